@@ -16,10 +16,10 @@
 // # On the device or on the host
 //
 // In a recording, the device reads the condition if the driver has conditional nodes
-// (Caps.Conditionals of package driver): CUDA from 12.4 on, and the simulated GPU. Then an execution is one
-// launch of a graph, whatever the conditions are. Otherwise the host reads the condition and
-// executes the body, in a goroutine, with one wait for the device each time. The result is the
-// same. [Host] says which of the two it is, and why. The host does it
+// (Caps.Conditionals of package driver): CUDA from 12.4 on, and the simulated GPU. Then an
+// execution is one launch of a graph, whatever the conditions are. Otherwise the host reads the
+// condition and executes the body, in a goroutine, with one wait for the device each time. The
+// result is the same. [Host] says whether the host does this, and why. The host does it
 //
 //   - in a stream or a queue, if the operation is not recorded;
 //   - in recordings of [gpu.StreamMode], and for bodies of StreamMode;

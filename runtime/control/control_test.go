@@ -202,7 +202,7 @@ func TestWhile(t *testing.T) {
 		if (why == "") != onDevice {
 			t.Errorf("the host runs it because %q", why)
 		}
-		body.Close() // the outer recording holds it
+		body.Close() // the outer recording keeps it
 		before := r.sim.Counters()
 		for i := range 3 {
 			r.run(gpu.Execute(outer))
@@ -444,7 +444,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestSwitchesToHost (B202) gives single executions ranges and blocks that no conditional node can have.
+// TestSwitchesToHost (B202) gives single executions ranges and blocks that no conditional node can
+// have.
 func TestSwitchesToHost(t *testing.T) {
 	r := newRig(t, simdriver.Config{Devices: 2})
 	other := must(gpu.Open(r.sim, 1, gpu.Options{}))(t)

@@ -96,8 +96,8 @@ func TestFailingBody(t *testing.T) {
 	check(t, r.dev.Close())
 }
 
-// TestRefused (B202) makes the driver refuse each call that conditional nodes need. Then the host runs the
-// control operation, and says why.
+// TestRefused (B202) makes the driver refuse each call that conditional nodes need. Then the host
+// runs the control operation, and says why.
 func TestRefused(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpReadyConditionals, simdriver.OpNewCondition, simdriver.OpAddConditional, simdriver.OpInstantiate} {
 		r := newRig(t, simdriver.Config{})
@@ -111,7 +111,7 @@ func TestRefused(t *testing.T) {
 		}
 		r.run(gpu.Execute(c))
 		equal(t, x, 3)
-		// A recording in which it is nested, and one made afterwards.
+		// Next, a recording that executes c, and one with a control operation of its own.
 		for _, nested := range []bool{true, false} {
 			left.Host()[0] = 2
 			d := r.record(func(d *gpu.CommandBuffer) {

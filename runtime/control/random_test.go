@@ -24,7 +24,7 @@ type program struct {
 	noted   []noted
 }
 
-// A noted is a control operation.
+// A noted is the place of a control operation: a recording and a command.
 type noted struct {
 	c  *gpu.CommandBuffer
 	at gpu.Command
@@ -52,7 +52,7 @@ func (p *program) record(depth int) *recorded {
 	}
 	x.step = must(gpu.NewParam(c, uint32(1)))(p.t)
 	var model []func(cells []*uint32, step uint32)
-	all := slices.Clone(x.cells) // with the scratch number
+	all := slices.Clone(x.cells) // with the number in scratch memory
 	scratch := p.r.IntN(2) == 0
 	if scratch {
 		s := must(gpu.SliceOf[uint32](must(c.Scratch(4))(p.t).All()))(p.t)

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/growing"
 )
 
-// A recording writes at the begin of a cache and copies to its end, while the cache grows. Nothing
+// A recording writes to the start of a cache and copies to its end, while the cache grows. Nothing
 // is recorded again, and nothing is moved.
 func Example() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})

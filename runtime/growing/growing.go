@@ -2,7 +2,7 @@
 // grows with its sequence and is never copied.
 //
 // [Reserve] reserves a range of addresses, which costs no memory. [Memory.Grow] maps physical pages
-// at its begin. [Memory.Buffer] is the range as a buffer of package gpu. Its address never changes,
+// at its start. [Memory.Buffer] is the range as a buffer of package gpu. Its address never changes,
 // so recordings, graphs and arguments of kernels that have the address stay valid. Operations may
 // use the part that is mapped: a range beyond it is [gpu.ErrRange].
 //
@@ -48,7 +48,7 @@ type Options struct {
 	Peers []*gpu.Device
 }
 
-// A Memory is a reserved range of addresses with pages mapped at its begin. Its methods may be
+// A Memory is a reserved range of addresses with pages mapped at its start. Its methods may be
 // called concurrently.
 type Memory struct{ buffer *gpu.Buffer }
 
@@ -110,7 +110,7 @@ func (m *Memory) Grow(size uint64) error {
 // Share maps the pages of size bytes of other Memory, from offset on, behind the end of this
 // Memory, which grows by size. Both have the same memory there: a prompt's prefix, for example, is
 // in many sequences and takes memory once. A write through one of them is seen through both, so the
-// program must order such work. The pages exist until neither has them.
+// program must order such work. The pages exist until neither Memory has them.
 //
 // Both must be of one device and have pages of the same size. Offset and size are multiples of it.
 // Share blocks while the driver does. If Shrink has removed pages of this Memory that are not

@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// wants fails the test unless err is want and says all words.
+// wants fails the test unless err is want and its text has all words.
 func wants(t *testing.T, what string, err, want error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -432,7 +432,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestReceivers tests B143.
+// TestReceivers calls the methods of a nil and of a zero Memory (B143).
 func TestReceivers(t *testing.T) {
 	testkit.Receivers(t, testkit.Receiver{Nil: (*growing.Memory)(nil)})
 }

@@ -38,7 +38,7 @@ type commandTimes struct {
 	Note       string   `json:"note,omitempty"`                 // which executions have no times of their commands, and why, as text
 }
 
-// timed reports whether the trace was to have the times of commands.
+// timed reports whether the program was asked to trace the times of commands.
 func (c *commandTimes) timed() bool { return strings.Contains(c.Level, "commands") }
 
 // commandsOf adds up the commands of recordings. If all is set, the list also has the work outside of
@@ -126,7 +126,7 @@ func commandTimesOf(t *trace) commandTimes {
 // timedExecutions are the executions with times of their commands.
 type timedExecutions struct {
 	subs       map[int]bool
-	recordings map[commandKey]bool // whose commands have times, but not the number of the submission
+	recordings map[commandKey]bool // recordings whose commands have times, but no number of a submission
 }
 
 func timedOf(t *trace) timedExecutions {
@@ -214,7 +214,7 @@ func (c *commandTimes) note() string {
 // printKernels prints only which kernels and commands took the time.
 func (s *summary) printKernels(b *strings.Builder, top int) {
 	s.head(b)
-	if !s.CommandTimes.timed() && s.CommandTimes.Note != "" { // head leaves it out
+	if !s.CommandTimes.timed() && s.CommandTimes.Note != "" { // head does not print it
 		b.WriteString(s.CommandTimes.Note + "\n")
 	}
 	if len(s.CommandTimes.Sources) > 0 {

@@ -19,7 +19,7 @@ import (
 
 // decoder is a program that runs a recording of two layers: twice as a graph whose commands were
 // timed by source, once as calls, and once as a graph whose commands have no times. It launches one
-// kernel without a recording. Without a source the graphs have no times, because of why.
+// kernel without a recording. Without a source the graphs have no times, and why says the reason.
 func decoder(source, why string) *tracetest.Builder {
 	b := tracetest.New("decoder", 0, 1, time.Unix(1700000000, 0))
 	dev := b.Device(0, "NVIDIA H200")

@@ -11,8 +11,8 @@
 // the program. Several files are the traces of several ranks; gputrace puts them on one clock.
 //
 // With kernels, or -kernels, it prints only which kernels and commands took the time, inside
-// recordings and outside of them. run -kernels has the program traced with times of commands, unless
-// PUREGPU_TRACE_TIMES is set.
+// recordings and outside of them. run -kernels sets PUREGPU_TRACE_TIMES, so that the trace has
+// times of commands, unless the variable is set already.
 //
 // It prints how long each device and queue was busy, idle, or did several things at once; the
 // longest operations; the critical path from the first submission to the end of the last; how long

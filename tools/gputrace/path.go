@@ -17,7 +17,7 @@ type segment struct {
 	End    traceformat.Time `json:"end_ns"`
 
 	node  node
-	known bool // node is set
+	known bool // the field node is set
 }
 
 // Kinds of segments.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ func (p *program) bench(ctx context.Context) error {
 	var rows []int
 	for part := range strings.SplitSeq(b.rows, ",") {
 		n, err := strconv.Atoi(part)
-		if err != nil || n < 1 || n > model.MaxRows || b.prompt < 1 || b.steps < 1 {
+		if err != nil || n < 1 || n > model.MaxRows || min(b.prompt, b.steps) < 1 || max(b.prompt, b.steps) > math.MaxInt32 {
 			return fmt.Errorf("-rows %s -prompt %d -steps %d: rows are from 1 to %d, and there must be a prompt and a step", b.rows, b.prompt, b.steps, model.MaxRows)
 		}
 		rows = append(rows, n)
@@ -64,7 +65,7 @@ func (p *program) measure(ctx context.Context, rows int) (first, step time.Durat
 		prompt[j] = int32((j*7919 + 13) % i.Vocab)
 	}
 	var decode []int
-	for r := range rows + 1 { // the first prompt twice, and the second time counts
+	for r := range rows + 1 { // the first prompt runs twice, and the second run is measured
 		slot := max(r-1, 0)
 		pages := make([]int32, each)
 		for j := range pages {
@@ -107,7 +108,7 @@ func (p *program) measure(ctx context.Context, rows int) (first, step time.Durat
 			}
 		}
 		if before = done; s == warm {
-			begin = time.Now() // the end of step warm-1
+			begin = time.Now() // step warm-1 has ended
 		}
 	}
 	err = before(ctx)

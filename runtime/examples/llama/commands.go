@@ -46,7 +46,7 @@ func (p *program) serve(ctx context.Context) error {
 	})
 }
 
-// warm makes all steps ready before the first request.
+// warm makes Open prepare all kinds of steps, so that no request waits for that.
 func (p *program) warm() {
 	most := p.options.Slots
 	if most <= 0 || most > model.MaxRows {

@@ -12,7 +12,7 @@
 //
 // Bench measures the time to the first token, and the time of a step by the number of sequences.
 // Load sends requests of many clients, to a server of its own or to one at -url, and checks that
-// each answer is the same as without load. A server for it needs -invariant.
+// each answer is the same as without load. The server must run with -invariant.
 //
 // With -sim each command runs on simulated GPUs, with a tiny random model if there is no -model.
 // With -tp 2 two GPUs of the process share the model's work. They add their products by a kernel
@@ -76,7 +76,7 @@ var commands = []command{
 	{"load", "load a server and check its answers", (*program).loadFlags, (*program).load},
 }
 
-// run runs the program with arguments. Ranks of a test share simulated GPUs.
+// run runs the program with arguments. Tests pass simulated GPUs that their ranks share.
 func run(ctx context.Context, args []string, out, errors io.Writer, simulated driver.Driver) error {
 	if len(args) > 0 {
 		for _, c := range commands {

@@ -20,7 +20,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
 )
 
-// alone makes the test's processes forget a launcher.
+// alone clears the environment variables of launchers for the test.
 func alone(t *testing.T) {
 	for _, v := range []string{"RANK", "WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_ID", "JOB_COMPLETION_INDEX"} {
 		t.Setenv(v, "")
@@ -54,7 +54,7 @@ func TestBench(t *testing.T) {
 	alone(t)
 	out, _, err := llama(t.Context(), nil, "bench", "-sim", "-pages", "40", "-rows", "1,3", "-prompt", "20", "-steps", "4")
 	if err != nil || !regexp.MustCompile(`(?m)^ +3 +[0-9.]+ +[0-9.]+ +[0-9]+$`).MatchString(out) {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("error %v, printed:\n%s", err, out)
 	}
 	if _, _, err := llama(t.Context(), nil, "bench", "-sim", "-pages", "40", "-rows", "64"); err == nil || !strings.Contains(err.Error(), "do not fit") {
 		t.Errorf("too many rows: %v", err)
@@ -90,7 +90,10 @@ func TestErrors(t *testing.T) {
 		{"generate -sim -ranks 2", "cannot reach each other"},
 		{"generate -sim -n 1000", "longer than the model's"},
 		{"bench -sim -rows x", "-rows x"},
+		{"bench -sim -prompt 9000000000000000000", "-prompt 9000000000000000000"},
+		{"generate -sim -pages 1000000000000000", "1000000000000000 pages"},
 		{"serve -sim -addr nowhere", "nowhere"},
+		{"load -sim -prompt 0", "prompts of 0 tokens"},
 		{"load -url http://127.0.0.1:1", "question 0 alone"},
 	} {
 		if _, _, err := llama(t.Context(), nil, strings.Fields(test.args)...); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -171,7 +174,7 @@ func TestServe(t *testing.T) {
 	leaktest.Check(t)
 	s := serve(t)
 	if code, body := s.ask(t, `{"prompt": "hello", "max_tokens": 5}`); code != 200 || !strings.Contains(body, `"prompt_tokens":5,"completion_tokens":5`) {
-		t.Errorf("%d %s", code, body)
+		t.Errorf("status %d, body: %s", code, body)
 	}
 	s.client.CloseIdleConnections()
 	s.stop()
@@ -181,7 +184,7 @@ func TestServe(t *testing.T) {
 		}
 	}
 	if left := s.d.Leaks(); len(left) > 0 {
-		t.Errorf("not given back: %v", left)
+		t.Errorf("objects are left on the devices: %v", left)
 	}
 }
 
@@ -198,7 +201,7 @@ func TestLostRank(t *testing.T) {
 		t.Fatal(err)
 	}
 	if body, err := io.ReadAll(resp.Body); err != nil || !bytes.Contains(body, []byte("rank 1")) || bytes.Contains(body, []byte("[DONE]")) {
-		t.Errorf("the running request: %v %s", err, body)
+		t.Errorf("the running request: error %v, body: %s", err, body)
 	}
 	if code, body := s.ask(t, `{"prompt": "hello"}`); code != 503 || !strings.Contains(body, "rank 1") {
 		t.Errorf("a later request: %d %s", code, body)
@@ -212,6 +215,6 @@ func TestLostRank(t *testing.T) {
 		t.Errorf("rank 0: %v", err)
 	}
 	if left := s.d.Leaks(); len(left) > 0 {
-		t.Errorf("not given back: %v", left)
+		t.Errorf("objects are left on the devices: %v", left)
 	}
 }

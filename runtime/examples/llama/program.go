@@ -27,12 +27,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/rendezvous"
 )
 
-// A program has the flags, and what the commands share.
+// A program has the flags, and the state that all commands use.
 type program struct {
 	*flag.FlagSet
 	out, err  io.Writer
 	log       *slog.Logger
-	simulated driver.Driver // of tests; nil means a new one
+	simulated driver.Driver // set by tests; nil means new simulated GPUs
 
 	folder     string
 	sim        bool
@@ -86,7 +86,8 @@ func (s stack) close() (err error) {
 	return err
 }
 
-// with opens the model and runs a command with it. In a rank other than 0 it works for rank 0.
+// with opens the model and runs a command with it. In a rank other than 0 it runs no command, but
+// the plans of rank 0.
 func (p *program) with(ctx context.Context, command func(context.Context) error) (err error) {
 	if err := p.findPlace(); err != nil {
 		return err
@@ -134,7 +135,7 @@ func (p *program) with(ctx context.Context, command func(context.Context) error)
 	if p.place.Count <= 1 {
 		return command(ctx)
 	}
-	abort := func(err error) { comms[0].Abort(err) } // else this rank waits for the lost one in vain
+	abort := func(err error) { comms[0].Abort(err) } // otherwise this rank would wait for the lost one
 	if p.place.Rank > 0 {
 		f, err := remote.Join(ctx, p.meet(), p.runner)
 		if err != nil {
@@ -146,7 +147,7 @@ func (p *program) with(ctx context.Context, command func(context.Context) error)
 		}
 		return err
 	}
-	others, err := remote.Lead(ctx, p.host(), p.meet(), abort)
+	others, err := remote.Lead(ctx, p.host(), p.meet(), p.runner.Info(), abort)
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (p *program) findPlace() error {
 		return fmt.Errorf("-rank %d -ranks %d: both are needed, and ranks begin at 0", p.place.Rank, p.place.Count)
 	}
 	if p.tp < 1 || p.tp > 1 && p.place.Count > 1 {
-		return fmt.Errorf("-tp %d in %d process(es): a process of several has one GPU", p.tp, p.place.Count)
+		return fmt.Errorf("-tp %d in %d process(es): with several processes, each has one GPU", p.tp, p.place.Count)
 	}
 	switch {
 	case p.reduce != "" && p.reduce != "peer" && p.reduce != "collective":
@@ -210,7 +211,7 @@ func (p *program) openDevices(d driver.Driver, open *stack) error {
 	first := p.device
 	if first < 0 {
 		if first = p.place.LocalRank; first < 0 {
-			first = p.place.Rank // one machine, or equal machines
+			first = p.place.Rank // right for one machine, or machines with the same number of GPUs
 		}
 		first %= max(len(all), 1) // a launcher may show each process only its own device
 	}

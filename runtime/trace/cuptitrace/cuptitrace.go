@@ -2,11 +2,11 @@
 //
 //	import _ "github.com/puregpu/puregpu/runtime/trace/cuptitrace"
 //
-// A program that imports it has times of the commands of graphs in traces with times of commands
-// (PUREGPU_TRACE_TIMES=commands, or trace.CommandTimes). Its recordings then run as graphs, as
-// without a trace. Without the package, recordings of gpu.AutoMode run as calls in such traces, and
-// recordings of gpu.GraphMode have no times of their commands. Other traces, and programs without a
-// trace, are as without the package: CUPTI is not opened.
+// The package matters in traces with times of commands (PUREGPU_TRACE_TIMES=commands, or
+// trace.CommandTimes). These then have the times of the commands of graphs, and recordings run as
+// graphs, as without a trace. Without the package, recordings of gpu.AutoMode run as calls in such
+// traces, and recordings of gpu.GraphMode have no times of their commands. Other traces, and
+// programs without a trace, are as without the package: CUPTI is not opened.
 //
 // CUPTI is a library of the CUDA toolkit ([cupti.Open] finds it; the environment variable
 // PUREGPU_CUPTI_LIBRARY names its file). It needs no privileges. A process can use it for one
@@ -72,10 +72,11 @@ func newTimer(driver.Device) driver.NodeTimer { return &timer{c: collector.c} }
 //
 // A node gets its number when it is added to its graph. To instantiate the graph, CUDA clones its
 // nodes, and records have the number of the clone. So a callback notes for each clone the node that
-// it is a clone of. There is no callback for the nodes of a child graph: in the instance they get the
-// numbers that its other nodes leave free, in the order of the children. A launch is found by a number of the program: CUPTI writes a record that relates
-// this number to the correlation number of the call that launches the graph, and the records of all
-// of its nodes have that correlation number.
+// it is a clone of. There is no callback for the nodes of a child graph: in the instance they get
+// the numbers that its other nodes leave free, in the order of the children. A launch is found by a
+// number that this package gives it: CUPTI writes a record that relates this number to the
+// correlation number of the call that launches the graph, and the records of all of its nodes have
+// that correlation number.
 //
 // CUPTI calls the callback and takes the records on any thread, within calls of CUDA. So no call of
 // CUDA or CUPTI is made while mu is held.
@@ -90,14 +91,14 @@ type collecting struct {
 	inside   latest.Map[uint64, []child]   // by instance, its children whose nodes have no origin yet
 	launches latest.Map[uint64, launching] // by the number that the program gave the launch
 	calls    latest.Map[uint32, uint64]    // a correlation number to the program's number
-	last     uint64                        // number of the program
+	last     uint64                        // number of the last launch
 	pending  []record
 }
 
 // A child is a clone of a node that is a child graph.
 type child struct {
 	node  uint64
-	first []uint64 // the nodes of the graph
+	first []uint64 // the nodes of the child graph
 }
 
 // A launching is a launch of a graph.

@@ -39,7 +39,8 @@ func fakes(t *testing.T, defines ...string) {
 	t.Setenv("PUREGPU_CUDA_LIBRARY", testlib.Fake{File: "libcuda.so.1", Source: "cuda.c", Symbols: export("cuda")}.Build(t))
 }
 
-// profile makes a CUPTI that was opened the profiler of the simulated GPU.
+// profile makes CUPTI the profiler of the simulated GPU. err is the error with which CUPTI was
+// opened.
 func profile(t *testing.T, c *collecting, err error) {
 	was := observe.Profilers.Swap(&observe.Profiler{
 		Driver: "sim",

@@ -148,8 +148,8 @@ func value[T any](s *session, js string) T {
 	return v
 }
 
-// settle draws the next frame at once: pages move without animations, because the user prefers that
-// ([media]).
+// settle draws the next frame at once: pages move without animations, because the user prefers no
+// animations: see media.
 func (s *session) settle() {
 	s.t.Helper()
 	value[bool](s, `(viewer.draw(), true)`)

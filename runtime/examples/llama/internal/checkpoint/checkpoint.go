@@ -21,9 +21,9 @@ type Checkpoint struct {
 	files   []*os.File
 }
 
-// Open opens a folder and checks all of it but the values of the numbers: that the configuration is
-// supported, that the files are whole, and that each weight is there with the shape that the
-// configuration asks for. It does not read the weights.
+// Open opens a folder. It checks that the configuration is supported, that the files are whole, and
+// that each weight exists and has the shape that the configuration asks for. It does not read the
+// weights.
 func Open(dir string) (*Checkpoint, error) {
 	c := &Checkpoint{tensors: make(map[string]*Tensor)}
 	if err := c.open(dir); err != nil {
@@ -47,15 +47,15 @@ func (c *Checkpoint) open(dir string) (err error) {
 		}
 		for _, tensor := range index[name] {
 			if c.tensors[tensor] == nil {
-				return fmt.Errorf("%s: tensor %s is missing: the index says that it is there", name, tensor)
+				return fmt.Errorf("%s: tensor %s is missing, although the index lists it", name, tensor)
 			}
 		}
 	}
 	return c.checkWeights()
 }
 
-// readIndex returns the tensors that each file has by the index. Without an index there is one
-// file, and its own header says everything.
+// readIndex returns the names of each file's tensors, as the index lists them. Without an index
+// there is one file, and its header lists the tensors.
 func readIndex(dir string) (map[string][]string, error) {
 	const name = "model.safetensors.index.json"
 	b, err := os.ReadFile(filepath.Join(dir, name))

@@ -219,7 +219,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// An index that names other places or tensors that are not there is refused.
+// An index is refused if it names files outside the folder, or tensors that the file does not have.
 func TestIndex(t *testing.T) {
 	for name, test := range map[string]struct{ old, new, want string }{
 		"outside":  {"model-00001-of-00002.safetensors", "../model-00001-of-00002.safetensors", "not the name"},
@@ -302,7 +302,7 @@ func repeat(n int, f func(i int) []byte) (b []byte) {
 	return b
 }
 
-// quantize makes a weight one of F8_E4M3 with a scale.
+// quantize converts a weight to F8_E4M3 with a scale.
 func quantize(t *testing.T, dir, module, dtype string, shape []int, data []byte) {
 	path := filepath.Join(dir, "model.safetensors")
 	b, err := os.ReadFile(path)

@@ -88,7 +88,7 @@ func (l *tokenList) UnmarshalJSON(b []byte) error {
 }
 
 // readConfig reads config.json of a folder. If there is a generation_config.json, its tokens that
-// end a sequence are added: they may include those of a chat.
+// end a sequence are added, because chat models list some of them only there.
 func readConfig(dir string) (Config, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "config.json"))
 	if err != nil {
@@ -133,7 +133,7 @@ func parseConfig(b, generation []byte) (Config, error) {
 			c.EOS = append(c.EOS, token)
 		}
 	}
-	const large = 1 << 24 // far above any model, and products of two do not overflow
+	const large = 1 << 24 // far above any model, and the product of two such numbers does not overflow
 	for _, d := range []struct {
 		name string
 		n    int

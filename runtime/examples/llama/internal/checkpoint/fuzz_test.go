@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Any bytes as a safetensors file give tensors that lie in it, or an error.
+// Any bytes as a safetensors file give tensors that lie inside the file, or an error.
 func FuzzSafetensors(f *testing.F) {
 	const two = `{"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"I8","shape":[],"data_offsets":[4,5]}}`
 	f.Add(append(append([]byte{byte(len(two)), 0, 0, 0, 0, 0, 0, 0}, two...), 1, 2, 3, 4, 5))
@@ -42,7 +42,7 @@ func FuzzConfig(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c.HeadDim = min(c.HeadDim, 256) // the largest would only take time
+		c.HeadDim = min(c.HeadDim, 256) // larger heads would only take more time
 		for i, freq := range c.InvFreq() {
 			if !(freq >= 0 && freq <= 1) {
 				t.Errorf("frequency %d is %v", i, freq)

@@ -78,5 +78,5 @@ func checkFreq(t *testing.T, got, want []float32) {
 	}
 }
 
-// near reports whether two numbers are equal but for the last bits of float32.
+// near reports whether two numbers differ only in the last bits of float32.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*math.Abs(b) }

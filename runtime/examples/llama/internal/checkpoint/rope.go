@@ -7,16 +7,22 @@ import (
 	"math"
 )
 
-// A Rope is the scaling of the rotary frequencies for sequences longer than those that the model
-// was trained on first.
+// A Rope is the scaling of the rotary frequencies for sequences longer than those of the model's
+// first training.
 type Rope struct {
 	Type     string  // "default", "linear", "dynamic", "llama3" or "yarn"
 	Factor   float64 // how much longer; 1 or more
-	Original int     // length of the first sequences; llama3 and yarn
+	Original int     // longest sequence of the first training; only for llama3 and yarn
 
-	LowFreq, HighFreq  float64 // llama3: turns in Original below and above which a frequency is scaled and kept
-	BetaFast, BetaSlow float64 // yarn: the same, the other way round
-	Attention          float64 // factor of cosines and sines; 1 except for yarn
+	// llama3: a frequency with fewer than LowFreq turns in Original tokens is scaled, and one with
+	// more than HighFreq turns is kept.
+	LowFreq, HighFreq float64
+
+	// yarn: a frequency with more than BetaFast turns is kept, and one with fewer than BetaSlow turns
+	// is scaled.
+	BetaFast, BetaSlow float64
+
+	Attention float64 // factor of cosines and sines; 1 except for yarn
 }
 
 // ropeFile is rope_scaling or rope_parameters of config.json.
@@ -63,7 +69,8 @@ func (c *Config) readRope(scaling, parameters json.RawMessage) error {
 	switch r.Type {
 	case "default", "linear":
 	case "dynamic":
-		// The frequencies change only beyond the first length, so sequences end there.
+		// Dynamic scaling changes the frequencies only of sequences longer than Original. This
+		// program has no longer ones.
 		if r.Original > 0 {
 			c.MaxTokens = min(c.MaxTokens, r.Original)
 		}
@@ -127,7 +134,8 @@ func (c *Config) InvFreq() []float32 {
 	return freq
 }
 
-// yarnIndex returns the index, not rounded, of the frequency that makes so many turns in Original.
+// yarnIndex returns the index, not rounded, of the frequency that makes this number of turns in
+// Original tokens.
 func (c *Config) yarnIndex(turns float64) float64 {
 	return float64(c.HeadDim) * math.Log(float64(c.Rope.Original)/(turns*2*math.Pi)) / (2 * math.Log(c.Theta))
 }

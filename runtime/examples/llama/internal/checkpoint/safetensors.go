@@ -47,7 +47,7 @@ func (d DType) String() string {
 // Size returns the bytes of a number, or 0 for the zero DType.
 func (d DType) Size() int { return int(typesOf[d.String()].size) }
 
-// A Tensor is an array of numbers in a file of the checkpoint, the last dimension contiguous.
+// A Tensor is an array of numbers in a file of the checkpoint, in row-major order.
 type Tensor struct {
 	Name  string
 	DType DType
@@ -55,7 +55,7 @@ type Tensor struct {
 	Size  int64 // in bytes
 
 	stored string // the type's name in the file
-	begin  int64  // place behind the header
+	begin  int64  // offset behind the header
 	data   *io.SectionReader
 }
 
@@ -101,7 +101,7 @@ func readHeader(r io.ReaderAt, size int64) ([]*Tensor, error) {
 	return tensors, nil
 }
 
-// parseHeader returns the tensors that a header lists, sorted by place.
+// parseHeader returns the tensors that a header lists, sorted by offset.
 func parseHeader(header []byte, size int64) ([]*Tensor, error) {
 	d := json.NewDecoder(bytes.NewReader(header))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -116,7 +116,7 @@ func parseHeader(header []byte, size int64) ([]*Tensor, error) {
 		}
 		name := t.(string) // the decoder returns only strings as an object's keys
 		if seen[name] {
-			return nil, fmt.Errorf("tensor %s is there twice", name)
+			return nil, fmt.Errorf("tensor %s is listed twice", name)
 		}
 		seen[name] = true
 		if name == "__metadata__" {
@@ -145,7 +145,7 @@ func parseHeader(header []byte, size int64) ([]*Tensor, error) {
 	return list, nil
 }
 
-// parseTensor reads one entry of a header and checks that its place lies within size bytes.
+// parseTensor reads one entry of a header and checks that its numbers lie within size bytes.
 func parseTensor(d *json.Decoder, size int64) (*Tensor, error) {
 	var e struct {
 		DType   string  `json:"dtype"`

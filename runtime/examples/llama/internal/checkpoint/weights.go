@@ -31,7 +31,7 @@ func (c *Checkpoint) checkWeights() error {
 			c.check(layer+"mlp.up_proj", m.FFN, m.Width),
 			c.check(layer+"mlp.down_proj", m.Width, m.FFN))
 		if err != nil {
-			return err // of the first bad layer only: the others may be as bad
+			return err // stop at the first bad layer: the others may have the same errors
 		}
 	}
 	if err = errors.Join(err, c.check("model.norm", m.Width)); err == nil && !m.Tied {

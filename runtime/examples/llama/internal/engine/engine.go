@@ -2,10 +2,10 @@
 // step (continuous batching).
 //
 // Requests wait in a queue, first come, first served. The first request starts when a slot is free,
-// and pages of the cache for its prompt and all its tokens. So a sequence that runs never lacks
-// memory. A step has at most one chunk of one prompt, and decodes one token of each sequence whose
-// prompt is done. The engine queues each step before it reads the tokens of the step before, so the
-// device does not wait for the host.
+// and enough pages of the cache for its prompt and for all tokens that it may get. So a running
+// sequence never lacks memory. A step has at most one chunk of one prompt, and decodes one token of
+// each sequence whose prompt is done. The engine queues each step before it reads the tokens of the
+// step before, so the device does not wait for the host.
 package engine
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	// ErrBusy means that the queue is full. The request may come again later.
+	// ErrBusy means that the queue is full. The client may try again later.
 	ErrBusy = errors.New("too many requests are waiting")
 	// ErrInvalid means that the model cannot serve the request, now or later.
 	ErrInvalid = errors.New("invalid request")
@@ -34,7 +34,7 @@ var (
 // A Request asks for the tokens that follow a prompt.
 type Request struct {
 	Prompt    []int32
-	MaxTokens int // at most so many tokens
+	MaxTokens int // the largest number of tokens to return
 	Sampling  model.Sampling
 	Stop      []int32 // tokens that end the sequence; they are not returned
 }
@@ -59,7 +59,7 @@ type Engine struct {
 	stats   Stats
 }
 
-// A sequence is a request and its state. Fields without a comment of their own belong to the loop.
+// A sequence is a request and its state. From slot on, only the engine's loop uses the fields.
 type sequence struct {
 	Request
 	ctx      context.Context
@@ -69,11 +69,11 @@ type sequence struct {
 
 	slot   int
 	pages  []int32
-	fed    int       // tokens of the prompt that are in steps
-	issued int       // tokens that steps return or will return
+	fed    int       // tokens of the prompt that the steps so far contain
+	issued int       // tokens of the steps so far, also of steps in flight
 	read   int       // tokens returned
-	latest time.Time // of the last token
-	ended  bool      // results of steps in flight are dropped
+	latest time.Time // time of the last token
+	ended  bool      // the tokens of steps in flight are dropped
 }
 
 // New returns an engine that runs its steps on a model. Shutdown ends it. The caller closes the
@@ -157,7 +157,7 @@ func (e *Engine) check(r *Request) error {
 	case n == 0:
 		return fmt.Errorf("%w: the prompt is empty", ErrInvalid)
 	case m < 1:
-		return fmt.Errorf("%w: %d tokens are asked for, and 1 is the least", ErrInvalid, m)
+		return fmt.Errorf("%w: %d tokens are asked for: it must be 1 or more", ErrInvalid, m)
 	case n > e.info.MaxTokens || m > e.info.MaxTokens-n:
 		return fmt.Errorf("%w: the prompt of %d tokens and %d further tokens are longer than the model's %d", ErrInvalid, n, m, e.info.MaxTokens)
 	case e.pagesFor(r) > e.info.Pages:

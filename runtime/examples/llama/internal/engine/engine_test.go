@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -99,7 +100,7 @@ func TestRandom(t *testing.T) {
 					})
 				}
 				all.Wait()
-				if err := e.Shutdown(t.Context()); err != nil { // cancelled requests may be in a step
+				if err := e.Shutdown(t.Context()); err != nil { // cancelled requests may still be in a step
 					t.Error(err)
 				}
 				s := e.Stats()
@@ -143,10 +144,10 @@ func check(t *testing.T, e *engine.Engine, r *rand.Rand, refused error) {
 	want := want(q)
 	early := len(got) == leave || failed != nil
 	if len(got) > len(want) || !slices.Equal(got, want[:len(got)]) || len(got) < len(want) && !early {
-		t.Errorf("prompt %v: %v, want %v (%v)", q.Prompt, got, want, failed)
+		t.Errorf("prompt %v: tokens %v, want %v (error %v)", q.Prompt, got, want, failed)
 	}
 	if failed != nil && !errors.Is(failed, refused) && !(errors.Is(failed, context.DeadlineExceeded) && ctx.Err() != nil) {
-		t.Errorf("prompt %v: %v", q.Prompt, failed)
+		t.Errorf("prompt %v: error %v", q.Prompt, failed)
 	}
 }
 
@@ -169,12 +170,12 @@ func TestInvalid(t *testing.T) {
 			"top-k":          {Prompt: []int32{1}, MaxTokens: 1, Sampling: model.Sampling{TopK: -1}},
 		} {
 			if tokens, err := collect(t.Context(), e, q); !errors.Is(err, engine.ErrInvalid) || len(tokens) > 0 {
-				t.Errorf("%s: %v, %v", name, tokens, err)
+				t.Errorf("%s: tokens %v, error %v", name, tokens, err)
 			}
 		}
 		if q := (engine.Request{Prompt: make([]int32, 30), MaxTokens: 10}); true {
 			if got, err := collect(t.Context(), e, q); err != nil || !slices.Equal(got, want(q)) {
-				t.Errorf("a request that fills the cache: %v, %v", got, err)
+				t.Errorf("a request that fills the cache: tokens %v, error %v", got, err)
 			}
 		}
 		if n := e.Stats().Refused; n != 11 {
@@ -193,7 +194,7 @@ func TestBusy(t *testing.T) {
 		accepted := func() {
 			all.Go(func() {
 				if got, err := collect(t.Context(), e, q); err != nil || !slices.Equal(got, want(q)) {
-					t.Errorf("%v, %v", got, err)
+					t.Errorf("tokens %v, error %v", got, err)
 				}
 			})
 			time.Sleep(2 * time.Millisecond)
@@ -202,7 +203,7 @@ func TestBusy(t *testing.T) {
 			accepted()
 		}
 		if _, err := collect(t.Context(), e, q); !errors.Is(err, engine.ErrBusy) {
-			t.Errorf("%v, want %v", err, engine.ErrBusy)
+			t.Errorf("error %v, want %v", err, engine.ErrBusy)
 		}
 		all.Wait()
 		accepted()
@@ -222,10 +223,10 @@ func TestCancelWaiting(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			begin := time.Now()
 			if _, err := collect(ctx, e, engine.Request{Prompt: []int32{2}, MaxTokens: 1}); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v, want %v", err, context.DeadlineExceeded)
+				t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
 			}
 			if d := time.Since(begin); d != 5*time.Millisecond {
-				t.Errorf("took %v", d)
+				t.Errorf("the cancelled request ended after %v", d)
 			}
 			cancel()
 		}
@@ -239,7 +240,7 @@ func TestOrder(t *testing.T) {
 		var mu sync.Mutex
 		var order []int
 		var all sync.WaitGroup
-		for i, n := range []int{40, 60, 1, 1} { // the second needs 16 pages, of which 9 are free
+		for i, n := range []int{40, 60, 1, 1} { // the second request needs 16 pages, and 9 are free
 			all.Go(func() {
 				for _, err := range e.Generate(t.Context(), engine.Request{Prompt: []int32{1}, MaxTokens: n}) {
 					if err != nil {
@@ -271,13 +272,14 @@ func TestSteps(t *testing.T) {
 			all.Go(func() { collect(t.Context(), e, engine.Request{Prompt: []int32{int32(i)}, MaxTokens: 16}) })
 		}
 		all.Wait()
-		// One for each prompt, and 15 of all. One more if the others came when the second was queued.
+		// One step for each prompt, and 15 steps of all sequences together. There is one more if
+		// the other requests came after the second step was queued.
 		if n, d := m.Plans(), time.Since(begin); n < 19 || n > 20 || d != time.Duration(n)*time.Millisecond {
 			t.Errorf("%d steps in %v, want 19 or 20", n, d)
 		}
 		s := e.Stats()
 		if s.Tokens != 64 || s.PromptTokens != 4 || s.Complete != 4 || s.Dropped != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("the engine's stats are %+v", s)
 		}
 	})
 }
@@ -295,12 +297,12 @@ func TestSlowReader(t *testing.T) {
 			if len(got) == 1 {
 				q := engine.Request{Prompt: []int32{2}, MaxTokens: 50}
 				if other, err := collect(t.Context(), e, q); err != nil || !slices.Equal(other, want(q)) {
-					t.Errorf("%v, %v", other, err)
+					t.Errorf("tokens %v, error %v", other, err)
 				}
 			}
 		}
 		if !slices.Equal(got, want(slow)) {
-			t.Errorf("%v, want %v", got, want(slow))
+			t.Errorf("tokens %v, want %v", got, want(slow))
 		}
 	})
 }
@@ -328,7 +330,7 @@ func TestBroken(t *testing.T) {
 						q := engine.Request{Prompt: []int32{1}, MaxTokens: 30}
 						got, err := collect(t.Context(), e, q)
 						if !errors.Is(err, lost) || !errors.Is(err, engine.ErrBroken) || !slices.Equal(got, want(q)[:len(got)]) {
-							t.Errorf("%v, %v", got, err)
+							t.Errorf("tokens %v, error %v", got, err)
 						}
 					})
 				}
@@ -337,7 +339,7 @@ func TestBroken(t *testing.T) {
 					t.Errorf("a later request: %v", err)
 				}
 				if err := e.Err(); !errors.Is(err, lost) {
-					t.Errorf("the engine says %v", err)
+					t.Errorf("Err returns %v", err)
 				}
 			})
 		})
@@ -352,7 +354,7 @@ func TestShutdown(t *testing.T) {
 			all.Go(func() {
 				q := engine.Request{Prompt: []int32{1}, MaxTokens: 20}
 				if got, err := collect(t.Context(), e, q); err != nil || !slices.Equal(got, want(q)) {
-					t.Errorf("%v, %v", got, err)
+					t.Errorf("tokens %v, error %v", got, err)
 				}
 			})
 		}
@@ -370,6 +372,39 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
+// TestShutdownRace shuts down while a client sends one request after the other. Each request must be
+// served or refused: none may be forgotten.
+func TestShutdownRace(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	q := engine.Request{Prompt: []int32{1}, MaxTokens: 1}
+	engines := 3000
+	if testing.Short() {
+		engines = 300
+	}
+	for i := range engines {
+		e := engine.New(fakemodel.New(small), engine.Options{})
+		ended := make(chan error, 1)
+		go func() {
+			for {
+				if _, err := collect(ctx, e, q); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		for range i % 50 {
+			runtime.Gosched()
+		}
+		if err := e.Shutdown(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, engine.ErrClosed) {
+			t.Fatalf("engine %d: the request during Shutdown ended with %v, want %v", i, err, engine.ErrClosed)
+		}
+	}
+}
+
 // TestShutdownDeadline ends the engine although the model hangs.
 func TestShutdownDeadline(t *testing.T) {
 	bubble(t, small, engine.Options{}, func(t *testing.T, m *fakemodel.Model, e *engine.Engine) {
@@ -378,7 +413,7 @@ func TestShutdownDeadline(t *testing.T) {
 		for range 6 {
 			all.Go(func() {
 				if _, err := collect(t.Context(), e, engine.Request{Prompt: []int32{1}, MaxTokens: 5}); !errors.Is(err, engine.ErrClosed) {
-					t.Errorf("%v, want %v", err, engine.ErrClosed)
+					t.Errorf("error %v, want %v", err, engine.ErrClosed)
 				}
 			})
 		}
@@ -387,7 +422,7 @@ func TestShutdownDeadline(t *testing.T) {
 		defer cancel()
 		begin := time.Now()
 		if err := e.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Second {
-			t.Errorf("%v after %v", err, time.Since(begin))
+			t.Errorf("Shutdown returned %v after %v", err, time.Since(begin))
 		}
 		all.Wait()
 	})

@@ -61,7 +61,7 @@ func (s *schedule) run(ctx context.Context) {
 			return
 		case !idle:
 			continue
-		case s.Err() != nil:
+		case s.over():
 			return
 		}
 		select {
@@ -71,8 +71,15 @@ func (s *schedule) run(ctx context.Context) {
 	}
 }
 
+// over reports whether the engine is closed and no request waits.
+func (s *schedule) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed != nil && len(s.waiting) == 0
+}
+
 // turnOver queues a step, and reads the tokens of the step before. It reports whether there was
-// nothing to do. An error is the model's.
+// nothing to do. The error comes from the model.
 func (s *schedule) turnOver(ctx context.Context) (idle bool, err error) {
 	s.sweep()
 	s.admit()
@@ -80,7 +87,7 @@ func (s *schedule) turnOver(ctx context.Context) (idle bool, err error) {
 	queued := s.fill(next)
 	if queued {
 		next.done, err = s.runner.Run(next.plan, next.tokens)
-		if errors.Is(err, model.ErrPlan) { // only its own sequences fail
+		if errors.Is(err, model.ErrPlan) { // only the sequences of this plan fail
 			s.fail(next, err)
 			return false, nil
 		}
@@ -105,8 +112,8 @@ func (s *schedule) turnOver(ctx context.Context) (idle bool, err error) {
 	return false, nil
 }
 
-// admit starts waiting sequences while slots and pages are free. The first one waits for enough
-// pages, and the others behind it.
+// admit starts waiting sequences while slots and pages are free. If there are too few pages for the
+// first one, all others wait behind it.
 func (s *schedule) admit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +167,7 @@ func (s *schedule) fill(next *step) bool {
 		end := min(q.fed+s.info.ChunkTokens, len(q.Prompt))
 		next.chunk = model.Chunk{Slot: q.slot, Pos: q.fed, Tokens: q.Prompt[q.fed:end], Last: end == len(q.Prompt)}
 		p.Chunk = &next.chunk
-		next.owners = append(next.owners, q) // its token, if it is the last chunk
+		next.owners = append(next.owners, q) // takes the chunk's token, if it is the last chunk
 		q.fed = end
 		if next.chunk.Last {
 			q.issued++

@@ -2,21 +2,21 @@ package engine
 
 import "slices"
 
-// Stats are numbers of an engine, since it was made.
+// Stats are counts of an engine since New.
 type Stats struct {
 	Waiting, Running int // requests
 	Pages, PagesUsed int // of the cache
 
-	// Requests by their ends.
+	// Ended requests, by the reason of the end.
 	Stopped   uint64 // at a stop token
 	Complete  uint64 // with as many tokens as they asked for
 	Cancelled uint64 // by their contexts or readers
-	Failed    uint64 // with the model, or at a shutdown
+	Failed    uint64 // because the model failed, or the engine was shut down
 	Refused   uint64 // never accepted
 
-	PromptTokens uint64 // of prompts that are computed
-	Tokens       uint64 // returned
-	Dropped      uint64 // computed for sequences that had ended
+	PromptTokens uint64 // tokens of prompts that were computed
+	Tokens       uint64 // tokens returned
+	Dropped      uint64 // tokens computed for sequences that had ended
 
 	Batch      Histogram // sequences decoded in a step
 	FirstToken Histogram // seconds from a request to its first token

@@ -26,9 +26,9 @@ type Model struct {
 	mu     sync.Mutex // protects the following fields
 	cache  []int32    // a token for each place in each page
 	slots  []slot
-	owner  []int // of each page: the slot that began with it last
+	owner  []int // for each page, the slot that was last started with it
 	free   time.Time
-	broken error // of the caller: a plan that no engine may make
+	broken error // the wrong plans of the caller
 	plans  int
 }
 
@@ -200,7 +200,7 @@ func (m *Model) put(s *slot, token int32) error {
 func (m *Model) next(s *slot) int32 {
 	all := make([]int32, s.pos)
 	for i := range all {
-		at, _ := m.place(s, i) // was checked by put
+		at, _ := m.place(s, i) // put has checked the position
 		if at != nil {
 			all[i] = *at
 		}

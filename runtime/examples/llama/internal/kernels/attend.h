@@ -175,8 +175,8 @@ __device__ inline int splitTokens(int n)
 }
 
 // attend computes a row's attention for up to 16 heads that share keys and values. The sequence is
-// split, as its length alone tells. A block takes every gridDim.z-th split. The block that ends
-// last adds the splits' results, in order.
+// split into parts whose size depends only on its length. A block takes every gridDim.z-th split.
+// The block that ends last adds the splits' results, in order.
 //
 // work has a counter for each of 64 rows and group of heads, all 0 between launches, then results
 // of splits: for each row, head and split HEAD_DIM + 2 numbers.
@@ -190,8 +190,8 @@ extern "C" __global__ void __launch_bounds__(128, HEAD_DIM == 64 ? 5 : 3) attend
 	const int heads = min(16, (kvHead + 1) * ratio - firstHead);
 	const u32 queries = sharedAddress(shared), tiles = queries + 16 * HEAD_DIM * 2; // two tiles of keys and of values
 	launchNext();
-	// No kernel of this recording in front of this one writes these numbers, or the cache before
-	// the row's own position.
+	// No earlier kernel of this recording writes these numbers, or the cache before the row's own
+	// position.
 	const int slot = active[row];
 	if (slot < 0) {
 		waitPrevious();
@@ -365,7 +365,7 @@ __device__ inline void copyPages(const Sequence &s, const TilePages &p, u32 keys
 // attendChunk computes the attention of a chunk of a prompt. A row of a block is a pair of a query
 // and a head, for all heads that share keys and values: 64 rows, 16 for each warp of a group. If
 // there are two groups, each takes every other tile of keys and values, and in the end the first
-// adds the other's sums to its own. Of the all queries, those behind the chunk's tokens become 0.
+// adds the other's sums to its own. a has all rows: those behind the chunk's tokens become 0.
 extern "C" __global__ void __launch_bounds__(128 * chunkGroups, chunkGroups) attendChunk(Dims d, int all, int layer, const int *chunk,
 	const int *pages, const void *cache, const act *q, act *a)
 {

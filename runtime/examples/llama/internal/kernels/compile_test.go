@@ -16,7 +16,7 @@ import (
 )
 
 // TestCompile compiles the kernels for several devices and models, which needs NVRTC and no GPU. If
-// PUREGPU_LLAMA_CUBINS names a folder, it compiles for all of them and writes the code there, for
+// PUREGPU_LLAMA_CUBINS names a folder, it compiles for all devices and writes the code there, for
 // cuobjdump -res-usage.
 func TestCompile(t *testing.T) {
 	lib, err := nvrtc.Open(nvrtc.Options{})

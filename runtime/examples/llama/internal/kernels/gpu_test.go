@@ -41,8 +41,8 @@ func shapes() []shape {
 	return all
 }
 
-// limit returns how far results may differ from the twin's, relative to their size. A norm that is
-// rounded the other way moves a result more than the order of a sum does.
+// limit returns how far results may differ from the twin's, relative to their size. A norm rounded
+// to the other neighbour changes a result more than the order of a sum does.
 func (s step) limit(d *Dims) float64 {
 	limit := 0.0005
 	if s.halves != (gpu.Slice[uint16]{}) {
@@ -69,7 +69,8 @@ func testShapes(t *testing.T, dev, sim *gpu.Device, worst *differences) {
 			g, w := newWorld(t, dev, s.d, MaxRows, false, uint64(i)), newWorld(t, sim, s.d, MaxRows, false, uint64(i))
 			most := int(s.d.MaxPages) * PageTokens
 			for _, rows := range s.rows {
-				// Different slots, none, and lengths around the borders of pages and tiles.
+				// Rows with different slots and without a slot, and lengths around the borders of
+				// pages and tiles.
 				active, position := make([]int32, MaxRows), make([]int32, MaxRows)
 				for r, p := range w.r.Perm(MaxRows) {
 					active[r] = int32(p)
@@ -179,7 +180,7 @@ func TestGPUSampling(t *testing.T) {
 				for j := range logits {
 					logits[j] *= float32(1 + round)
 					if round == 3 {
-						logits[j] = float32(math.Round(float64(logits[j]))) // many are equal
+						logits[j] = float32(math.Round(float64(logits[j]))) // many logits are equal
 					}
 				}
 				x.do(append([]gpu.Op{x.s.Sampling.Upload(settings), x.b.Logits.Upload(logits)}, x.k.Sample(MaxRows, x.active, &x.s, x.b, x.result)...)...)

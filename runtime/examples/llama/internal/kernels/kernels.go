@@ -11,21 +11,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Kernels are the kernels for a model, compiled for a device. Its methods return the launches of an
+// Kernels are the kernels for a model, compiled for a device. The methods return the launches of an
 // operation: add them to a recording one after the other, each after the one before, with nothing
-// else between them. Most launches are dependent: they begin early, and wait themselves for the
-// launch before. So the first launch of a recording must be that of Embed or EmbedChunk, which is
-// not dependent. A launch behind something other than a launch is a usual one.
+// else between them. Most launches are dependent: the kernel begins before the previous launch has
+// ended, and itself waits for its end. So the first launch of a recording must be that of Embed or
+// EmbedChunk, which is not dependent. A launch behind another kind of operation is not dependent.
 type Kernels struct {
 	dims       Dims
 	invariant  bool
 	processors int
-	dependent  bool // launches can be dependent, and in clusters
-	usual      bool // launches are not dependent all the same
+	dependent  bool // the device can do dependent launches and clusters
+	usual      bool // set by Usual: no launch is dependent
 	plan       plan
 	code       *LlamaCode
 
-	qkv    map[int]qkvMany // by the most rows: 8, 16, 32, 64
+	qkv    map[int]qkvMany // by the largest number of rows: 8, 16, 32, 64
 	gateUp map[int]gateUpMany
 	add    map[int]addMany
 	logits map[int]logitsMany
@@ -159,15 +159,15 @@ const (
 // about as many blocks as multiprocessors.
 var manyTall, manyWide = [kinds]int{3, 3, 2, 4}, [kinds]int{2, 2, 4, 2}
 
-// A plan is how blocks of products use a multiprocessor's shared memory.
+// A plan says how blocks of products use a multiprocessor's shared memory.
 type plan struct {
 	perProcessor int
 	stagesOne    int
 	fp8          bool
-	many         [kinds]map[int]manyPlan // by the most rows
+	many         [kinds]map[int]manyPlan // by the largest number of rows
 }
 
-// A manyPlan has 0 stages if such a block does not fit.
+// A manyPlan has 0 stages if a block with this number of rows does not fit.
 type manyPlan struct{ stages, shared int }
 
 // wide returns how many times 16 columns of a kind's matrix take 32 bytes.
@@ -179,7 +179,7 @@ func (p *plan) wide(kind int) int {
 }
 
 func newPlan(d *Dims, info driver.Info) (plan, error) {
-	block, all := info.SharedOptIn-1024, info.ProcessorSharedMem // without what the kernels declare
+	block, all := info.SharedOptIn-1024, info.ProcessorSharedMem // less the arrays that the kernels declare
 	p := plan{perProcessor: all, fp8: d.FP8 == 1}
 	if info.Arch != "sim" {
 		p.stagesOne = 8
@@ -195,16 +195,16 @@ func newPlan(d *Dims, info driver.Info) (plan, error) {
 		for size := 8; size <= MaxRows; size *= 2 {
 			tile := 32 * manyTall[kind]
 			stage := (tile + size*p.wide(kind)) * 4 * manyWide[kind] * 16
-			stages := min(block, all/2-2048) / stage // of two blocks
+			stages := min(block, all/2-2048) / stage // if two blocks share a multiprocessor
 			if stages < 3 {
-				stages = block / stage // of one
+				stages = block / stage // if a block has it alone
 			}
 			stages = min(stages, 8)
 			if info.Arch == "sim" {
 				p.many[kind][size] = manyPlan{stages: 2} // the twins use no shared memory
 				continue
 			}
-			shared := max(stages*stage, manyWide[kind]*tile*(size+1)*4) // copies, then sums of the warps
+			shared := max(stages*stage, manyWide[kind]*tile*(size+1)*4) // holds copied weights and rows, and later the sums of the warps
 			if stages >= 2 && shared <= block {
 				p.many[kind][size] = manyPlan{stages, shared}
 			}
@@ -228,7 +228,7 @@ func (p *plan) options(d *Dims) []string {
 	var stages [kinds][4]int
 	for kind, many := range p.many {
 		for i := range stages[kind] {
-			stages[kind][i] = max(many[8<<i].stages, 2) // one that does not fit is never launched
+			stages[kind][i] = max(many[8<<i].stages, 2) // a kernel that does not fit is never launched
 		}
 	}
 	define := func(name string, v any) string {
@@ -238,7 +238,7 @@ func (p *plan) options(d *Dims) []string {
 		define("MANY_TALL", manyTall), define("MANY_WIDE", manyWide), define("MANY_STAGES", stages)}
 }
 
-const maxSplits = 32 // of a sequence, in attend.h
+const maxSplits = 32 // largest number of parts of a sequence, as in attend.h
 
 // Buffers are the memory that operations on up to Rows rows use. Row r of a decode step is slot
 // active[r], or nothing if active[r] is -1.
@@ -249,8 +249,8 @@ type Buffers struct {
 	Q      gpu.Slice[uint16]  // [Rows][Heads*HeadDim]: queries
 	A      gpu.Slice[uint16]  // [Rows][Heads*HeadDim]: result of the attention
 	G      gpu.Slice[uint16]  // [Rows][FFN]: silu(gate) * up
-	Logits gpu.Slice[float32] // [Rows][Vocab]; of NewBuffers only
-	Work   gpu.Slice[uint32]  // for Attend; of NewBuffers only
+	Logits gpu.Slice[float32] // [Rows][Vocab]; only with NewBuffers
+	Work   gpu.Slice[uint32]  // for Attend; only with NewBuffers
 }
 
 // NewBuffers allocates memory for decode steps of up to rows rows. A step of fewer rows uses the
@@ -278,7 +278,8 @@ func (k *Kernels) NewBuffers(dev *gpu.Device, rows int) (*Buffers, error) {
 	return b, nil
 }
 
-// NewChunkBuffers allocates memory for chunks of up to rows tokens of a prompt: no Logits and Work.
+// NewChunkBuffers allocates memory for chunks of up to rows tokens of a prompt: they have no Logits
+// and no Work.
 func (k *Kernels) NewChunkBuffers(dev *gpu.Device, rows int) (*Buffers, error) {
 	d, b := &k.dims, &Buffers{Rows: rows}
 	var err error

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A State is the device's knowledge of the slots.
+// A State is the device memory with the state of all slots.
 type State struct {
 	Token    gpu.Slice[int32]    // [slots]: the token that the next step takes as input
 	Position gpu.Slice[int32]    // [slots]: that token's position in its sequence
@@ -60,13 +60,14 @@ func (k *Kernels) QKV(rows int, active gpu.Slice[int32], s *State, layer int, no
 	return ops
 }
 
-// Attend computes the attention of each row of Q over its slot's positions, including its own: A.
+// Attend sets A to the attention of each row of Q over its slot's positions, including the row's
+// own.
 func (k *Kernels) Attend(rows int, active gpu.Slice[int32], s *State, layer int, b *Buffers) []gpu.Op {
 	d := &k.dims
 	groups := int(d.KVHeads * ((d.Heads/d.KVHeads + 15) / 16))
 	splits := 1
 	for splits < maxSplits && groups*rows*splits*2 <= 4*k.processors {
-		splits *= 2 // as long as all blocks run at once
+		splits *= 2 // while all blocks can run at once
 	}
 	g := k.grid(128, 544*int(d.HeadDim), groups, rows, splits)
 	return []gpu.Op{k.code.Attend.Launch(g, *d, int32(layer), active, s.Position, s.Pages, s.Cache, b.Q, b.A, b.Work)}
@@ -101,7 +102,7 @@ func (k *Kernels) product(rows, in int, add bool, a gpu.Slice[uint16], w Matrix,
 }
 
 // GateUp computes silu(gate) * up for each row of X: norm, then the product with w [2*FFN][Width],
-// which has the rows of gate, then of up: G.
+// which has the rows of gate, then of up. The results go to G.
 func (k *Kernels) GateUp(rows int, norm gpu.Range, w Matrix, b *Buffers) []gpu.Op {
 	out, in, ffn := 2*int(k.dims.FFN), int(k.dims.Width), int(k.dims.FFN)
 	if k.single(rows) {
@@ -159,7 +160,7 @@ func (k *Kernels) RopeChunk(rows int, chunk gpu.Slice[int32], s *State, layer in
 	return []gpu.Op{k.code.RopeChunk.Launch(k.grid(256, 0, rows), k.dims, int32(layer), chunk, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
 }
 
-// AttendChunk computes the attention of each row of Q over all positions up to its own: A. Rows
+// AttendChunk sets A to the attention of each row of Q over all positions up to the row's own. Rows
 // from n on become 0.
 func (k *Kernels) AttendChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, b *Buffers) []gpu.Op {
 	d := &k.dims
@@ -172,10 +173,10 @@ func (k *Kernels) AttendChunk(rows int, chunk gpu.Slice[int32], s *State, layer 
 }
 
 // SwiGLU sets G to silu(gate) * up. gateUp is the product of H with the matrix of GateUp:
-// [rows][2*FFN]. (Products with the matrices of Out and Down are added to X by the product itself:
-// C is X as float32, with a factor of 1 for its old value.)
+// [rows][2*FFN]. (The products with the matrices of Out and Down need no kernel here: blas adds
+// them to X, with a Beta of 1.)
 func (k *Kernels) SwiGLU(rows int, gateUp gpu.Slice[uint16], b *Buffers) []gpu.Op {
-	threads := min((int(k.dims.FFN)/16+31)/32*32, 1024) // two loads each, if they are enough
+	threads := min((int(k.dims.FFN)/16+31)/32*32, 1024) // if possible, each thread does two loads
 	return []gpu.Op{k.code.Swiglu.Launch(k.grid(threads, 0, rows), k.dims, gateUp, b.G)}
 }
 

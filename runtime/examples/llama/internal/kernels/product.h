@@ -29,7 +29,7 @@ struct RowState {
 	int slot, position, page;
 };
 
-// stateOf reads numbers that no kernel of this recording writes in front of this one.
+// stateOf reads numbers that no earlier kernel of this recording writes.
 __device__ inline RowState stateOf(const Dims &d, const Place &p, int r)
 {
 	RowState s = {p.active[r], 0, 0};
@@ -60,8 +60,7 @@ template <Kind KIND> __device__ inline int outputs(const Dims &d)
 	}
 }
 
-// store does as the kind says with a pair of results of row r. Only qkvKind needs the row's
-// state.
+// store writes a pair of results of row r to the kind's place. Only qkvKind needs the row's state.
 template <Kind KIND> __device__ inline void store(const Dims &d, const Place &p, const RowState &state, int r, int pair, float a, float b)
 {
 	if (FP8 && KIND != logitsKind) {
@@ -240,15 +239,15 @@ __device__ inline u32 manyPlace(int row, int piece, int pieces, int k)
 // read their weights before this kernel has ended.
 //
 // The order of a tile's columns does not matter, if it is the same for weights and rows. So each
-// lane takes 16 neighbouring bytes where the instruction would have it take four times 4 bytes.
+// lane takes 16 neighbouring bytes, and not four times 4 bytes as in the instruction's description.
 template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int rows, int in, const act *h, const void *w, const Place &p)
 {
 	constexpr bool fp8 = FP8 && KIND != logitsKind;
 	constexpr int TALL = manyTall[KIND], WIDE = manyWide[KIND], THREADS = manyThreads(KIND);
 	constexpr int STAGES = manyStages[KIND][ROWS == 8 ? 0 : ROWS == 16 ? 1 : ROWS == 32 ? 2 : 3];
 	constexpr int M = 32 * TALL, NT = ROWS / 8, stride = ROWS + 1;
-	constexpr int wide = fp8 ? 2 : 1;       // 16 bytes of weights have columns of 16 * wide bytes of rows
-	constexpr int chunks = 4 * WIDE;        // of 16 bytes, of a row of weights in a stage
+	constexpr int wide = fp8 ? 2 : 1;       // 16 bytes of weights are as many columns as 16 * wide bytes of rows
+	constexpr int chunks = 4 * WIDE;        // pieces of 16 bytes of a row of weights in a stage
 	constexpr int rowChunks = chunks * wide;
 	constexpr int weightBytes = M * chunks * 16, stage = weightBytes + ROWS * rowChunks * 16;
 	constexpr int step = THREADS / chunks;  // rows of weights that all threads copy at once

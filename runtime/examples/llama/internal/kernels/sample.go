@@ -98,7 +98,8 @@ func choose(logits []float32, s Sampling, position int32) int32 {
 	return int32(first)
 }
 
-// fma is a*b + c with the rounding of float32. (Twice rounded, which differs once in 2²⁹ times.)
+// fma is a*b + c with the rounding of float32. It rounds twice, so about one of 2²⁹ results differs
+// from a single rounding.
 func fma(a, b, c float32) float32 { return float32(float64(a)*float64(b) + float64(c)) }
 
 // candidate returns a token's key and weight.

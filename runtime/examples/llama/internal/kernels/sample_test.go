@@ -44,8 +44,8 @@ func TestGreedy(t *testing.T) {
 	}
 }
 
-// TestFrequencies draws many tokens, and compares their frequencies with the probabilities that the
-// settings mean.
+// TestFrequencies draws many tokens, and compares their frequencies with the probabilities that
+// follow from the settings.
 func TestFrequencies(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	logits := randomLogits(r, 40)

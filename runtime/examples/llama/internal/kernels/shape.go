@@ -30,7 +30,7 @@ func (d *Dims) check() error {
 	case d.FFN <= 0 || d.FFN%64 != 0:
 		return fmt.Errorf("kernels: the FFN's width is %d: it must be a multiple of 64 on each device", d.FFN)
 	case d.KVHeads <= 0 || d.Heads <= 0 || d.Heads%d.KVHeads != 0:
-		return fmt.Errorf("kernels: %d heads for %d heads of keys and values: it must be a multiple", d.Heads, d.KVHeads)
+		return fmt.Errorf("kernels: %d heads of queries, %d of keys and values: the first must be a multiple of the second", d.Heads, d.KVHeads)
 	case d.Vocab <= 0 || d.Vocab > 1<<19:
 		return fmt.Errorf("kernels: the vocabulary has %d tokens: at most %d are supported", d.Vocab, 1<<19)
 	case d.Layers <= 0 || d.MaxPages <= 0:

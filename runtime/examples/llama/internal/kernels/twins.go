@@ -94,7 +94,7 @@ func (m *mem) rows(p driver.Ptr, n, width int) [][]float32 {
 	return list
 }
 
-// product returns for each row of a its product with a weight matrix of out rows.
+// product multiplies each row of a by a weight matrix with out rows.
 func (m *mem) product(a [][]float32, out int, w, scale driver.Ptr, fp8 bool) [][]float64 {
 	list := make([][]float64, len(a))
 	for i := range list {

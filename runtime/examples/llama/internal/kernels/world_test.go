@@ -56,10 +56,10 @@ type world struct {
 	s      State
 	b      *Buffers // of decode steps
 	slots  int
-	pages  []int32 // of the slots, before setPositions
+	pages  []int32 // the page table that setPositions starts from
 
 	norm                   gpu.Range
-	table                  gpu.Range // and the logits' matrix
+	table                  gpu.Range // the embeddings, and the matrix of the logits
 	qkv, out, gateUp, down Matrix
 	active, result         gpu.Slice[int32]
 	closers                []interface{ Close() error }
@@ -233,8 +233,8 @@ type step struct {
 	width  int // of a row of the result
 }
 
-// steps returns the operations of a decode step, with a layer's result in front of its cause, so
-// that each reads random numbers.
+// steps returns the operations of a decode step, in reverse order. So each operation reads random
+// numbers, and not the result of another one.
 func (w *world) steps() []step {
 	d, b := &w.d, w.b
 	var f gpu.Slice[float32]

@@ -40,10 +40,10 @@ func (l *load) newQuestion(r *rand.Rand) question {
 
 type answer struct {
 	tokens []int32
-	times  []time.Duration // from the token before, or from the request
+	times  []time.Duration // time since the token before, or since the request
 	text   string
 	finish string
-	left   bool // the client has left, as it was told
+	left   bool // the client has disconnected after the wanted number of tokens
 	err    error
 }
 
@@ -55,7 +55,8 @@ type statusError struct {
 
 func (s *statusError) Error() string { return fmt.Sprintf("status %d: %s", s.code, s.text) }
 
-// ask sends a question and reads the answer, or leave tokens of it if leave is positive.
+// ask sends a question and reads the answer. If leave is positive, it disconnects after that number
+// of tokens.
 func (l *load) ask(ctx context.Context, q question, leave int) (a answer) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -122,7 +123,7 @@ func (l *load) ask(ctx context.Context, q question, leave int) (a answer) {
 	}
 }
 
-// memory returns how many bytes the server's process has, or 0 if it does not say.
+// memory returns the resident memory of the server's process in bytes, or 0 if its metrics lack it.
 func (l *load) memory(ctx context.Context) uint64 {
 	r, err := http.NewRequestWithContext(ctx, "GET", l.URL+"/metrics", nil)
 	if err != nil {

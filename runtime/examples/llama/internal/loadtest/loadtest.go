@@ -22,12 +22,12 @@ type Options struct {
 	URL       string // of the server, such as http://localhost:8080
 	Clients   int
 	Duration  time.Duration
-	Questions int     // different ones
+	Questions int     // the number of different requests
 	Prompt    int     // the largest number of tokens of a prompt
 	Tokens    int     // the largest number of tokens of an answer
 	Vocab     int     // prompts have tokens below this
 	Cancel    float64 // the share of requests that clients cancel at a random token
-	Bad       float64 // the share of requests that ask for more than the server has
+	Bad       float64 // the share of requests that ask for more tokens than the model allows
 	Seed      uint64
 	Transport http.RoundTripper // nil means a transport with a connection for each client
 	Progress  io.Writer         // nil means none
@@ -35,13 +35,13 @@ type Options struct {
 
 // A Report has the results.
 type Report struct {
-	Complete, Cancelled, Bad uint64 // requests as wanted
+	Complete, Cancelled, Bad uint64 // requests that ended as they should
 	Wrong, Lost, Failed      uint64 // with other tokens; without an end; with an error
 	Tokens                   uint64
 	Took                     time.Duration
 	First, Next              Times     // from request to first token, and from token to token
-	Memory                   [3]uint64 // bytes of the server after the questions alone, after a quarter, and at the end; 0: unknown
-	Examples                 []string  // of what went wrong
+	Memory                   [3]uint64 // bytes of the server: after the questions alone, after a quarter of the time, and at the end; 0: unknown
+	Examples                 []string  // descriptions of some failures
 }
 
 // A load is a running test.
@@ -57,6 +57,10 @@ type load struct {
 
 // Run runs a test. The error says why it could not be run.
 func Run(ctx context.Context, o Options) (*Report, error) {
+	if min(o.Clients, o.Questions, o.Prompt, o.Tokens, o.Vocab) < 1 || max(o.Prompt, o.Tokens, o.Vocab) > math.MaxInt32 {
+		return nil, fmt.Errorf("%d clients, %d questions, prompts of %d tokens, answers of %d, tokens below %d: each must be from 1 to %d",
+			o.Clients, o.Questions, o.Prompt, o.Tokens, o.Vocab, math.MaxInt32)
+	}
 	if o.Transport == nil {
 		t := &http.Transport{MaxIdleConnsPerHost: o.Clients}
 		defer t.CloseIdleConnections()
@@ -166,7 +170,7 @@ func (l *load) request(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// Err returns an error if an answer was not as wanted.
+// Err returns an error if an answer was wrong, or no request is complete.
 func (r *Report) Err() error {
 	if n := r.Wrong + r.Lost + r.Failed; n > 0 {
 		return fmt.Errorf("%d wrong, %d lost and %d failed requests, such as\n\t%s", r.Wrong, r.Lost, r.Failed, strings.Join(r.Examples, "\n\t"))
@@ -210,7 +214,8 @@ func (t *Times) add(d time.Duration) {
 	t.n++
 }
 
-// Quantile returns the duration that a share of all does not exceed, to 1 %.
+// Quantile returns the duration that the given share of all durations does not exceed, with an
+// error of at most 1 %.
 func (t *Times) Quantile(share float64) time.Duration {
 	left := share * float64(t.n)
 	for i, n := range t.counts {

@@ -19,7 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/server"
 )
 
-// numbers decodes a token to its number.
+// numbers is a decoder: a token's text is its number.
 type numbers struct{}
 
 func (numbers) Next(token int32) string { return fmt.Sprintf("%d ", token) }
@@ -80,10 +80,10 @@ func TestGood(t *testing.T) {
 	var b strings.Builder
 	r.Print(&b)
 	if err := r.Err(); err != nil || r.Complete < 10 || r.Cancelled == 0 || r.Bad == 0 || r.Tokens == 0 || r.First.Quantile(.5) == 0 {
-		t.Errorf("%v\n%s", err, &b)
+		t.Errorf("error %v, report:\n%s", err, &b)
 	}
 	if !strings.Contains(b.String(), "0 wrong, 0 lost, 0 failed") {
-		t.Error(b.String())
+		t.Errorf("the report counts wrong, lost or failed requests:\n%s", b.String())
 	}
 }
 
@@ -115,7 +115,7 @@ func TestFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := r.Err(); err == nil || !strings.Contains(err.Error(), test.want) || test.count(r) == 0 {
-				t.Errorf("%v, want %q", err, test.want)
+				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
 	}
@@ -133,11 +133,26 @@ func (c *cutter) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// TestUnreachable has no server.
+// TestOptions checks that options without a meaning are refused.
+func TestOptions(t *testing.T) {
+	for name, change := range map[string]func(*loadtest.Options){
+		"clients":   func(o *loadtest.Options) { o.Clients = 0 },
+		"questions": func(o *loadtest.Options) { o.Questions = 0 },
+		"prompt":    func(o *loadtest.Options) { o.Prompt = 0 },
+		"tokens":    func(o *loadtest.Options) { o.Tokens = -1 },
+		"vocab":     func(o *loadtest.Options) { o.Vocab = 1 << 31 },
+	} {
+		if _, err := run(t, "", change, same); err == nil || !strings.Contains(err.Error(), "must be from 1") {
+			t.Errorf("option %s: error %v", name, err)
+		}
+	}
+}
+
+// TestUnreachable checks the error if there is no server.
 func TestUnreachable(t *testing.T) {
 	leaktest.Check(t)
 	_, err := run(t, "", func(o *loadtest.Options) { o.URL = "http://127.0.0.1:1" }, same)
 	if err == nil || !strings.Contains(err.Error(), "question 0 alone") {
-		t.Errorf("%v", err)
+		t.Errorf("no server: error %v", err)
 	}
 }

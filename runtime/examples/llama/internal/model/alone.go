@@ -28,7 +28,7 @@ func (s *Shard) openAlone(ctx context.Context, d *kernels.Dims) error {
 		})
 	}
 	k, err := persist.New(ctx, s.dev, persist.Dims(*d), args, persist.Options{})
-	if errors.Is(err, gpu.ErrUnsupported) || err != nil && s.dev.Info().Arch == "sim" { // which may lack the twin
+	if errors.Is(err, gpu.ErrUnsupported) || err != nil && s.dev.Info().Arch == "sim" { // a simulated GPU may lack the kernel's twin
 		return nil
 	}
 	if err != nil {

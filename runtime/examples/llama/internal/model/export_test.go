@@ -42,7 +42,7 @@ func (s *Shard) StepBytes(tokens int) uint64 {
 	return n + uint64(d.PageBytes()/PageTokens*tokens)
 }
 
-// WithoutAlone makes a sequence that decodes alone use the kernels of several.
+// WithoutAlone makes a sequence that decodes alone use the kernels for several sequences.
 func (s *Shard) WithoutAlone() { s.alone = nil }
 
 // A PartTime is how long a part of a chunk's recording takes, in all layers.

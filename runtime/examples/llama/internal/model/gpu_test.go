@@ -298,7 +298,7 @@ func times(t *testing.T, r model.Runner, s *model.Shard, ck *checkpoint.Checkpoi
 	}
 }
 
-// ahead runs a plan some times, without waiting in between.
+// ahead runs a plan several times, without waiting in between.
 func ahead(t *testing.T, r model.Runner, p model.Plan, n int) {
 	t.Helper()
 	var done func(context.Context) error

@@ -6,11 +6,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A layout places data in device memory, one after the other. Without memory it only counts.
+// A layout places data in device memory, one after the other. Without memory it only counts the
+// bytes.
 type layout struct {
 	mem  *gpu.Buffer
 	used uint64
-	err  error // the first one
+	err  error // the first error
 }
 
 func (l *layout) fail(err error) {

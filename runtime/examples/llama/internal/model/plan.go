@@ -53,7 +53,25 @@ type Info struct {
 	PageTokens  int // tokens in a page
 	MaxTokens   int // tokens in a sequence, with its prompt
 	ChunkTokens int // tokens in a chunk of a prompt
-	Vocab       int // tokens are smaller
+	Vocab       int // number of tokens; each token is smaller
+}
+
+// Matches returns an error unless shards with i and other can run the same plans. They may differ in
+// the numbers of slots, pages and tokens of a sequence: see [NewTeam].
+func (i Info) Matches(other Info) error {
+	for _, d := range []struct {
+		name       string
+		one, other int
+	}{
+		{"tokens in a page", i.PageTokens, other.PageTokens},
+		{"tokens in a chunk", i.ChunkTokens, other.ChunkTokens},
+		{"tokens in the vocabulary", i.Vocab, other.Vocab},
+	} {
+		if d.one != d.other {
+			return fmt.Errorf("model: one shard has %d %s, and another one %d: open all with the same model and options", d.one, d.name, d.other)
+		}
+	}
+	return nil
 }
 
 // ErrPlan is the error of a plan that cannot be run, such as one with a slot that does not exist.

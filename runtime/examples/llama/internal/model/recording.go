@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// recorded says what a recording is for: decoding up to so many rows, or a chunk of up to so many
+// recorded says what a recording is for: decoding up to rows sequences, or a chunk of up to rows
 // tokens.
 type recorded struct {
 	rows        int
@@ -21,7 +21,7 @@ type recorded struct {
 }
 
 // recording returns the recording for n rows or tokens. Sizes are powers of two, so there are few.
-// Which one computes a chunk depends only on the chunk.
+// The recording for a chunk depends on nothing but the chunk.
 func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
 	key := recorded{1 << bits.Len(uint(n-1)), chunk, last}
 	if chunk {
@@ -51,8 +51,8 @@ func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
 	return c, nil
 }
 
-// recordChunks makes the recordings for chunks: all but the last one of a prompt have the same
-// length.
+// recordChunks makes the recordings for chunks. Only the last chunk of a prompt may have another
+// length than ChunkTokens.
 func (s *Shard) recordChunks() error {
 	most := s.info.ChunkTokens
 	_, err := s.recording(most, true, false)
@@ -67,7 +67,7 @@ type recorder struct {
 	*Shard
 	rows     int
 	commands *gpu.CommandBuffer
-	err      error // the first one
+	err      error // the first error
 }
 
 func (r *recorder) add(ops ...gpu.Op) {
@@ -92,10 +92,10 @@ func (r *recorder) decodeStep() {
 }
 
 // decode records the layers from first on, and the choice of a token, for each of the active slots.
-// The kernels in front are for the first product.
+// The kernels of the first product are those of front.
 func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Slice[int32]) {
 	k, w, b, s := r.kernels, r.weights, r.Shard.rows, &r.state
-	to := *b // takes the products that are summed
+	to := *b // like b, but X takes the products that the shards sum
 	to.X = r.summed(b.X)
 	fused := r.options.Peer != nil && (r.rows > 1 || r.options.Invariant)
 	sum := func(norm gpu.Range) {
@@ -106,9 +106,9 @@ func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Sli
 			r.sum(b.X)
 		}
 	}
-	behind := func(ops []gpu.Op) { // a sum
+	behind := func(ops []gpu.Op) { // adds operations that follow a sum
 		if fused {
-			ops = ops[1:] // the norm, which products of several rows do first
+			ops = ops[1:] // without the norm, which the sum has computed
 		}
 		r.add(ops...)
 	}
@@ -132,9 +132,9 @@ func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Sli
 	r.add(k.Sample(r.rows, active, s, b, out)...)
 }
 
-// chunkStep records a chunk of a prompt. Later tokens need nothing of the last layer but keys and
-// values, and so the other products there are for the prompt's last token only: it passes through the
-// layer as a token of a decode step, and then the next token is chosen.
+// chunkStep records a chunk of a prompt. Later tokens need only keys and values of the last layer.
+// So only the prompt's last token passes through the rest of that layer, as in a decode step, and
+// then the next token is chosen.
 func (r *recorder) chunkStep(last bool) {
 	k, w, b, s := r.kernels, r.weights, r.prompt, &r.state
 	chunk := r.chunk.Slice(0, 3)
@@ -162,8 +162,8 @@ func (r *recorder) chunkStep(last bool) {
 	}
 }
 
-// summed returns where a product goes that is to be summed: with a peer to memory of its own, and
-// otherwise to the residual stream.
+// summed returns the destination of a product that the shards sum: memory of its own with a peer,
+// and otherwise the residual stream.
 func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
 	if r.options.Peer != nil {
 		return r.part
@@ -171,12 +171,12 @@ func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
 	return x
 }
 
-// adds reports whether this shard adds its products to the residual stream. The others replace it
-// by their products, and then the shards' sum is the new residual stream of all. With a peer no
-// product is added: the sum is.
+// adds reports whether this shard adds its products to the residual stream. The other shards
+// replace it by their products. Then the sum of all shards' X is the new residual stream. With a
+// peer no shard adds its product, because the peer adds the sum.
 func (r *recorder) adds() bool { return r.options.Rank == 0 && r.options.Peer == nil }
 
-// sum makes the residual stream x the sum of the shards'.
+// sum adds up the shards' products. Then x is the new residual stream, the same in all shards.
 func (r *recorder) sum(x gpu.Slice[float32]) {
 	n := r.rows * int(r.kernels.Dims().Width)
 	if o := &r.options; o.Peer != nil {

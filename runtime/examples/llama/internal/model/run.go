@@ -32,7 +32,7 @@ func (s *Shard) Run(p Plan, tokens []int32) (func(context.Context) error, error)
 		if err := point.Semaphore.Wait(ctx, point.Value); err != nil || s.options.Peer == nil {
 			return err
 		}
-		return s.options.Peer.Err() // a sum that has waited in vain has written wrong numbers
+		return s.options.Peer.Err() // a sum that gave up waiting has written wrong numbers
 	}, nil
 }
 
@@ -130,7 +130,7 @@ func (s *Shard) queue(p Plan, tokens []int32) error {
 	return s.stream.Do(s.ops...)
 }
 
-// activate notes the slots that decode, and reports whether they are others than before.
+// activate notes the slots that decode, and reports whether they have changed.
 func (s *Shard) activate(decode []int) bool {
 	before := s.hostActive
 	for i := range s.hostActive {
@@ -142,7 +142,7 @@ func (s *Shard) activate(decode []int) bool {
 	return !slices.Equal(before[:], s.hostActive[:])
 }
 
-// kernel returns s as the kernels take it.
+// kernel returns s in the kernels' format.
 func (s Sampling) kernel() kernels.Sampling {
 	if s.TopP == 0 {
 		s.TopP = 1

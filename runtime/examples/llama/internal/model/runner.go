@@ -40,7 +40,7 @@ type team struct {
 	spare  sync.Pool // of *[MaxRows + 1]int32: tokens that nobody reads
 }
 
-// Info returns the least of each of the shards' figures.
+// Info returns the numbers of slots, pages and tokens that all shards have.
 func (t *team) Info() Info {
 	least := t.shards[0].Info()
 	for _, s := range t.shards[1:] {
@@ -109,7 +109,7 @@ func (t *team) Run(p Plan, tokens []int32) (func(context.Context) error, error) 
 func (t *team) Close() error {
 	errs := make([]error, len(t.shards))
 	var all sync.WaitGroup
-	for i, s := range t.shards { // at once, as a shard may wait for the others
+	for i, s := range t.shards { // concurrently, because a shard may wait for the others
 		all.Go(func() { errs[i] = s.Close() })
 	}
 	all.Wait()

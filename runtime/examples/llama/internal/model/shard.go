@@ -17,17 +17,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Options are how a [Shard] is opened. The zero value is good.
+// Options configure a [Shard]. The zero value has good defaults.
 type Options struct {
 	Slots       int // sequences at once; 0: 64
 	Pages       int // pages of the cache; 0: as many as fit into 90 % of the free memory
-	MaxTokens   int // tokens in a sequence; 0: what the model was made for
+	MaxTokens   int // tokens in a sequence; 0: the longest that the model allows
 	ChunkTokens int // tokens in a chunk of a prompt, a multiple of 16; 0: 256
 
-	// Rank and Ranks say which part of each matrix this shard has, with tensor parallelism. Peer adds
-	// the shards' products by a kernel, if the devices of one process have access to each other's
-	// memory. Otherwise Comm adds them. Both stay the caller's, who closes them after all shards. A
-	// Comm with a Timeout fails if a shard is missing; without one the others wait forever.
+	// Rank and Ranks say which part of each matrix this shard has, with tensor parallelism. Peer
+	// adds the shards' products by a kernel, if the devices of one process have access to each
+	// other's memory. Otherwise Comm adds them. The caller closes them, after all shards. A Comm
+	// with a Timeout fails if a shard is missing; without one the others wait forever.
 	Rank, Ranks int
 	Peer        *peer.Sum
 	Comm        *collective.Communicator
@@ -36,8 +36,8 @@ type Options struct {
 	// sequence that is alone uses the same kernels as many do.
 	Invariant bool
 
-	// Warm has numbers of sequences that are decoded together. What they need is made when the shard
-	// is opened, and not in the first such step.
+	// Warm has numbers of sequences that are decoded together. Open makes their recordings. The
+	// recordings for other numbers are made in the first step that needs them.
 	Warm []int
 
 	// WarmPrompts does the same for chunks of prompts of all lengths.
@@ -62,7 +62,7 @@ type Shard struct {
 	state  kernels.State
 	active gpu.Slice[int32]   // [MaxRows]: the slots that decode, or -1
 	chunk  gpu.Slice[int32]   // [chunkHead+ChunkTokens]: slot, position and length of a chunk, and its tokens
-	out    gpu.Slice[int32]   // [MaxRows+1]: the new tokens, and last that of the chunk
+	out    gpu.Slice[int32]   // [MaxRows+1]: the new tokens; the last element is the chunk's
 	rows   *kernels.Buffers   // of a decode step
 	prompt *kernels.Buffers   // of a chunk
 	wide   gpu.Slice[uint16]  // of a chunk: products before the rotation and before SwiGLU
@@ -73,10 +73,10 @@ type Shard struct {
 
 	// The host's copies.
 	slots      []slot
-	hostActive [MaxRows]int32 // what active has after the plans so far
+	hostActive [MaxRows]int32 // the contents of active after the plans so far
 	hostChunk  []int32
 	hostPages  []int32
-	ops        []gpu.Op // has room for those of a plan
+	ops        []gpu.Op // operations of the plan that is being queued; kept to save allocations
 }
 
 // chunkHead is where the tokens of a chunk begin, behind three numbers.
@@ -132,8 +132,8 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 	for i := range s.hostActive {
 		s.hostActive[i] = -1
 	}
-	// The download is for nothing but the memory of the host that the first one may need: its
-	// allocation could wait for another shard's device, which waits for this shard in a step.
+	// The first download may allocate memory of the host. In a step, that could wait for another
+	// shard's device, which waits for this shard. So there is a download here.
 	s.stream.Do(s.state.Freq.UploadCopy(c.InvFreq()), s.out.Download(make([]int32, s.out.Len())))
 	for _, rows := range o.Warm {
 		if _, err := s.recording(rows, false, false); err != nil {
@@ -148,10 +148,10 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 	if err := errors.Join(s.weights.wait(ctx), s.stream.Wait(ctx)); err != nil {
 		return err
 	}
-	return ctx.Err() // the uploads may have been faster
+	return ctx.Err() // the context may have ended after the uploads
 }
 
-// openCode opens the kernels and cuBLAS, at the same time as both take long.
+// openCode opens the kernels and cuBLAS, concurrently, because both take long.
 func (s *Shard) openCode(d *kernels.Dims) error {
 	var other sync.WaitGroup
 	var err error
@@ -166,7 +166,7 @@ func (s *Shard) openCode(d *kernels.Dims) error {
 	return errors.Join(kernelsErr, err)
 }
 
-// complete returns o with its defaults, or an error if the model does not allow it.
+// complete returns o with defaults filled in, or an error if the model does not allow it.
 func (o Options) complete(c *checkpoint.Config) (Options, error) {
 	for _, d := range []struct {
 		option *int
@@ -181,15 +181,15 @@ func (o Options) complete(c *checkpoint.Config) (Options, error) {
 	}
 	switch {
 	case o.Slots < 0 || o.Pages < 0 || o.MaxTokens < 0:
-		return bad("%d slots, %d pages, sequences of %d tokens", o.Slots, o.Pages, o.MaxTokens)
+		return bad("%d slots, %d pages, sequences of %d tokens: none may be negative", o.Slots, o.Pages, o.MaxTokens)
 	case o.MaxTokens > c.MaxTokens:
 		return bad("sequences of %d tokens, but the model was made for %d at most", o.MaxTokens, c.MaxTokens)
 	case o.ChunkTokens < 0 || o.ChunkTokens%PageTokens != 0:
 		return bad("chunks of %d tokens: it must be a multiple of %d", o.ChunkTokens, PageTokens)
 	case o.Rank < 0 || o.Rank >= o.Ranks:
-		return bad("rank %d of %d", o.Rank, o.Ranks)
+		return bad("rank %d of %d: ranks begin at 0", o.Rank, o.Ranks)
 	case c.KVHeads%o.Ranks != 0 || c.Heads%o.Ranks != 0 || c.FFN%o.Ranks != 0:
-		return bad("%d shards cannot divide %d heads, %d of them with keys, and %d inner columns", o.Ranks, c.Heads, c.KVHeads, c.FFN)
+		return bad("%d shards cannot divide %d heads of queries, %d heads of keys and values, and %d columns of the FFN", o.Ranks, c.Heads, c.KVHeads, c.FFN)
 	case slices.ContainsFunc(o.Warm, func(rows int) bool { return rows < 1 || rows > MaxRows }):
 		return bad("steps of %v sequences: 1 to %d are decoded together", o.Warm, MaxRows)
 	case o.Ranks > 1 && o.Peer == nil && o.Comm == nil:
@@ -247,7 +247,7 @@ func (s *Shard) alloc(d *kernels.Dims) (err error) {
 func (s *Shard) buffer(size uint64) (*gpu.Buffer, error) {
 	b, err := s.dev.Alloc(gpu.DeviceMem, size)
 	if err != nil {
-		return nil, fmt.Errorf("model: %s of device memory: %w", sized(size), err)
+		return nil, fmt.Errorf("model: allocate %s of device memory: %w", sized(size), err)
 	}
 	s.closers = append(s.closers, b)
 	return b, nil
@@ -262,12 +262,12 @@ func (s *Shard) allocCache(page uint64) (err error) {
 	if s.info.Pages == 0 {
 		fill := free / 10 * 9
 		if s.dev.Info().Arch == "sim" {
-			fill = min(fill, 64<<20) // it is the host's memory
+			fill = min(fill, 64<<20) // a simulated GPU uses the host's memory
 		}
 		s.info.Pages = int(min(fill/page, uint64(s.info.Slots*s.info.maxPages())))
 	}
 	size := page * uint64(s.info.Pages)
-	if s.info.Pages == 0 || size > free {
+	if s.info.Pages == 0 || uint64(s.info.Pages) > free/page {
 		return fmt.Errorf("model: %s of device memory are free beside the weights of %s, and the cache needs %s for %d pages of %d tokens: %w",
 			sized(free), sized(s.weights.mem.Size()), sized(max(page, size)), max(s.info.Pages, 1), PageTokens, gpu.ErrOutOfMemory)
 	}

@@ -95,7 +95,7 @@ type sequence struct {
 	tokens   []int32
 }
 
-// plans returns the plans of the prompt. Its token comes last in the tokens of the last one.
+// plans returns the plans of the prompt. The last plan samples the token that follows.
 func (q *sequence) plans(i model.Info) (all []model.Plan) {
 	for pos := 0; pos < len(q.prompt); pos += i.ChunkTokens {
 		end := min(pos+i.ChunkTokens, len(q.prompt))
@@ -153,7 +153,7 @@ func alone(t testing.TB, r model.Runner, prompt []int32, n int, s model.Sampling
 	return q.tokens
 }
 
-// pages returns pages for the longest sequence, the nth such, in some order.
+// pages returns the nth set of pages for a longest sequence, not in order.
 func pages(r model.Runner, nth int) []int32 {
 	i := r.Info()
 	n := (i.MaxTokens + i.PageTokens - 1) / i.PageTokens
@@ -394,7 +394,7 @@ const byPeer, byCollective = "peer", "collective"
 
 var ways = []string{byPeer, byCollective}
 
-// teamOn opens a model on several devices, whose products are added in a way.
+// teamOn opens a model on several devices, which add their products in the given way.
 func teamOn(t *testing.T, way string, devices []*gpu.Device, ck *checkpoint.Checkpoint, o model.Options) (model.Runner, []*model.Shard) {
 	t.Helper()
 	o.Ranks = len(devices)
@@ -489,7 +489,8 @@ func TestOneGraph(t *testing.T) {
 	}
 }
 
-// checkSame checks that the shards have the same bits: else they could choose other tokens.
+// checkSame checks that the shards have the same bits: otherwise they could choose different
+// tokens.
 func checkSame(t *testing.T, shards []*model.Shard) {
 	t.Helper()
 	want, err := shards[0].Logits(0)

@@ -19,7 +19,7 @@ type source struct {
 	quantised bool
 }
 
-// source returns the weight of a module. It becomes of the model's type if it is float32.
+// source returns the weight of a module. Float32 numbers are converted to the model's type.
 func (l *loader) source(name string) source {
 	t, err := l.ck.Tensor(name + ".weight")
 	if err != nil {

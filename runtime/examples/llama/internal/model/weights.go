@@ -13,7 +13,7 @@ import (
 // weights are one shard's part of the model, in one buffer of the device.
 type weights struct {
 	mem    *gpu.Buffer
-	reads  []*gpu.Stream    // that fill it
+	reads  []*gpu.Stream    // streams that fill mem
 	kind   checkpoint.DType // of all but quantised matrices: BF16 or F16
 	embed  gpu.Range
 	layers []layer
@@ -37,7 +37,7 @@ type matrix struct {
 	quantised  bool // elements of 8 bits, with scales
 }
 
-// quantised reports whether the layers' matrices are.
+// quantised reports whether the layers' matrices are quantised.
 func (w *weights) quantised() bool { return w.layers[0].qkv.quantised }
 
 // loadWeights begins to upload the weights; wait waits for the end. Each shard reads only its own
@@ -55,7 +55,7 @@ func loadWeights(dev *gpu.Device, ck *checkpoint.Checkpoint, rank, ranks int) (*
 		return nil, fmt.Errorf("model: the weights need %s of device memory, and %s are free: %w", sized(l.used), sized(free), gpu.ErrOutOfMemory)
 	}
 	if l.mem, err = dev.Alloc(gpu.DeviceMem, l.used); err != nil {
-		return nil, fmt.Errorf("model: %s for the weights: %w", sized(l.used), err)
+		return nil, fmt.Errorf("model: allocate %s for the weights: %w", sized(l.used), err)
 	}
 	l.used = 0
 	w, err := l.weights()
@@ -71,8 +71,8 @@ func loadWeights(dev *gpu.Device, ck *checkpoint.Checkpoint, rank, ranks int) (*
 	return w, nil
 }
 
-// lanes is the number of tensors that are on their way to the device at the same time: some are
-// small.
+// lanes is the number of tensors that are on their way to the device at the same time. One is not
+// enough, because some are small.
 const lanes = 4
 
 // wait waits until the weights are on the device. If the context ends, it stops the upload.
@@ -145,7 +145,7 @@ func (l *loader) fill(to gpu.Range, from source, at int64) {
 	}
 }
 
-// whole loads a tensor that all shards have in common.
+// whole loads a tensor of which each shard has a copy.
 func (l *loader) whole(name string) gpu.Range {
 	s := l.source(name)
 	to := l.take(uint64(s.size))

@@ -22,8 +22,8 @@ import (
 // MaxRanks is the largest number of devices.
 const MaxRanks = 8
 
-// A grid has up to blocks blocks, and a block's round up to capacity groups of four numbers, as in
-// sum.cu.
+// A grid has at most blocks blocks. In one round a block adds at most capacity groups of four
+// numbers. sum.cu has the same constants.
 const blocks, capacity = 128, 1024
 
 // Peers is struct Peers in C.
@@ -35,16 +35,16 @@ type Peers struct {
 	Rank, Ranks int32
 }
 
-// words is the number of words that ranks exchange through the memory of one.
+// words is the number of words for the exchange in each rank's memory.
 func words(ranks int) int { return 2 * blocks * ranks * 2 * capacity * 2 }
 
-// A Sum is one rank of devices that add numbers.
+// A Sum is one device's rank in a set of devices that add numbers.
 type Sum struct {
 	dev   *gpu.Device
 	peers Peers
 	code  *SumCode
 	words gpu.Slice[uint64]
-	state gpu.Slice[uint32] // whether a rank was lost, then the tag of each block's next round
+	state gpu.Slice[uint32] // element 0 is not 0 once a rank was lost; then the tag of each block's next round
 	lost  gpu.Slice[uint32] // of the host: 1 + the rank that was lost
 }
 
@@ -170,12 +170,13 @@ func (s *Sum) OpNorm(x, part gpu.Slice[float32], rows, width int, n Norm) gpu.Op
 
 func fits(x, part gpu.Slice[float32], n int) error {
 	if n <= 0 || n%4 != 0 || n > x.Len() || n > part.Len() {
-		return fmt.Errorf("peer: a sum of %d numbers of %d and %d: it must be a multiple of 4: %w", n, x.Len(), part.Len(), gpu.ErrArgument)
+		return fmt.Errorf("peer: a sum of %d numbers from slices of %d and %d: the number must be a multiple of 4, and fit into both: %w", n, x.Len(), part.Len(), gpu.ErrArgument)
 	}
 	return nil
 }
 
-// grid depends on nothing that could differ between the ranks' devices.
+// grid returns a grid whose blocks and threads are the same on all ranks, whatever their devices
+// are.
 func (s *Sum) grid(rows, threads int) gpu.Grid {
 	g := gpu.Grid{Blocks: [3]uint32{uint32(min(rows, blocks))}, Threads: [3]uint32{uint32(threads)}}
 	info := s.dev.Info()
@@ -183,8 +184,8 @@ func (s *Sum) grid(rows, threads int) gpu.Grid {
 	return g
 }
 
-// Err returns an error once a sum has waited in vain. All later sums then end at once, with wrong
-// results.
+// Err returns an error once a sum has given up waiting for a rank. All later sums then end at once,
+// with wrong results.
 func (s *Sum) Err() error {
 	if r := atomic.LoadUint32(&s.lost.Host()[0]); r > 0 {
 		return fmt.Errorf("peer: rank %d waited %v for the numbers of rank %d: its GPU was lost, or did not get the same work",

@@ -125,7 +125,7 @@ func (r *rank) add(t *testing.T, n int) {
 // Lengths of sums that take one round, and of sums that take several.
 var lengths, rounds = []int{4, 512, 2048, 2052, 512 * 130, 512, 4}, []int{most, 4, 2052, most - 36}
 
-const most = blocks*capacity*4 + 40 // numbers: a block gets two rows
+const most = blocks*capacity*4 + 40 // so many numbers that a block gets two rows
 
 // check adds arrays of the lengths, and compares the ranks' bits with sums in the order of the ranks.
 // The blocks' tags begin with start, or with 1 if start is 0.

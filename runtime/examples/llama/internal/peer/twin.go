@@ -51,10 +51,10 @@ func (Twins) PeerSumNorm(g *simdriver.Grid, p Peers, n, length int32, part, x, s
 	return nil
 }
 
-// A piece is the numbers of one block's round.
+// A piece is the range of numbers that one block adds in one round.
 type piece struct{ block, from, to int }
 
-// add adds n groups of four numbers, in rows of some length, and returns the sums.
+// add adds n groups of four numbers, in rows of length groups, and returns the sums.
 func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) ([]float32, error) {
 	parts, err1 := simdriver.ReadView[float32](g, part, n*4)
 	sums, err2 := simdriver.View[float32](g, x, n*4)
@@ -70,7 +70,7 @@ func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) 
 		return nil, err
 	}
 	rank, grid := int(p.Rank), int(g.Blocks[0])
-	// at is the place of number i of a block's round that a rank writes.
+	// at returns the index of the word with number i of piece c that rank from writes.
 	at := func(c piece, from, i int) int {
 		half := int(tags[1+c.block] & 1)
 		return ((((half*blocks+c.block)*int(p.Ranks)+from)*2+i/2%2)*capacity+i/4)*2 + i%2

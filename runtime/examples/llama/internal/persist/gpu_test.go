@@ -20,8 +20,8 @@ import (
 // A wait of more clock cycles than this is an error of the kernel: about two seconds.
 const spinLimit = "-DSPIN_LIMIT=4000000000ll"
 
-// Keys, values and the parts of the attention are rounded to 16 bits. The twin
-// does not round the parts, and some keys and values to the other of two neighbours.
+// Keys, values and the parts of the attention are rounded to 16 bits. The twin does not round the
+// parts, and it rounds some keys and values to the other neighbour.
 const tolerance = 1e-2
 
 // openGPU opens the GPU, or skips the test.
@@ -41,7 +41,7 @@ func openGPU(t testing.TB) *gpu.Device {
 
 // correct are sizes for comparisons with the twin.
 func correct() map[string]Dims {
-	wide := fullSize() // its layers, with fewer of them and fewer tokens
+	wide := fullSize() // the same layers, but fewer of them, and a smaller vocabulary
 	wide.Layers, wide.Vocab, wide.MaxPages = 2, 500, 130
 	half := halfSize()
 	half.MaxPages = 130
@@ -170,7 +170,7 @@ func warm(t *testing.T, dev *gpu.Device, d Dims, tunes ...Tuning) {
 	t.Logf("compiled %d variants in %v", len(tunes), time.Since(start))
 }
 
-// streams measures a device's memory.
+// streams measures the bandwidth of a device's memory.
 var streams = compile.Source{Name: "streams.cu", Text: `
 extern "C" __global__ void copy(const uint4 *from, uint4 *to, unsigned long long n)
 {

@@ -528,8 +528,8 @@ struct Consumer {
 			to[p] = element(p) < WIDTH ? __ldg((const uint4 *)(w + element(p))) : make_uint4(0, 0, 0, 0);
 	}
 
-	// norm multiplies x with a norm's weights and keeps what else the norm and the residual need: the
-	// squares, and the rows that the block will add to.
+	// norm multiplies x with a norm's weights. It keeps the squares for scale, and the rows to which
+	// the block will add its results.
 	__device__ __forceinline__ void norm(const float (&x)[passes(WIDTH)][8], const uint4 (&weight)[passes(WIDTH)], float *residual, Rows own, Input<WIDTH> &to)
 	{
 		float squares = 0;

@@ -35,7 +35,7 @@ func (d *Dims) pageBytes() int {
 
 func (d *Dims) qkv() int { return int(d.Heads+2*d.KVHeads) * int(d.HeadDim) }
 
-// Tuning are parameters that change the speed only. A zero field has a good value.
+// Tuning has parameters that change only the speed. A field of 0 gets a good value.
 type Tuning struct {
 	Warps  int // warps of a block that multiply
 	Stages int // stages of the ring; 0: as many as fit
@@ -45,21 +45,21 @@ type Tuning struct {
 	Defines []string // further options -D of the compiler
 }
 
-// Options are how a [Decoder] is made. The zero value is good.
+// Options configure a [Decoder]. The zero value has good defaults.
 type Options struct {
 	Tuning  Tuning
 	Compile compile.Options
 }
 
-// Supported reports whether the device can run a Decoder: NVIDIA's with compute capability 9.0 or
-// later, and simulated ones.
+// Supported reports whether the device can run a Decoder: NVIDIA GPUs of compute capability 9.0 or
+// later can, and simulated GPUs.
 func Supported(dev *gpu.Device) bool {
 	arch := dev.Info().Arch
 	n, err := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
 	return arch == "sim" || err == nil && n >= 90 && dev.Info().Cooperative
 }
 
-// Layer are the weights of a layer. Matrices are row-major [out][in].
+// A Layer has the weights of a layer. Matrices are row-major [out][in].
 type Layer struct {
 	Norm1  gpu.Range // [Width]
 	QKV    gpu.Range // [(Heads + 2 KVHeads) HeadDim][Width]: rows of q, then of k, then of v
@@ -69,8 +69,9 @@ type Layer struct {
 	Down   gpu.Range // [Width][FFN]
 }
 
-// Args are the memory that a decode step uses. It must stay until the work is done. The addresses of
-// weights must be multiples of 16. The slot is Active[0]; if that is -1, the step does nothing.
+// Args are the memory that a decode step uses. It must stay allocated until the work is done. The
+// addresses of weights must be multiples of 16. The slot is Active[0]; if that is -1, the step does
+// nothing.
 type Args struct {
 	Layers               []Layer
 	Embeddings, LastNorm gpu.Range // [Vocab][Width], [Width]
@@ -91,7 +92,7 @@ type Decoder struct {
 	dims  Dims
 	code  *PersistCode
 	grid  gpu.Grid
-	work  gpu.Slice[uint64] // what blocks exchange; see persist.cu
+	work  gpu.Slice[uint64] // words that blocks exchange; see persist.cu
 	table gpu.Slice[uint64] // addresses of the layers' weights
 	args  Args
 }
@@ -227,7 +228,7 @@ func (d *Dims) plan(processors, shared int, t Tuning) (*plan, error) {
 	return p, nil
 }
 
-// segment is how many numbers of a row a stage has.
+// segment is the number of a row's elements in a stage.
 func (p *plan) segment() int { return 128 * p.Warps }
 
 // slot is the size of a stage.

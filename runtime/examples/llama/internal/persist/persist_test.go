@@ -123,7 +123,7 @@ func (f *formula) next(token int) []float32 {
 }
 
 // TestTwin compares the twin with the formulas, over a sequence of more than two pages, through a
-// recording. The tolerance is for a key that is rounded to the other of two neighbours.
+// recording. The tolerance allows for a key that is rounded to the other neighbour.
 func TestTwin(t *testing.T) {
 	for name, d := range map[string]Dims{"bfloat16": tinySize(), "float16": func() Dims {
 		d := tinySize()

@@ -5,7 +5,7 @@ func fullSize() Dims {
 	return Dims{Layers: 16, Width: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 5632, Vocab: 32000, MaxPages: 256, Eps: 1e-5, RopeFactor: 1}
 }
 
-// tinySize has rows that are no multiples of anything.
+// tinySize has rows that end inside a segment, and an odd vocabulary.
 func tinySize() Dims {
 	return Dims{Layers: 3, Width: 72, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 200, Vocab: 101, MaxPages: 40, Eps: 1e-5, RopeFactor: 1}
 }
@@ -15,8 +15,9 @@ func halfSize() Dims {
 	return Dims{Layers: 2, Width: 2560, Heads: 20, KVHeads: 5, HeadDim: 128, FFN: 1032, Vocab: 777, MaxPages: 160, Half: 1, Eps: 1e-6, RopeFactor: 1.2}
 }
 
-// A variant is a tuning that is tried. Those whose name begins with untagged compute nothing useful:
-// they show how fast a block is without waiting for others, and without multiplying either.
+// A variant is a tuning that is tried. The untagged variants compute wrong results: they show how
+// fast blocks are if they do not wait for each other, and the idle one if they do not multiply
+// either.
 type variant struct {
 	name string
 	Tuning

@@ -18,7 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
 )
 
-// A Rendezvous passes data of rank 0 to the other ranks. Types of package rendezvous are ones.
+// A Rendezvous passes data of rank 0 to the other ranks. The types of package rendezvous implement
+// it.
 type Rendezvous interface {
 	Place() (rank, count int, err error)
 	Share(ctx context.Context, name string, id []byte) ([]byte, error)
@@ -39,9 +40,11 @@ type hello struct {
 	Info model.Info
 }
 
-// Lead connects rank 0 to the other ranks, in their order. They reach it at the host. Lead returns
-// their shards. It calls lost with an error when a rank has failed or its connection breaks.
-func Lead(ctx context.Context, host string, meet Rendezvous, lost func(error)) (runners []model.Runner, err error) {
+// Lead connects rank 0 to the other ranks, which reach it at the host. It returns their shards in
+// the order of the ranks. info describes rank 0's own shard: a rank that cannot run the same plans
+// is an error. Lead waits until all ranks have connected or the context ends. Later, lost is called
+// with an error when a rank has failed or its connection breaks.
+func Lead(ctx context.Context, host string, meet Rendezvous, info model.Info, lost func(error)) (_ []model.Runner, err error) {
 	_, count, err := meet.Place()
 	if err != nil {
 		return nil, err
@@ -53,11 +56,11 @@ func Lead(ctx context.Context, host string, meet Rendezvous, lost func(error)) (
 	defer l.Close()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	key := rand.Text() // a rank shows it, so that nobody else connects by mistake
+	key := rand.Text() // a rank sends it first, so no other program connects by mistake
 	if _, err := meet.Share(ctx, "plans", []byte(key+" "+net.JoinHostPort(host, port))); err != nil {
 		return nil, err
 	}
-	runners = make([]model.Runner, count-1)
+	runners := make([]model.Runner, count-1)
 	defer func() {
 		for _, r := range runners {
 			if err != nil && r != nil {
@@ -71,7 +74,7 @@ func Lead(ctx context.Context, host string, meet Rendezvous, lost func(error)) (
 			return nil, fmt.Errorf("%d of %d ranks have not connected: %w", left, count-1, errors.Join(context.Cause(ctx), err))
 		}
 		r := &runner{conn: conn, out: gob.NewEncoder(conn), lost: lost, ended: make(chan struct{})}
-		in, rank, err := r.greet(key)
+		in, rank, err := r.greet(ctx, key)
 		if err != nil || rank < 1 || rank >= count || runners[rank-1] != nil {
 			conn.Close()
 			continue
@@ -80,6 +83,9 @@ func Lead(ctx context.Context, host string, meet Rendezvous, lost func(error)) (
 		runners[rank-1] = r
 		left--
 		go r.receive(in)
+		if err := info.Matches(r.info); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.name, err)
+		}
 	}
 	return runners, nil
 }
@@ -94,12 +100,13 @@ type runner struct {
 	ended chan struct{} // closed when nothing more is received
 
 	mu      sync.Mutex   // protects the following fields
-	waiting []chan error // of the plans without a reply, the oldest first
+	waiting []chan error // one for each plan without a reply, the oldest first
 	err     error        // why the rank runs no more plans
 }
 
-// greet checks the key of a rank, and receives its first message.
-func (r *runner) greet(key string) (in *gob.Decoder, rank int, err error) {
+// greet checks the key of a rank, and receives its first message. It fails when the context ends.
+func (r *runner) greet(ctx context.Context, key string) (in *gob.Decoder, rank int, err error) {
+	defer context.AfterFunc(ctx, func() { r.conn.Close() })()
 	r.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	defer r.conn.SetReadDeadline(time.Time{})
 	shown := make([]byte, len(key))
@@ -144,11 +151,11 @@ func (r *runner) fail(err error) {
 	first := r.err == nil
 	if first {
 		r.err = err
-		for _, w := range r.waiting {
-			w <- err
-		}
-		r.waiting = nil
 	}
+	for _, w := range r.waiting {
+		w <- err
+	}
+	r.waiting = nil
 	r.mu.Unlock()
 	if first {
 		r.conn.Close()
@@ -181,7 +188,7 @@ func (r *runner) Run(p model.Plan, _ []int32) (func(context.Context) error, erro
 	}, nil
 }
 
-// Close tells the rank to end, and waits up to 10 seconds until it does.
+// Close tells the rank to end, and waits up to 10 seconds for that.
 func (r *runner) Close() error {
 	r.mu.Lock()
 	broken := r.err
@@ -190,8 +197,8 @@ func (r *runner) Close() error {
 	}
 	r.mu.Unlock()
 	if broken == nil {
+		r.conn.SetDeadline(time.Now().Add(10 * time.Second))
 		r.out.Encode(message{End: true})
-		r.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	}
 	<-r.ended
 	r.conn.Close()
@@ -266,8 +273,8 @@ func (f *Follower) Run(ctx context.Context) error {
 	return err
 }
 
-// answer waits for each step, and replies. It returns the first error, of a step or of the
-// connection, and takes all steps.
+// answer waits for each step, and replies. It returns the first error of a step or the connection,
+// when the channel is closed. Steps after an error get no reply.
 func answer(ctx context.Context, steps <-chan func(context.Context) error, out *gob.Encoder) (failed error) {
 	for done := range steps {
 		if failed != nil {

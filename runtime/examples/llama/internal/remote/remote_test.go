@@ -23,7 +23,7 @@ import (
 
 var info = model.Info{Slots: 4, Pages: 64, PageTokens: 16, MaxTokens: 512, ChunkTokens: 16, Vocab: 256}
 
-// A meeting is a rendezvous of goroutines. id has the id for each of the other ranks.
+// A meeting is a rendezvous of goroutines. The channel has rank 0's id once for each other rank.
 type meeting struct {
 	rank, count int
 	id          chan []byte
@@ -71,7 +71,7 @@ func newTeam(t *testing.T, count int, step func(rank int) error) *team {
 		m.cancels, m.ended = append(m.cancels, cancel), append(m.ended, ended)
 		go func() { ended <- follow(ctx, meeting{rank, count, id}, of) }()
 	}
-	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, count, id}, func(err error) { m.lost <- err })
+	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, count, id}, info, func(err error) { m.lost <- err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestTeam(t *testing.T) {
 			r := engine.Request{Prompt: make([]int32, 1+5*i), MaxTokens: 30, Sampling: model.Sampling{Seed: uint64(i)}}
 			want := fakemodel.Answer(r.Prompt, r.Sampling, info.Vocab, r.MaxTokens)
 			if got, err := generate(t.Context(), e, r); err != nil || !slices.Equal(got, want) {
-				t.Errorf("request %d: %v, %v", i, got, err)
+				t.Errorf("request %d: tokens %v, error %v", i, got, err)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func TestLostRank(t *testing.T) {
 				all.Go(func() {
 					_, err := generate(t.Context(), e, engine.Request{Prompt: []int32{1}, MaxTokens: 500})
 					if !errors.Is(err, engine.ErrBroken) || !strings.Contains(err.Error(), "rank 2") || !regexp.MustCompile(test.want).MatchString(err.Error()) {
-						t.Errorf("%v, want an error of rank 2: %s", err, test.want)
+						t.Errorf("error %v, want an error of rank 2: %s", err, test.want)
 					}
 				})
 			}
@@ -171,7 +171,7 @@ func TestLostRank(t *testing.T) {
 			test.harm(m)
 			all.Wait()
 			if err := <-m.lost; !regexp.MustCompile(test.want).MatchString(err.Error()) {
-				t.Errorf("lost: %v, want %s", err, test.want)
+				t.Errorf("lost was called with %v, want %s", err, test.want)
 			}
 			if err := <-m.ended[1]; err == nil {
 				t.Error("the rank ended without an error")
@@ -202,7 +202,7 @@ func TestLostLeader(t *testing.T) {
 	id := make(chan []byte, 1)
 	id <- []byte("key " + l.Addr().String())
 	if err := follow(t.Context(), meeting{1, 2, id}, fakemodel.New(info)); err == nil || !strings.Contains(err.Error(), "rank 0 at") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestStrangers(t *testing.T) {
 			}
 			c.SetReadDeadline(time.Now().Add(time.Minute))
 			if _, err := c.Read(make([]byte, 1)); err == nil {
-				t.Errorf("%q is answered", say)
+				t.Errorf("a stranger that sends %q gets an answer", say)
 			}
 			c.Close()
 		}
@@ -236,25 +236,120 @@ func TestStrangers(t *testing.T) {
 	}()
 	ended := make(chan error, 1)
 	go func() { ended <- follow(t.Context(), meeting{1, 2, shown}, fakemodel.New(info)) }()
-	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, 2, id}, func(err error) { t.Error(err) })
+	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, 2, id}, info, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	if others[0].Info() != info {
-		t.Errorf("%+v", others[0].Info())
+		t.Errorf("the rank's Info is %+v", others[0].Info())
 	}
 	if err := errors.Join(others[0].Close(), <-ended); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestMissingRank gives up when a rank does not come.
+// TestMissingRank checks that rank 0 stops waiting for a rank when the context ends.
 func TestMissingRank(t *testing.T) {
 	leaktest.Check(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := remote.Lead(ctx, "127.0.0.1", meeting{0, 2, make(chan []byte, 1)}, func(error) {})
+	_, err := remote.Lead(ctx, "127.0.0.1", meeting{0, 2, make(chan []byte, 1)}, info, func(error) {})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 of 1 ranks") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestTooFewRanks ends the context when only one of two ranks has connected. That rank must end,
+// too.
+func TestTooFewRanks(t *testing.T) {
+	leaktest.Check(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	id, shown := make(chan []byte, 2), make(chan []byte, 1)
+	ended := make(chan error, 1)
+	go func() {
+		got := <-id
+		shown <- got
+		f, err := remote.Join(t.Context(), meeting{1, 3, shown}, fakemodel.New(info))
+		if err != nil {
+			ended <- err
+			return
+		}
+		_, address, _ := strings.Cut(string(got), " ")
+		if c, err := net.Dial("tcp", address); err == nil { // a stranger: when it is refused, rank 1 has been accepted
+			io.WriteString(c, strings.Repeat("x", 100))
+			io.ReadAll(c)
+			c.Close()
+		}
+		cancel()
+		ended <- f.Run(t.Context())
+	}()
+	_, err := remote.Lead(ctx, "127.0.0.1", meeting{0, 3, id}, info, func(error) {})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "1 of 2 ranks") {
+		t.Errorf("rank 0: %v, want that 1 of 2 ranks has not connected", err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("rank 1: %v", err)
+	}
+}
+
+// TestOtherOptions checks that a rank whose chunks have another length is refused.
+func TestOtherOptions(t *testing.T) {
+	leaktest.Check(t)
+	other := info
+	other.ChunkTokens = 32
+	id, ended := make(chan []byte, 1), make(chan error, 1)
+	go func() { ended <- follow(t.Context(), meeting{1, 2, id}, fakemodel.New(other)) }()
+	_, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, 2, id}, info, func(error) {})
+	if err == nil || !strings.Contains(err.Error(), "rank 1") || !strings.Contains(err.Error(), "16 tokens in a chunk, and another one 32") {
+		t.Errorf("rank 0: %v", err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("rank 1: %v", err)
+	}
+}
+
+// TestCloseInFlight closes rank 0's side while a plan has no reply. Waiting for the plan must end.
+func TestCloseInFlight(t *testing.T) {
+	leaktest.Check(t)
+	id, ended := make(chan []byte, 1), make(chan error, 1)
+	go func() { // a rank that ends without a reply
+		key, address, _ := strings.Cut(string(<-id), " ")
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			ended <- err
+			return
+		}
+		defer c.Close()
+		io.WriteString(c, key)
+		err = gob.NewEncoder(c).Encode(struct {
+			Rank int
+			Info model.Info
+		}{1, info})
+		for in, end := gob.NewDecoder(c), false; err == nil && !end; {
+			var m struct {
+				Plan model.Plan
+				End  bool
+			}
+			err = in.Decode(&m)
+			end = m.End
+		}
+		ended <- err
+	}()
+	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, 2, id}, info, func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := others[0].Run(model.Plan{Decode: []int{0}}, make([]int32, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(others[0].Close(), <-ended); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := done(ctx); err == nil || ctx.Err() != nil {
+		t.Errorf("the plan ended with %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/engine"
 )
 
-// An answer is the answer to a request, or a part of it in a stream.
+// An answer is the body of a response, or one event of a stream.
 type answer struct {
 	ID      string   `json:"id"`
 	Object  string   `json:"object"`
@@ -91,7 +92,7 @@ func (s *Server) whole(ctx context.Context, w http.ResponseWriter, q *question, 
 	return n, true, nil
 }
 
-// stream sends each token when it is there, as server-sent events. It returns the same as whole.
+// stream sends each token at once, as a server-sent event. It returns the same as whole.
 func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question, request *engine.Request, a *answer) (n int, begun bool, err error) {
 	control := http.NewResponseController(w)
 	send := func() error {
@@ -103,7 +104,10 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question,
 		if err := event(w, a); err != nil {
 			return err
 		}
-		return control.Flush()
+		if err := control.Flush(); err != nil {
+			return fmt.Errorf("%w: %w", errUnread, err)
+		}
+		return nil
 	}
 	a.Choices = make([]choice, 1)
 	n, finish, err := s.generate(ctx, q, request, func(part string, token []int32) error {
@@ -124,8 +128,10 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question,
 		err = send()
 	}
 	if err == nil {
+		if _, err = w.Write([]byte("data: [DONE]\n\n")); err != nil {
+			return n, begun, fmt.Errorf("%w: %w", errUnread, err)
+		}
 		s.count(http.StatusOK)
-		_, err = w.Write([]byte("data: [DONE]\n\n"))
 	}
 	return n, begun, err
 }
@@ -133,13 +139,16 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question,
 // event sends an event.
 func event(w http.ResponseWriter, v any) error {
 	b, err := json.Marshal(v)
-	if err == nil {
-		_, err = w.Write(append(append([]byte("data: "), b...), "\n\n"...))
+	if err != nil {
+		return err
 	}
-	return err
+	if _, err := w.Write(append(append([]byte("data: "), b...), "\n\n"...)); err != nil {
+		return fmt.Errorf("%w: %w", errUnread, err)
+	}
+	return nil
 }
 
-// generate passes the text of each token to a function, and the token. It returns the number of
+// generate calls part with the text of each token, and with the token. It returns the number of
 // tokens and the reason of the end: "stop" for a token or string that ends the text, or "length".
 func (s *Server) generate(ctx context.Context, q *question, request *engine.Request, part func(string, []int32) error) (n int, finish string, err error) {
 	decoder, stopper := s.Decoder(), stopper{stops: q.Stop}

@@ -65,7 +65,7 @@ func (s *Server) text() []byte {
 	}
 	s.mu.Unlock()
 
-	counter("puregpu_llama_responses", "code", "Responses by HTTP status; 499 means that the client has disconnected.", responses...)
+	counter("puregpu_llama_responses", "code", "Responses by HTTP status; 499 means that the client has disconnected or stopped reading.", responses...)
 	counter("puregpu_llama_requests", "end", "Requests of the engine by their ends. Stop strings and disconnects cancel.",
 		sample{"stop", e.Stopped}, sample{"length", e.Complete}, sample{"cancelled", e.Cancelled}, sample{"failed", e.Failed}, sample{"refused", e.Refused})
 	counter("puregpu_llama_tokens", "kind", "Tokens of prompts, tokens returned, and tokens computed in vain for sequences that had ended.",
@@ -84,7 +84,7 @@ func (s *Server) text() []byte {
 	return b.Bytes()
 }
 
-// resident returns how many bytes of memory the process has, or 0 if the system does not say.
+// resident returns the resident memory of the process in bytes, or 0 if the system does not tell.
 func resident() int {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// A prompt is a text, or the tokens in its place.
+// A prompt is a text or a list of tokens.
 type prompt struct {
 	text   string
 	tokens []int32
@@ -76,14 +77,16 @@ func (s *stops) UnmarshalJSON(b []byte) error {
 // read reads a request, and makes one for the engine.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (*question, *engine.Request, error) {
 	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Now().Add(readTimeout)) // a recorder in a test has none
+	control.SetReadDeadline(time.Now().Add(readTimeout)) // fails only without a connection, as in tests
 	q := new(question)
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, s.Body))
 	d.DisallowUnknownFields()
 	err := d.Decode(q)
 	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("there is text after the object, or the request is not complete")
+		if _, err = d.Token(); err == io.EOF {
+			err = nil
+		} else if err == nil {
+			err = errors.New("there is text after the object")
 		}
 	}
 	if err != nil {
@@ -93,6 +96,11 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (*question, *engin
 			return nil, nil, f
 		}
 		if f, ok := errors.AsType[*failure](err); ok {
+			return nil, nil, f
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			f := invalid("", "the request is not complete within %v", readTimeout)
+			f.code = http.StatusRequestTimeout
 			return nil, nil, f
 		}
 		return nil, nil, invalid("", "%s", strings.TrimPrefix(err.Error(), "json: "))

@@ -32,7 +32,7 @@ type Options struct {
 	Timeout  time.Duration   // for a request; 0 means 5 minutes
 }
 
-// A Decoder turns tokens into text. It holds back a character until its last token.
+// A Decoder turns tokens into text. It holds back a character until all of its bytes have come.
 type Decoder interface {
 	Next(token int32) string
 	Flush() string
@@ -146,7 +146,7 @@ func (s *Server) count(code int) {
 	s.codes[code]++
 }
 
-// A failure is an answer with an error, as OpenAI's API formats it. As an error it is its message.
+// A failure is an answer with an error, as OpenAI's API formats it.
 type failure struct {
 	code    int     // HTTP status
 	Message string  `json:"message"`
@@ -166,6 +166,9 @@ func invalid(param, format string, args ...any) *failure {
 	return f
 }
 
+// errUnread means that the client has disconnected or stopped reading.
+var errUnread = errors.New("the client does not read the answer")
+
 // explain turns an error into an answer.
 func (s *Server) explain(r *http.Request, err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
@@ -173,16 +176,16 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 	}
 	f := &failure{Message: err.Error(), Type: "server_error"}
 	switch {
-	case r.Context().Err() != nil: // the client has disconnected: a nonstandard status, for logs
+	case r.Context().Err() != nil, errors.Is(err, errUnread): // a nonstandard status, for logs
 		f.code = 499
-	case errors.Is(err, context.DeadlineExceeded):
-		f.code, f.Message = http.StatusGatewayTimeout, fmt.Sprintf("the answer is not complete within %v", s.Timeout)
 	case errors.Is(err, engine.ErrInvalid):
 		return invalid("", "%v", err)
 	case errors.Is(err, engine.ErrBusy):
 		f.code, f.Type = http.StatusTooManyRequests, "rate_limit_error"
 	case errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrBroken):
 		f.code = http.StatusServiceUnavailable
+	case errors.Is(err, context.DeadlineExceeded): // of the request; a deadline of the model is ErrBroken
+		f.code, f.Message = http.StatusGatewayTimeout, fmt.Sprintf("the answer is not complete within %v", s.Timeout)
 	default:
 		f.code = http.StatusInternalServerError
 	}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -123,7 +124,7 @@ func bubble(t *testing.T, text string, o server.Options, eo engine.Options, test
 			t.Errorf("the server ended with %v", err)
 		}
 		if s := r.engine.Stats(); s.Running+s.Waiting+s.PagesUsed != 0 {
-			t.Errorf("at the end %+v", s)
+			t.Errorf("at the end of the test requests or pages are left: %+v", s)
 		}
 		if err := r.m.Err(); err != nil {
 			t.Error(err)
@@ -287,7 +288,7 @@ func TestAnswers(t *testing.T) {
 				code, got := r.ask(t, body+"}")
 				a := parse(t, got, stream)
 				if code != 200 || a.Text != text || !slices.Equal(a.Tokens, want) || a.Finish != "length" || a.Usage != usage || !a.Done {
-					t.Errorf("%d %s", code, got)
+					t.Errorf("status %d, body: %s", code, got)
 				}
 				if stream && a.Parts < 22 {
 					t.Errorf("the stream has %d parts, want one for each of 20 tokens, the end and the usage", a.Parts)
@@ -302,7 +303,7 @@ func TestStop(t *testing.T) {
 	const text = "one two tree three four \u00e4\u00f6\u00fc abcab"
 	for _, test := range []struct {
 		stop, want, finish string
-		tokens             int // most
+		tokens             int // largest number
 	}{
 		{`"three"`, "one two tree ", "stop", 60},
 		{`"three f"`, "one two tree ", "stop", 60},
@@ -380,7 +381,7 @@ func TestRefusals(t *testing.T) {
 				}
 			}
 			if err := json.Unmarshal([]byte(got), &f); err != nil || f.Error == nil {
-				t.Errorf("%.80s: %d %s", test.body, code, got)
+				t.Errorf("%.80s: status %d, and the body is not an error: %s", test.body, code, got)
 				continue
 			}
 			param := ""
@@ -414,7 +415,7 @@ func TestBusy(t *testing.T) {
 				for range 5 { // four run, one waits
 					all.Go(func() {
 						if code, got := r.ask(t, `{"prompt":"a","max_tokens":100}`); code != 200 {
-							t.Errorf("%d %s", code, got)
+							t.Errorf("status %d, body: %s", code, got)
 						}
 					})
 					time.Sleep(3 * time.Millisecond)
@@ -455,17 +456,17 @@ func TestDisconnect(t *testing.T) {
 					t.Errorf("a cancelled request: %v %s", err, b)
 				}
 				if i%2 == 1 && (err != nil || resp.StatusCode != 200) {
-					t.Errorf("%v %s", err, b)
+					t.Errorf("a request that is not cancelled: error %v, body: %s", err, b)
 				}
 			})
 		}
 		all.Wait()
 		time.Sleep(5 * time.Millisecond)
 		if s := r.engine.Stats(); s.Complete != 6 || s.Cancelled != 6 || s.Running != 0 || s.PagesUsed != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("the engine's stats are %+v", s)
 		}
 		if code, text := r.get(t, "/healthz"); code != 200 || text != "ok\n" {
-			t.Errorf("%d %s", code, text)
+			t.Errorf("status %d, body: %s", code, text)
 		}
 	})
 }
@@ -475,11 +476,11 @@ func TestTimeout(t *testing.T) {
 	bubble(t, "", server.Options{Timeout: 25 * time.Millisecond}, engine.Options{}, func(t *testing.T, r *rig) {
 		code, got := r.ask(t, `{"prompt":"a","max_tokens":100}`)
 		if code != 504 || !strings.Contains(got, "25ms") {
-			t.Errorf("%d %s", code, got)
+			t.Errorf("status %d, body: %s", code, got)
 		}
 		code, got = r.ask(t, `{"prompt":"a","max_tokens":100,"stream":true,"return_token_ids":true}`)
 		if a := parse(t, got, true); code != 200 || a.Done || !strings.Contains(a.Finish, "error: ") || len(a.Tokens) < 10 {
-			t.Errorf("%d %s", code, got)
+			t.Errorf("status %d, body: %s", code, got)
 		}
 	})
 }
@@ -497,8 +498,8 @@ func TestSlowBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if d := time.Since(begin); resp.StatusCode != 400 || d != 30*time.Second {
-			t.Errorf("%s after %v", resp.Status, d)
+		if d := time.Since(begin); resp.StatusCode != 408 || d != 30*time.Second {
+			t.Errorf("status %s after %v, want 408 after 30s", resp.Status, d)
 		}
 	})
 }
@@ -515,7 +516,7 @@ func TestSlowReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		if code, got := r.ask(t, `{"prompt":"a","max_tokens":100}`); code != 200 {
-			t.Errorf("%d %s", code, got)
+			t.Errorf("status %d, body: %s", code, got)
 		}
 		time.Sleep(2 * time.Minute)
 		if b, err := io.ReadAll(resp.Body); err == nil && bytes.Contains(b, []byte("[DONE]")) {
@@ -527,10 +528,33 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
+// TestUnread stops reading a stream until the server's write fails. That is the client's failure, so
+// it counts as 499.
+func TestUnread(t *testing.T) {
+	bubble(t, "", server.Options{}, engine.Options{}, func(t *testing.T, r *rig) {
+		w := &unwritable{header: http.Header{}}
+		r.ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions", strings.NewReader(`{"prompt":"a","max_tokens":50,"stream":true}`)))
+		if _, text := r.get(t, "/metrics"); !strings.Contains(text, `puregpu_llama_responses_total{code="499"} 1`) {
+			t.Errorf("the metrics count no response with 499:\n%s", text)
+		}
+		if strings.Contains(r.log.String(), "level=ERROR") {
+			t.Errorf("the log has an error:\n%s", &r.log)
+		}
+	})
+}
+
+// An unwritable is a connection whose client does not read.
+type unwritable struct{ header http.Header }
+
+func (w *unwritable) Header() http.Header       { return w.header }
+func (w *unwritable) WriteHeader(int)           {}
+func (w *unwritable) Write([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
+func (w *unwritable) Flush()                    {}
+
 // TestBroken breaks the model during requests.
 func TestBroken(t *testing.T) {
 	bubble(t, "", server.Options{}, engine.Options{}, func(t *testing.T, r *rig) {
-		lost := errors.New("the device fell off the bus")
+		lost := fmt.Errorf("the device fell off the bus: %w", context.DeadlineExceeded)
 		left := 30
 		r.m.Step = func(model.Plan) (time.Duration, error, error) {
 			if left--; left > 0 {
@@ -544,7 +568,7 @@ func TestBroken(t *testing.T) {
 				stream := i%2 == 0
 				code, got := r.ask(t, fmt.Sprintf(`{"prompt":"a","max_tokens":100,"stream":%t}`, stream))
 				if code != 503 && !(stream && code == 200) || !strings.Contains(got, lost.Error()) || strings.Contains(got, "[DONE]") {
-					t.Errorf("%d %s", code, got)
+					t.Errorf("status %d, body: %s", code, got)
 				}
 			})
 		}
@@ -570,7 +594,7 @@ func TestShutdown(t *testing.T) {
 				stream := i%2 == 0
 				code, got := r.ask(t, fmt.Sprintf(`{"prompt":"a","max_tokens":100,"stream":%t}`, stream))
 				if a := parse(t, got, stream); code != 200 || a.Finish != "length" || !a.Done {
-					t.Errorf("%d %s", code, got)
+					t.Errorf("status %d, body: %s", code, got)
 				}
 			})
 		}
@@ -600,14 +624,14 @@ func TestMetrics(t *testing.T) {
 			`puregpu_llama_next_token_seconds_bucket{le="+Inf"} 16`, `# TYPE puregpu_device_lost gauge`,
 		} {
 			if !strings.Contains(text, line+"\n") {
-				t.Errorf("no line %q", line)
+				t.Errorf("the metrics have no line %q", line)
 			}
 		}
 		if code != 200 || !strings.HasSuffix(text, "# EOF\n") || t.Failed() {
 			t.Errorf("%d\n%s", code, text)
 		}
 		if code, text := r.get(t, "/v1/models"); code != 200 || !strings.Contains(text, `"id":"tiny"`) {
-			t.Errorf("%d %s", code, text)
+			t.Errorf("status %d, body: %s", code, text)
 		}
 	})
 }

@@ -2,15 +2,15 @@ package server
 
 import "strings"
 
-// A stopper passes text on, up to the first stop string. It holds back text that may be the
-// beginning of one, because a stop string may begin in one token and end in another.
+// A stopper returns a stream of text up to the first stop string. It holds back text that may be
+// the beginning of one, because a stop string may begin in one token and end in another.
 type stopper struct {
 	stops []string
 	held  string
 }
 
-// next takes more text. It returns what can be passed on, and reports whether a stop string came
-// after it.
+// next takes more text. It returns the text that can be sent now, and reports whether a stop string
+// follows it.
 func (s *stopper) next(text string) (pass string, stopped bool) {
 	text = s.held + text
 	end := len(text)

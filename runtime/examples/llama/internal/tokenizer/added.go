@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// An addedToken is written out in a text, unlike the tokens that merges make.
+// An addedToken is a token that Encode finds in the text itself, before the merges.
 type addedToken struct {
 	ID         int32  `json:"id"`
 	Content    string `json:"content"`
@@ -17,7 +17,8 @@ type addedToken struct {
 	Special    bool   `json:"special"`
 }
 
-// A matcher finds added tokens by their first byte. Those of one byte are sorted, longest first.
+// A matcher finds added tokens by their first byte. Tokens with the same first byte are sorted,
+// longest first.
 type matcher [256][]addedToken
 
 func (m *matcher) add(t addedToken) {
@@ -29,7 +30,7 @@ func (m *matcher) add(t addedToken) {
 }
 
 // find returns the place of the first token in a text, the longest of those that begin there. If
-// there is none, both ends are those of the text.
+// there is none, begin and end are both the length of the text.
 func (m *matcher) find(text string) (begin, end int, token int32) {
 	for i := range len(text) {
 		for _, t := range m[text[i]] {

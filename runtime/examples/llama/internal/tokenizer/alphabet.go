@@ -21,8 +21,8 @@ func newAlphabet() *alphabet {
 	return a
 }
 
-// decode returns the bytes that a text of the vocabulary stands for. A text with a character that
-// is none of the alphabet stands for itself.
+// decode returns the bytes that a text of the vocabulary stands for. A text with a character
+// outside the alphabet stands for itself.
 func (a *alphabet) decode(text string) string {
 	raw := make([]byte, 0, len(text))
 	for _, r := range text {

@@ -1,11 +1,11 @@
 package tokenizer
 
-// A bpe merges the bytes of a piece of text into tokens: as long as two neighbours have a merge, it
-// does the one with the lowest rank, and of equal ones the first.
+// A bpe merges the bytes of a piece of text into tokens: while any two neighbours have a merge, it
+// does the merge with the lowest rank, and the first of several with that rank.
 type bpe struct {
 	bytes  [256]int32       // tokens of single bytes
 	merges map[pair]merge   // what two neighbours become
-	whole  map[string]int32 // tokens of texts that need no merges, if the file asks for that
+	whole  map[string]int32 // tokens of whole pieces, which are not merged; only with ignore_merges
 }
 
 // A pair is two tokens that are neighbours.
@@ -14,7 +14,7 @@ type pair struct{ left, right int32 }
 // A merge is the token that a pair becomes. Lower ranks go first.
 type merge struct{ rank, token int32 }
 
-// A merger has the state for one piece, kept for the next to save allocations.
+// A merger has the state for one piece, and is used again for the next piece, to save allocations.
 type merger struct {
 	parts []part
 	queue []candidate // a heap
@@ -78,7 +78,7 @@ func (b *bpe) encode(m *merger, tokens []int32, piece string) []int32 {
 	return tokens
 }
 
-// offer adds the merge of a part with the next one to the queue, if there is one.
+// offer adds the merge of a part and the next part to the queue, if the two have a merge.
 func (b *bpe) offer(m *merger, i int32) {
 	p := m.parts[i]
 	if p.next < 0 {

@@ -267,6 +267,11 @@ func (t *Tokenizer) readPostProcessor(c *component) error {
 			if len(ids) == 0 {
 				return fmt.Errorf("special_tokens has no ids of %q", p.SpecialToken.ID)
 			}
+			for _, id := range ids {
+				if id < 0 || int(id) >= len(t.texts) {
+					return fmt.Errorf("special_tokens has token %d for %q, and the vocabulary has %d", id, p.SpecialToken.ID, len(t.texts))
+				}
+			}
 			*tokens = append(*tokens, ids...)
 		case p.Sequence != nil && p.Sequence.ID == "A" && tokens == &t.before:
 			tokens = &t.after

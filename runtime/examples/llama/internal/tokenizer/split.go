@@ -90,8 +90,8 @@ func splitGPT2(text string) int {
 	return length
 }
 
-// splitLlama cuts as llamaPattern does, with runs of so many digits, or as qwenPattern does, with
-// one digit.
+// splitLlama cuts as llamaPattern does, if digits is 3, or as qwenPattern does, if it is 1: a
+// number is cut into pieces of at most this many digits.
 func splitLlama(text string, digits int) int {
 	if n := contraction(text, true); n > 0 {
 		return n
@@ -122,9 +122,9 @@ func splitLlama(text string, digits int) int {
 	return length
 }
 
-// blanks returns the length of the white space at the beginning of a text, and the length of it up
-// to its last newline. The last character of it belongs to the word that follows, unless it is the
-// only one.
+// blanks returns the length of the white space at the beginning of a text, and its length up to the
+// last newline. The last character of white space belongs to the word that follows, unless it is
+// the only one.
 func blanks(text string) (length, newlines int) {
 	last := 0
 	for length < len(text) {
@@ -144,7 +144,7 @@ func blanks(text string) (length, newlines int) {
 }
 
 // contraction returns the length of an English ending with an apostrophe, such as 's or 'll, at the
-// beginning of a text, or 0. The long s is an s if capitals do not matter.
+// beginning of a text, or 0. With fold, capitals match too, and the long s (ſ) is an s.
 func contraction(text string, fold bool) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0

@@ -11,7 +11,7 @@ import (
 // A Tokenizer may be used by several goroutines at the same time.
 type Tokenizer struct {
 	texts   []string // of each token; empty where the vocabulary has no token
-	special []bool   // of each token: it controls the model and is no text
+	special []bool   // of each token: it controls the model and has no text for the reader
 
 	added         [2]matcher // tokens that are cut out of the text first, in two passes
 	splits        []split    // rules that cut the rest into pieces, each cutting the pieces of the one before
@@ -19,7 +19,8 @@ type Tokenizer struct {
 	before, after []int32    // special tokens around a text
 }
 
-// Vocab returns the number of tokens, including holes in their numbering. A model may have more.
+// Vocab returns the number of tokens, including holes in their numbering. The model's own
+// vocabulary may be larger.
 func (t *Tokenizer) Vocab() int { return len(t.texts) }
 
 // Encode returns the tokens of a text. If special is true, the special tokens are added that the

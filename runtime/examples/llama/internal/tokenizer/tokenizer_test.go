@@ -85,7 +85,7 @@ func TestDecoderHoldsBack(t *testing.T) {
 		texts = append(texts, text)
 	}
 	if got := strings.Join(texts, ""); got != "é𝐇" || texts[len(texts)-1] != "𝐇" {
-		t.Errorf("got %q", texts)
+		t.Errorf("the decoder returns %q", texts)
 	}
 	if end := d.Flush(); end != "" {
 		t.Errorf("Flush returns %q with nothing held back", end)
@@ -107,18 +107,18 @@ func TestDecoderSpecial(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := decode(tok.NewDecoder(), tokens); got != "ab" {
-		t.Errorf("without special tokens: %q", got)
+		t.Errorf("the text without special tokens is %q", got)
 	}
 	d := tok.NewDecoder()
 	d.Special = true
 	if got := decode(d, tokens); got != "<|begin_of_text|>a<|eot|>b" {
-		t.Errorf("with special tokens: %q", got)
+		t.Errorf("the text with special tokens is %q", got)
 	}
 }
 
 func TestNotUTF8(t *testing.T) {
 	if _, err := load(t, "testdata/llama").Encode("a\xffb", false); err == nil {
-		t.Error("encoded")
+		t.Error("a text that is not UTF-8 was encoded")
 	}
 }
 
@@ -132,11 +132,11 @@ func TestLongPiece(t *testing.T) {
 		t.Fatal(err)
 	}
 	if decode(tok.NewDecoder(), tokens) != text {
-		t.Error("the text is not the same")
+		t.Error("decoding gives another text")
 	}
 }
 
-// A file that this package would not follow exactly is refused, and the error names the reason.
+// A file that this package would not follow exactly is refused, and the error says why.
 func TestRefused(t *testing.T) {
 	b, err := os.ReadFile("testdata/llama/tokenizer.json")
 	if err != nil {
@@ -163,6 +163,7 @@ func TestRefused(t *testing.T) {
 		{`"merges":[[`, `"merges":[["a","zz"],[`, "merge 0"},
 		{`"merges":[[`, `"merges":[["a"],[`, "merge 0"},
 		{`"merges":[[`, `"merges":["a",[`, "merge 0"},
+		{`"ids":[558]`, `"ids":[70000]`, "token 70000"},
 		{`"content":"<|eot|>"`, `"content":""`, "no text"},
 	} {
 		t.Run(test.new, func(t *testing.T) {
@@ -176,7 +177,7 @@ func TestRefused(t *testing.T) {
 			}
 			_, err := tokenizer.Load(dir)
 			if err == nil {
-				t.Fatal("loaded")
+				t.Fatal("the file was not refused")
 			}
 			if !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v: does not name %s", err, test.want)

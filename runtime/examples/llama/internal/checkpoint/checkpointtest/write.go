@@ -41,7 +41,7 @@ func Write(dir string, c checkpoint.Config, files int, seed uint64) error {
 	return writeJSON(filepath.Join(dir, "model.safetensors.index.json"), map[string]any{"weight_map": index})
 }
 
-// fields returns config.json of a model.
+// fields returns the fields of a model's config.json.
 func fields(c checkpoint.Config) map[string]any {
 	f := map[string]any{
 		"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "hidden_act": "silu",
@@ -71,7 +71,7 @@ type array struct {
 	bf16  []uint16
 }
 
-// weights returns random weights. Their sizes keep the numbers between layers near 1.
+// weights returns random weights. They are scaled such that the numbers between layers stay near 1.
 func weights(c checkpoint.Config, random *rand.Rand) map[string]array {
 	all := make(map[string]array)
 	add := func(name string, mean, deviation float64, shape ...int) {
