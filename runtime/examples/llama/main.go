@@ -40,6 +40,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -53,14 +54,18 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr, nil)
-	if errors.Is(err, flag.ErrHelp) {
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
 		os.Exit(2)
-	}
-	if err != nil {
+	default:
 		fmt.Fprintln(os.Stderr, "llama:", err)
 		os.Exit(1)
 	}
 }
+
+// errUsage says that the arguments are wrong. How to use the program has been printed.
+var errUsage = errors.New("wrong arguments")
 
 // A command is run with a program, after its flags are parsed.
 type command struct {
@@ -85,8 +90,10 @@ func run(ctx context.Context, args []string, out, errors io.Writer, simulated dr
 				p.SetOutput(errors)
 				p.modelFlags()
 				c.flags(p)
-				if err := p.Parse(args[1:]); err != nil {
+				if err := p.Parse(args[1:]); err == flag.ErrHelp {
 					return err
+				} else if err != nil {
+					return errUsage // Parse has printed the error
 				}
 				p.log = slog.New(slog.NewTextHandler(errors, nil))
 				return c.run(p, ctx)
@@ -97,5 +104,8 @@ func run(ctx context.Context, args []string, out, errors io.Writer, simulated dr
 	for _, c := range commands {
 		fmt.Fprintf(errors, "\t%-9s %s\n", c.name, c.about)
 	}
-	return flag.ErrHelp
+	if len(args) == 1 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		return flag.ErrHelp
+	}
+	return errUsage
 }

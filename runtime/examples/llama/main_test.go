@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -78,8 +77,8 @@ func TestErrors(t *testing.T) {
 	for _, test := range []struct {
 		args, want string
 	}{
-		{"", flag.ErrHelp.Error()},
-		{"chat", flag.ErrHelp.Error()},
+		{"", errUsage.Error()},
+		{"chat", errUsage.Error()},
 		{"generate", "no -model"},
 		{"generate -sim -model absent", "absent"},
 		{"generate -sim -tp 0", "-tp 0"},

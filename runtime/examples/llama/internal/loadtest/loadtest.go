@@ -22,6 +22,7 @@ type Options struct {
 	URL       string // of the server, such as http://localhost:8080
 	Clients   int
 	Duration  time.Duration
+	Each      int     // the least number of requests of each client, also after Duration
 	Questions int     // the number of different requests
 	Prompt    int     // the largest number of tokens of a prompt
 	Tokens    int     // the largest number of tokens of an answer
@@ -92,7 +93,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	for c := range o.Clients {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(o.Seed, uint64(c)+1))
-			for ctx.Err() == nil {
+			for n := 0; n < o.Each || ctx.Err() == nil; n++ {
 				l.request(context.WithoutCancel(ctx), r)
 			}
 		})

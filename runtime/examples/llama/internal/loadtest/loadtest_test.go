@@ -59,7 +59,7 @@ func run(t *testing.T, fault string, change func(*loadtest.Options), wrap func(h
 	})
 	hs := httptest.NewServer(wrap(s))
 	defer hs.Close()
-	o := loadtest.Options{URL: hs.URL, Clients: 12, Duration: 200 * time.Millisecond, Questions: 10, Prompt: 40, Tokens: 40, Vocab: 1000, Seed: 1}
+	o := loadtest.Options{URL: hs.URL, Clients: 12, Duration: 100 * time.Millisecond, Each: 8, Questions: 10, Prompt: 40, Tokens: 40, Vocab: 1000, Seed: 1}
 	change(&o)
 	r, err := loadtest.Run(t.Context(), o)
 	if err := m.Err(); err != nil {
