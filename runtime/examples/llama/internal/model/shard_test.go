@@ -309,9 +309,9 @@ func TestTogether(t *testing.T) {
 	for i := range freePages {
 		freePages[i] = int32(i)
 	}
-	var running []*sequence // their prompts are complete
-	var next *sequence      // its prompt is not
-	var prompt []model.Plan // what is left of it
+	var running []*sequence // sequences whose prompts are complete
+	var next *sequence      // the sequence whose prompt is not complete
+	var prompt []model.Plan // the plans that are left of that prompt
 	for begun := 0; begun < count || next != nil || len(running) > 0; {
 		if next == nil && begun < count && len(freeSlots) > 0 {
 			next = all[begun]

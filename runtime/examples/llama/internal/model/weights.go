@@ -44,7 +44,7 @@ func (w *weights) quantised() bool { return w.layers[0].qkv.quantised }
 // part of the files.
 func loadWeights(dev *gpu.Device, ck *checkpoint.Checkpoint, rank, ranks int) (*weights, error) {
 	l := loader{ck: ck, config: ck.Config(), rank: rank, ranks: ranks}
-	if _, err := l.weights(); err != nil { // only counts
+	if _, err := l.weights(); err != nil { // without memory, this only counts the bytes
 		return nil, err
 	}
 	free, _, err := dev.MemInfo()

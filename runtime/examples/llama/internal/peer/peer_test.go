@@ -76,7 +76,7 @@ type rank struct {
 	*Sum
 	stream  *gpu.Stream
 	x, part gpu.Slice[float32]
-	made    map[int]*gpu.CommandBuffer // by the count of numbers
+	made    map[int]*gpu.CommandBuffer // the key is the count of numbers
 }
 
 func newRank(t *testing.T, s *Sum, most int) *rank {

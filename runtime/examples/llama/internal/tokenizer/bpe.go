@@ -20,7 +20,7 @@ type merger struct {
 	queue []candidate // a heap
 }
 
-// A part is a token of the piece so far, in a list of all of them.
+// A part is one of the tokens that make up the piece so far. The parts are a linked list.
 type part struct {
 	token      int32
 	prev, next int32 // indexes in parts, -1 at the ends
