@@ -15,7 +15,17 @@ type (
 )
 
 const (
-	SYS_FUTEX = std.SYS_FUTEX
+	SYS_FUTEX  = std.SYS_FUTEX
+	SYS_MMAP   = std.SYS_MMAP
+	SYS_MUNMAP = std.SYS_MUNMAP
+
+	PROT_READ     = std.PROT_READ
+	PROT_WRITE    = std.PROT_WRITE
+	MAP_SHARED    = std.MAP_SHARED
+	MAP_PRIVATE   = std.MAP_PRIVATE
+	MAP_FIXED     = std.MAP_FIXED
+	MAP_ANON      = std.MAP_ANON
+	MAP_NORESERVE = std.MAP_NORESERVE
 
 	EAGAIN = std.EAGAIN
 	EINVAL = std.EINVAL
@@ -39,7 +49,20 @@ func Nanosleep(t, left *Timespec) error {
 // to a thread.
 func Gettid() int { return explore.Thread() }
 
+// Fallocate does not wait for other threads, so it is not replaced.
+func Fallocate(fd int, mode uint32, off, len int64) error {
+	return std.Fallocate(fd, mode, off, len)
+}
+
+func Syscall(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, err Errno) {
+	return Syscall6(trap, a1, a2, a3, 0, 0, 0)
+}
+
+// Syscall6 replaces the futex. Mapping memory does not wait for other threads.
 func Syscall6(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err Errno) {
+	if trap == SYS_MMAP || trap == SYS_MUNMAP {
+		return std.Syscall6(trap, a1, a2, a3, a4, a5, a6)
+	}
 	if trap != SYS_FUTEX {
 		panic(fmt.Sprintf("explore: system call %d is not supported", trap))
 	}
