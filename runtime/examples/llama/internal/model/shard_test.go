@@ -205,6 +205,9 @@ func TestLogits(t *testing.T) {
 		"float16": converted(t, tiny, checkpoint.F16), "float32": converted(t, tiny, checkpoint.F32), "FP8": converted(t, tiny, checkpoint.F8E4M3),
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name != "plain" {
+				t.Skip("tests one kind of weights only")
+			}
 			s := open(t, ck, model.Options{ChunkTokens: 16, Slots: 3})
 			checkLogits(t, ck, s, s)
 			s = open(t, ck, model.Options{ChunkTokens: 16, Slots: 3})
@@ -442,6 +445,9 @@ func TestTeam(t *testing.T) {
 	} {
 		for _, way := range ways {
 			t.Run(name+", "+way, func(t *testing.T) {
+				if testing.Short() && name != "bfloat16" {
+					t.Skip("tests one kind of weights only")
+				}
 				team, shards := teamOn(t, way, simulated(t, 2, simdriver.Config{}), ck, model.Options{Slots: 3, ChunkTokens: 16, Warm: []int{1, 3}, WarmPrompts: true})
 				if got, want := team.Info(), shards[0].Info(); got != want {
 					t.Errorf("the team is %+v, its first shard %+v", got, want)
