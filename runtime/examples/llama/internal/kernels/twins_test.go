@@ -272,12 +272,12 @@ func TestFP8(t *testing.T) {
 func TestSizesThatAreRefused(t *testing.T) {
 	dev := openSim(t)
 	for want, change := range map[string]func(d *Dims){
-		"only 64 and 128 are supported":          func(d *Dims) { d.HeadDim = 96 },
-		"the width is 100":                       func(d *Dims) { d.Width = 100 },
-		"the FFN's width is 65":                  func(d *Dims) { d.FFN = 65 },
-		"4 heads for 3 heads of keys and values": func(d *Dims) { d.KVHeads = 3 },
-		"the vocabulary has 1000000 tokens":      func(d *Dims) { d.Vocab = 1000000 },
-		"0 pages of a sequence":                  func(d *Dims) { d.MaxPages = 0 },
+		"only 64 and 128 are supported":            func(d *Dims) { d.HeadDim = 96 },
+		"the width is 100":                         func(d *Dims) { d.Width = 100 },
+		"the FFN's width is 65":                    func(d *Dims) { d.FFN = 65 },
+		"4 heads of queries, 3 of keys and values": func(d *Dims) { d.KVHeads = 3 },
+		"the vocabulary has 1000000 tokens":        func(d *Dims) { d.Vocab = 1000000 },
+		"0 pages of a sequence":                    func(d *Dims) { d.MaxPages = 0 },
 	} {
 		d := smallModel()
 		change(&d)
