@@ -18,8 +18,8 @@
 // [Open] opens a [Device]. A [Stream] does operations in order and has one error for all of them. A
 // [Slice] is device memory with a type, a [Buffer] is memory in bytes, and a [Range] is a part of
 // one. A [Module] is loaded code, a [Kernel] is an entry point of it, and a [Grid] is the shape of
-// a launch. Code that tools/kernelgen generates loads modules and checks arguments when it is
-// compiled.
+// a launch. tools/kernelgen generates Go code that loads modules and launches kernels. The compiler
+// then checks the arguments of launches.
 //
 // An [Op] says what to do. [Fill], [Copy], [Upload], [Download], [Launch], [Execute], [HostCall]
 // and other functions make Ops, and so do methods of Slice and of generated kernels. Three things
@@ -30,12 +30,12 @@
 // A [Queue] does operations in any order that semaphores allow. A [Semaphore] is a timeline, a
 // value that only grows. A [Point] is a value of a semaphore. Every operation of a queue has an
 // [Order]: a list of points to wait for and a list of points to signal. The call returns without
-// waiting for them. The operation may wait for a point that nothing has promised to signal yet. If
-// all its waits are issued or reached, the call itself gives the operation to the device. Otherwise
-// the operation is parked, and is issued when its last wait is issued or reached. Waits between
-// operations of one device never involve the host, and waits that the order of the work already
-// satisfies cost nothing. [Stream.Point] and [Stream.After] connect streams with each other and
-// with queues.
+// waiting for them. The operation may wait for a point that nothing has promised to signal yet. A
+// wait is issued when the device has been given the work that signals its point. If all waits are
+// issued or reached, the call itself gives the operation to the device. Otherwise the operation is
+// parked, and is issued when its last wait is issued or reached. Waits between operations of one
+// device never involve the host, and waits that the order of the work already satisfies cost
+// nothing. [Stream.Point] and [Stream.After] connect streams with each other and with queues.
 //
 // A [Pool] gives out memory in the order of the work: see [Alloc] and [Free]. A [CommandBuffer] is
 // work that is recorded once and executed often, as a graph where the device has graphs. A [Group]
@@ -61,10 +61,10 @@
 //
 // Work that waits for failed work does not run if it has not been issued yet. Work that was issued
 // runs, because a device cannot be stopped. Its signals fail with the same error, and the memory
-// that it wrote is undefined. This happens behind a collective that fails. For example, an
-// optimizer's step behind a failed all-reduce is applied to the weights, although the gradients
-// were not reduced. So restore or broadcast the program's state after a failure: see the example
-// allreduce.
+// that it wrote is undefined. So work that was issued behind a collective runs even if the
+// collective fails. For example, an optimizer's step behind a failed all-reduce is applied to the
+// weights, although the gradients were not reduced. So restore or broadcast the program's state
+// after a failure: see the example allreduce.
 //
 // When a device is lost, all its unfinished and parked work fails immediately with an error that is
 // [ErrLost]. Work submitted later fails too. The device's memory is gone, and only Close is useful.

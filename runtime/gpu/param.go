@@ -110,8 +110,8 @@ func (op Op) With(values ...ParamValue) Op {
 	return op
 }
 
-// given returns the values of an execution. In an Op, they are at the end of args, the last one
-// first.
+// given returns the values of an execution. If they fit into the Op, they are at the end of args:
+// first the values of the last call of With, in their order.
 func (op *Op) given() []recording.Given {
 	if op.more != nil && op.more.given != nil {
 		return op.more.given

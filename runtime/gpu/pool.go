@@ -41,8 +41,8 @@ type PoolOptions struct {
 	Over        *Buffer // hand out parts of this buffer only; the pool is portable
 
 	// Shareable lets other processes of the machine use the pool's memory: see ExportPool of
-	// package interop. The pool is a native pool of DeviceMem. It gives no reserved memory back to
-	// the system until it is closed.
+	// package interop. It needs a driver with pools, and Kind must be DeviceMem. Such a pool gives
+	// no reserved memory back to the system until it is closed.
 	Shareable bool
 }
 

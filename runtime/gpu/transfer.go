@@ -54,9 +54,9 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 type pieceFunc func(free *lent, piece []byte, at int64) error
 
 // transfer moves a range through pinned memory in pieces. It uploads the range if up is set, and
-// downloads it otherwise. The submission holds two buffers: the range's buffer and the buffer also,
-// which may be nil.
-func (q *Queue) transfer(o *Order, op string, r memory.Range, also *memory.Buffer, up bool, do pieceFunc) error {
+// downloads it otherwise. The submission holds the range's buffer and, if it is not nil, the buffer
+// other.
+func (q *Queue) transfer(o *Order, op string, r memory.Range, other *memory.Buffer, up bool, do pieceFunc) error {
 	check := r.Check
 	if up {
 		check = r.CheckTo
@@ -75,7 +75,7 @@ func (q *Queue) transfer(o *Order, op string, r memory.Range, also *memory.Buffe
 		}
 		return nil
 	}
-	return q.submitWith(s, o, r.Buffer, also)
+	return q.submitWith(s, o, r.Buffer, other)
 }
 
 // transferGoroutines is the highest number of goroutines that move a large range. One copies about
@@ -124,7 +124,7 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 		})
 	}
 	var wg sync.WaitGroup
-	defer wg.Wait() // also if a function of the program ends the goroutine
+	defer wg.Wait() // here too, because a function of the program may call runtime.Goexit
 	last := len(shares) - 1
 	for i := range last {
 		wg.Go(func() { run(i) })

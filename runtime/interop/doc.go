@@ -7,7 +7,7 @@
 // [AdoptStream] makes a queue from other code's stream. An [Event] orders the runtime's work and
 // other code's: [RecordEvent] and [WaitEvent] are operations, which [gpu.Stream.Do] and
 // [gpu.Queue.Submit] take. [NewEvent] makes an event, and [AdoptEvent] takes one that other code
-// made. [Begun] has a launch record an event as soon as its blocks run.
+// made. [Begun] makes a launch record an event when its blocks have begun to run.
 //
 // # Memory
 //

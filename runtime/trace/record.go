@@ -17,7 +17,7 @@ const (
 	KindCommand                // a command of a recording; its record follows the submission's, with the same ID
 	KindWait                   // a wait by the host, for the points in Waits
 	KindSignal                 // the host signaled a semaphore, or failed it with Err
-	KindCall                   // a call of a program's function, except host calls
+	KindCall                   // a call of a function of the program; a host call is a KindSubmission
 	KindAlloc                  // memory was allocated: Bytes
 	KindGrow                   // a pool grew by Bytes, or growing memory if Label says so
 	KindShrink                 // a pool or growing memory shrank by Bytes
@@ -26,7 +26,7 @@ const (
 	KindGraph                  // the graph of a recording was made
 	KindName                   // the semaphore in Signals is called Label
 	KindClock                  // the clocks were compared: Done, Within, Drift
-	KindCounters               // ParkedNow, InFlight, and Bytes of buffers and pools
+	KindCounters               // the device's counters: ParkedNow, InFlight, and Bytes of buffers and pools
 	// The device was opened. Label names its driver, and Op the source of the times of nodes. Err
 	// says why there is no such source.
 	KindOpen

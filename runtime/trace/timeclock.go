@@ -30,7 +30,7 @@ type deviceClock struct {
 // A clockMark is an event that was reached at a known time of the host.
 type clockMark struct {
 	event  driver.Event
-	number int // counted from 1
+	number int // of the mark among those of the device, from 1
 	host   time.Duration
 	within time.Duration
 }

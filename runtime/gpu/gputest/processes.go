@@ -217,7 +217,8 @@ func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 	return in
 }
 
-// A table is the near process's part of the memory that two processes exchange.
+// A table is what the near process needs to exchange memory with the far process: its own memory,
+// and far, the far process's memory, imported. s orders its operations, and n is their number.
 type table struct {
 	*other
 	own, far *gpu.Buffer

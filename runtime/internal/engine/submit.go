@@ -9,9 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Submit issues a submission, hands it to the timeline's lane, or parks it. For a barrier, which
-// makes no native calls, it calls startBarrier. If the submission fails before Submit returns, the
-// outcome is Refused or NotIssued, and the error says why.
+// Submit issues a submission, hands it to the timeline's lane, or parks it. The outcome is then
+// Issued. A barrier makes no native calls: if all its waits are issued, startBarrier publishes its
+// signals. If the submission fails before Submit returns, the outcome is Refused or NotIssued, and
+// the error says why.
 func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	if s.Op.Kind != work.Barrier && !s.ByLane() && s.Mode != UntilReached {
 		if how, err := tl.issue(s); how != Early {

@@ -96,7 +96,8 @@ func (s *Submission) HandOver(list *sema.Timepoint) {
 	ready.flush()
 }
 
-// A readyList collects ready submissions of one device, to hand them over with one call.
+// A readyList collects ready submissions. It hands those that follow each other and are of one device
+// to that device's pending-queue thread with one call.
 type readyList struct {
 	dev         *Device
 	first, last *Submission

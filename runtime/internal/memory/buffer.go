@@ -38,7 +38,8 @@ type Buffer struct {
 	before, after *Buffer // neighbours in the device's list
 }
 
-// rare has the fields of imported memory and of placeholders.
+// rare has fields that few buffers need: those of imported and growing memory, of placeholders, and
+// of buffers that the device reports if the program drops them.
 type rare struct {
 	place   Place       // the place of a placeholder in a recording
 	host    []byte      // keeps the memory alive

@@ -457,7 +457,9 @@ func (c *Recording) hasLanes() bool {
 	})
 }
 
-// rangeOf returns the range of a reference in the submission's execution.
+// rangeOf returns the memory that a reference means in the submission's execution: with the buffer of
+// a binding or of the execution's scratch memory. It has size bytes, or fewer if the memory ends
+// before.
 func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 	r := &p.recording.refers[ref]
 	at := memory.Range{Buffer: r.buffer, Offset: r.offset, Size: size}

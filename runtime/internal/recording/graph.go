@@ -240,7 +240,7 @@ func (x *graphOf) replace(made graphOf, g driver.Graphs) {
 type nodeOrder struct {
 	from    int             // the first command
 	ends    [][]driver.Node // the last nodes of each command: its successors come after these
-	barrier []driver.Node   // the last nodes of the last barrier
+	barrier []driver.Node   // the node that stands for the last barrier: later nodes come after it
 	open    []driver.Node   // nodes since the last barrier that have no successor yet
 }
 

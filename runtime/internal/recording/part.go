@@ -30,7 +30,7 @@ func (p *part) onHost() bool { return p.host != nil || p.control != nil }
 // A layout is a range of a recording's parts: those of an execution.
 type layout struct {
 	from, to int
-	users    int // how many parts use a block, if executions need blocks of their own
+	users    int // number of its parts that use the execution's block (scratch memory, timings)
 }
 
 // The layouts of a recording.

@@ -5,7 +5,7 @@ package sema
 type Timepoint struct {
 	value  uint64
 	order  uint64 // orders timepoints with the same value by age
-	index  int    // in the semaphore's heap, or -1 if not registered; protected by the semaphore's mu
+	index  int    // position in the semaphore's heap, or -1 if not registered; protected by the semaphore's mu
 	issued bool   // registered with UntilIssued, so it is in the heap issued, not in reach
 	on     *Semaphore
 
