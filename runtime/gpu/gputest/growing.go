@@ -112,8 +112,8 @@ var growingMemory = []test{
 			e.Errorf("%d bytes are counted", n)
 		}
 		e.must(s.Do(gpu.Fill(second.Buffer().Range(2*page, 4), []byte{1, 2, 3, 4})))
+		e.must(s.Wait(e.ctx)) // the upload reads want until then
 		binary.LittleEndian.PutUint32(want, 0x04030201)
-		e.must(s.Wait(e.ctx))
 		e.same("the first", e.read(first.Buffer()), want)
 		e.must(first.Close())
 		got := make([]byte, 2*page)
