@@ -21,7 +21,7 @@ type part struct {
 	late     bool    // addresses of fills and copies are known only in an execution
 	native   bool    // issuing it may call functions of Native
 	awaits   bool    // the part has waits for values
-	grids    []int32 // the parameters that are blocks of its launches
+	grids    []int32 // indices of the parameters that give the grid of a launch in this part
 }
 
 // onHost reports whether a goroutine of the host runs the part.
