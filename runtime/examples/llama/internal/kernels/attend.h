@@ -88,17 +88,26 @@ __device__ inline void clear(Sums &s)
 template <int TOKENS> __device__ inline void attendTokens(Sums &s, const u32 (*q)[4], u32 keys, u32 values, int row, int position,
 	bool masked, const int *limit)
 {
-	const int lane = threadIdx.x % 32, t = lane % 4;
+	// Products follow each other that add to different numbers, and matrices are loaded some steps
+	// ahead, so that a warp need not wait for its own last instruction.
+	const int lane = threadIdx.x % 32, t = lane % 4, ahead = 2;
+	u32 b[ahead + 1][4];
 	float p[TOKENS / 8][4] = {};
+	auto loadKeys = [&](int i) { // 16 numbers of 16 tokens
+		loadMatrices(b[i % (ahead + 1)], pieceAddress(keys, row + i % (TOKENS / 16) * 16 + lane / 16 * 8 + lane % 8, i / (TOKENS / 16) * 2 + lane / 8 % 2));
+	};
+	const int keySteps = HEAD_DIM / 16 * (TOKENS / 16);
 #pragma unroll
-	for (int j = 0; j < TOKENS / 8; j++)
-#pragma unroll
-		for (int k = 0; k < HEAD_DIM / 32; k++) {
-			u32 b[4];
-			loadMatrices(b, pieceAddress(keys, row + j * 8 + lane % 8, k * 4 + lane / 8));
-			multiply(p[j], q[2 * k][0], q[2 * k][1], q[2 * k][2], q[2 * k][3], b[0], b[1]);
-			multiply(p[j], q[2 * k + 1][0], q[2 * k + 1][1], q[2 * k + 1][2], q[2 * k + 1][3], b[2], b[3]);
+	for (int i = -ahead; i < keySteps; i++) {
+		if (i + ahead < keySteps)
+			loadKeys(i + ahead);
+		if (i >= 0) {
+			const u32 *a = q[i / (TOKENS / 16)], *k = b[i % (ahead + 1)];
+			float(*c)[4] = p + i % (TOKENS / 16) * 2;
+			multiply(c[0], a[0], a[1], a[2], a[3], k[0], k[1]);
+			multiply(c[1], a[0], a[1], a[2], a[3], k[2], k[3]);
 		}
+	}
 	if (masked)
 #pragma unroll
 		for (int j = 0; j < TOKENS / 8; j++)
@@ -133,16 +142,26 @@ template <int TOKENS> __device__ inline void attendTokens(Sums &s, const u32 (*q
 			s.o[j][half * 2 + 1] *= factor;
 		}
 	}
+	auto loadValues = [&](int i) { // 16 numbers of 16 tokens
+		loadTransposed(b[i % (ahead + 1)], pieceAddress(values, row + i / (HEAD_DIM / 16) * 16 + lane % 16, i % (HEAD_DIM / 16) * 2 + lane / 16));
+	};
+	const int valueSteps = TOKENS / 16 * (HEAD_DIM / 16);
+	u32 a[4];
 #pragma unroll
-	for (int k = 0; k < TOKENS / 16; k++) {
-		u32 a0 = pack(p[2 * k][0], p[2 * k][1]), a1 = pack(p[2 * k][2], p[2 * k][3]);
-		u32 a2 = pack(p[2 * k + 1][0], p[2 * k + 1][1]), a3 = pack(p[2 * k + 1][2], p[2 * k + 1][3]);
+	for (int i = -ahead; i < valueSteps; i++) {
+		if (i + ahead < valueSteps)
+			loadValues(i + ahead);
+		if (i >= 0) {
+			if (i % (HEAD_DIM / 16) == 0)
 #pragma unroll
-		for (int j = 0; j < HEAD_DIM / 16; j++) {
-			u32 b[4];
-			loadTransposed(b, pieceAddress(values, row + k * 16 + lane % 16, j * 2 + lane / 16));
-			multiply(s.o[2 * j], a0, a1, a2, a3, b[0], b[1]);
-			multiply(s.o[2 * j + 1], a0, a1, a2, a3, b[2], b[3]);
+				for (int k = 0; k < 4; k++) {
+					const float *from = p[i / (HEAD_DIM / 16) * 2 + k / 2] + k % 2 * 2;
+					a[k] = pack(from[0], from[1]);
+				}
+			const u32 *v = b[i % (ahead + 1)];
+			float(*c)[4] = s.o + i % (HEAD_DIM / 16) * 2;
+			multiply(c[0], a[0], a[1], a[2], a[3], v[0], v[1]);
+			multiply(c[1], a[0], a[1], a[2], a[3], v[2], v[3]);
 		}
 	}
 }

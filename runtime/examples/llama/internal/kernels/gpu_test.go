@@ -84,7 +84,7 @@ func testShapes(t *testing.T, dev, sim *gpu.Device, worst *differences) {
 					x.do(x.active.Upload(active))
 					x.setPositions(position)
 				}
-				compare(t, g, w, g.b, w.b, g.steps(), w.steps(), rows, worst)
+				compare(t, g, w, g.b, w.b, append(g.steps(), g.ropeRows(rows)), append(w.steps(), w.ropeRows(rows)), rows, worst)
 			}
 			for _, c := range []struct{ rows, n, position int }{{8, 5, 0}, {80, 70, 13}, {128, 128, most - 128}, {3, 1, most - 1}} {
 				if c.position < 0 || c.position+c.n > most {
@@ -101,6 +101,15 @@ func testShapes(t *testing.T, dev, sim *gpu.Device, worst *differences) {
 			}
 		})
 	}
+}
+
+// ropeRows returns the operation of that name, on a product of its own.
+func (w *world) ropeRows(rows int) step {
+	w.source.Seed(uint64(rows), 4)
+	qkv := put(w, w.halves(rows*w.d.QKVRows(), -2, 2))
+	return step{name: "rope rows", halves: w.b.Q, width: int(w.d.Heads * w.d.HeadDim), ops: func(n int) []gpu.Op {
+		return w.k.RopeRows(n, w.active, &w.s, int(w.d.Layers)-1, qkv, w.b)
+	}}
 }
 
 // differences are the largest ones of each operation.

@@ -155,8 +155,8 @@ const (
 	kinds
 )
 
-// A block for many rows has manyTall * manyWide warps, for each kind: see product.h. There should be
-// about as many blocks as multiprocessors.
+// A block for many rows has manyTall * manyWide warps, for each kind: see product.h. There should
+// be about as many blocks as multiprocessors.
 var manyTall, manyWide = [kinds]int{3, 3, 2, 4}, [kinds]int{2, 2, 4, 2}
 
 // A plan says how blocks of products use a multiprocessor's shared memory.

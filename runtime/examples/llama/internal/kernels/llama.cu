@@ -38,12 +38,56 @@ extern "C" __global__ void __launch_bounds__(256) embedChunk(Dims d, const int *
 	copyEmbedding(d, table, tokens[blockIdx.x], x + (size_t)blockIdx.x * d.width);
 }
 
+// normShort is normRow for a row of up to COUNT * 1024 numbers, which stay in registers. It loads the
+// weights before the previous kernel has ended.
+template <int COUNT> __device__ inline void normShort(const Dims &d, const float *x, const void *weight, act *h)
+{
+	__shared__ float sums[8];
+	uint2 w[COUNT] = {};
+	float4 v[COUNT] = {};
+#pragma unroll
+	for (int k = 0; k < COUNT; k++)
+		if (int i = k * 256 + threadIdx.x; i < d.width / 4)
+			w[k] = ((const uint2 *)weight)[i];
+	waitPrevious();
+#pragma unroll
+	for (int k = 0; k < COUNT; k++)
+		if (int i = k * 256 + threadIdx.x; i < d.width / 4)
+			v[k] = ((const float4 *)x)[i];
+	float sum = 0;
+#pragma unroll
+	for (int k = 0; k < COUNT; k++)
+		sum += v[k].x * v[k].x + v[k].y * v[k].y + v[k].z * v[k].z + v[k].w * v[k].w;
+	sum = sumWarp(sum);
+	if (threadIdx.x % 32 == 0)
+		sums[threadIdx.x / 32] = sum;
+	__syncthreads();
+	sum = 0;
+#pragma unroll
+	for (int i = 0; i < 8; i++)
+		sum += sums[i];
+	float inverse = rsqrtf(sum / d.width + d.eps);
+#pragma unroll
+	for (int k = 0; k < COUNT; k++)
+		if (int i = k * 256 + threadIdx.x; i < d.width / 4)
+			((uint2 *)h)[i] = make_uint2(pack(v[k].x * inverse * lower(w[k].x), v[k].y * inverse * upper(w[k].x)),
+				pack(v[k].z * inverse * lower(w[k].y), v[k].w * inverse * upper(w[k].y)));
+}
+
 // rmsNorm computes the RMS norm, one block for each row.
 extern "C" __global__ void __launch_bounds__(256) rmsNorm(Dims d, const float *x, const void *weight, act *h)
 {
 	launchNext();
-	waitPrevious();
-	normRow(d, x + (size_t)blockIdx.x * d.width, weight, h + (size_t)blockIdx.x * d.width);
+	x += (size_t)blockIdx.x * d.width;
+	h += (size_t)blockIdx.x * d.width;
+	if (d.width <= 2048) {
+		normShort<2>(d, x, weight, h);
+	} else if (d.width <= 4096) {
+		normShort<4>(d, x, weight, h);
+	} else {
+		waitPrevious();
+		normRow(d, x, weight, h);
+	}
 }
 
 // turn rotates two pairs of numbers: the first numbers are in a, and the second ones in b.
@@ -55,30 +99,37 @@ __device__ inline void turn(u32 &a, u32 &b, const float2 *turns)
 	b = pack(b0 * t.x + a0 * t.y, b1 * u.x + a1 * u.y);
 }
 
-// ropeChunk rotates the queries and keys of a chunk, and writes keys and values to their pages, one
-// block for each row.
-extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, const int *chunk, const int *pages, void *cache,
-	const float *freq, const act *qkv, act *q)
+// ropeRow rotates the queries and keys of the block's row, and writes keys and values to the slot's
+// page at the position. With slot -1 the queries become 0. A block of 256 threads calls it.
+__device__ inline void ropeRow(const Dims &d, int layer, int slot, int position, const int *pages, void *cache, const float *freq,
+	const act *qkv, act *q)
 {
 	__shared__ float2 turns[HEAD_DIM / 2];
-	launchNext();
-	waitPrevious();
-	const int row = blockIdx.x, position = chunk[1] + row, heads = d.heads + 2 * d.kvHeads;
-	const bool valid = row < chunk[2];
+	const int each = HEAD_DIM / 16, row = blockIdx.x, heads = d.heads + 2 * d.kvHeads;
+	int k = threadIdx.x; // a head's part of eight pairs
+	uint4 a = {}, b = {};
+	auto load = [&]() {
+		if (k < heads * each) {
+			const act *from = qkv + ((size_t)row * heads + k / each) * HEAD_DIM + k % each * 8;
+			a = *(const uint4 *)from;
+			b = *(const uint4 *)(from + HEAD_DIM / 2);
+		}
+	};
+	load();
 	if (threadIdx.x < HEAD_DIM / 2)
 		turns[threadIdx.x] = rotation(position, freq[threadIdx.x], d.ropeFactor);
-	const int page = valid ? pages[(size_t)chunk[0] * d.maxPages + position / pageTokens] : 0;
+	const int page = slot >= 0 ? pages[(size_t)slot * d.maxPages + position / pageTokens] : 0;
 	__syncthreads();
-	for (int k = threadIdx.x; k < heads * (HEAD_DIM / 16); k += 256) { // eight pairs each
-		int head = k / (HEAD_DIM / 16), i = k % (HEAD_DIM / 16) * 8, kv = head - d.heads;
-		const act *from = qkv + ((size_t)row * heads + head) * HEAD_DIM + i;
+	for (; k < heads * each; k += 256, load()) {
+		int head = k / each, i = k % each * 8, kv = head - d.heads;
 		act *to = q + ((size_t)row * d.heads + head) * HEAD_DIM + i;
+		if (slot < 0)
+			a = b = uint4{};
 		if (kv >= 0) {
-			if (!valid)
+			if (slot < 0)
 				continue;
 			to = pageOf(d, cache, page, layer, kv / d.kvHeads, kv % d.kvHeads) + position % pageTokens * HEAD_DIM + i;
 		}
-		uint4 a = *(const uint4 *)from, b = *(const uint4 *)(from + HEAD_DIM / 2);
 		if (kv < d.kvHeads) {
 			turn(a.x, b.x, turns + i);
 			turn(a.y, b.y, turns + i + 2);
@@ -90,24 +141,57 @@ extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, c
 	}
 }
 
+// ropeChunk rotates the queries and keys of a chunk, and writes keys and values to their pages, one
+// block for each row.
+extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, const int *chunk, const int *pages, void *cache,
+	const float *freq, const act *qkv, act *q)
+{
+	launchNext();
+	waitPrevious();
+	const int row = blockIdx.x;
+	ropeRow(d, layer, row < chunk[2] ? chunk[0] : -1, chunk[1] + row, pages, cache, freq, qkv, q);
+}
+
+// ropeRows does the same for the rows of a decode step.
+extern "C" __global__ void __launch_bounds__(256) ropeRows(Dims d, int layer, const int *active, const int *position, const int *pages,
+	void *cache, const float *freq, const act *qkv, act *q)
+{
+	launchNext();
+	waitPrevious();
+	const int slot = active[blockIdx.x];
+	ropeRow(d, layer, slot, slot < 0 ? 0 : position[slot], pages, cache, freq, qkv, q);
+}
+
 // gated returns silu(gate) * up of two numbers.
 __device__ inline u32 gated(u32 gate, u32 up)
 {
 	float a = lower(gate), b = upper(gate);
-	return pack(a / (1 + __expf(-a)) * lower(up), b / (1 + __expf(-b)) * upper(up));
+	return pack(__fdividef(a, 1 + __expf(-a)) * lower(up), __fdividef(b, 1 + __expf(-b)) * upper(up));
 }
 
-// swiglu computes silu(gate) * up, one block for each row. A thread takes 8 numbers at a time.
+__device__ inline uint4 gated(uint4 gate, uint4 up)
+{
+	return make_uint4(gated(gate.x, up.x), gated(gate.y, up.y), gated(gate.z, up.z), gated(gate.w, up.w));
+}
+
+// swiglu computes silu(gate) * up, one block for each row. A thread takes twice 8 numbers at a time.
 extern "C" __global__ void __launch_bounds__(1024) swiglu(Dims d, const act *gu, act *g)
 {
 	launchNext();
 	waitPrevious();
-	const uint4 *gate = (const uint4 *)(gu + (size_t)blockIdx.x * 2 * d.ffn), *up = gate + d.ffn / 8;
-	uint4 *to = (uint4 *)(g + (size_t)blockIdx.x * d.ffn);
-#pragma unroll 2
-	for (int i = threadIdx.x; i < d.ffn / 8; i += blockDim.x) {
-		uint4 a = gate[i], b = up[i];
-		to[i] = make_uint4(gated(a.x, b.x), gated(a.y, b.y), gated(a.z, b.z), gated(a.w, b.w));
+	const int n = d.ffn / 8;
+	const uint4 *gate = (const uint4 *)gu + (size_t)blockIdx.x * 2 * n, *up = gate + n;
+	uint4 *to = (uint4 *)g + (size_t)blockIdx.x * n;
+	for (int i = threadIdx.x; i < n; i += 2 * blockDim.x) {
+		int k = i + blockDim.x;
+		uint4 a = gate[i], b = up[i], c = {}, e = {};
+		if (k < n) {
+			c = gate[k];
+			e = up[k];
+		}
+		to[i] = gated(a, b);
+		if (k < n)
+			to[k] = gated(c, e);
 	}
 }
 

@@ -65,7 +65,7 @@ func (k *Kernels) QKV(rows int, active gpu.Slice[int32], s *State, layer int, no
 func (k *Kernels) Attend(rows int, active gpu.Slice[int32], s *State, layer int, b *Buffers) []gpu.Op {
 	d := &k.dims
 	groups := int(d.KVHeads * ((d.Heads/d.KVHeads + 15) / 16))
-	splits := 1
+	splits := 2 // even if not all blocks run at once
 	for splits < maxSplits && groups*rows*splits*2 <= 4*k.processors {
 		splits *= 2 // while all blocks can run at once
 	}
@@ -158,6 +158,19 @@ func (k *Kernels) Norm(rows int, weight gpu.Range, b *Buffers) []gpu.Op {
 // [rows][QKVRows]. The queries go to Q; keys and values go to the slot's pages.
 func (k *Kernels) RopeChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, qkv gpu.Slice[uint16], b *Buffers) []gpu.Op {
 	return []gpu.Op{k.code.RopeChunk.Launch(k.grid(256, 0, rows), k.dims, int32(layer), chunk, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
+}
+
+// RopeRows does the same for the rows of a decode step.
+func (k *Kernels) RopeRows(rows int, active gpu.Slice[int32], s *State, layer int, qkv gpu.Slice[uint16], b *Buffers) []gpu.Op {
+	return []gpu.Op{k.code.RopeRows.Launch(k.grid(256, 0, rows), k.dims, int32(layer), active, s.Position, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
+}
+
+// KeysChunk does the same as RopeChunk for keys and values only. kv is the product of H with the matrix's last
+// 2*KVHeads*HeadDim rows.
+func (k *Kernels) KeysChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, kv gpu.Slice[uint16], b *Buffers) []gpu.Op {
+	d := k.dims
+	d.Heads = 0
+	return []gpu.Op{k.code.RopeChunk.Launch(k.grid(256, 0, rows), d, int32(layer), chunk, s.Pages, s.Cache, s.Freq, kv, b.Q)}
 }
 
 // AttendChunk sets A to the attention of each row of Q over all positions up to the row's own. Rows

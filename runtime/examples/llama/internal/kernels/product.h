@@ -2,8 +2,8 @@
 // once, so the memory's speed limits them: all of them keep tens of kilobytes of each
 // multiprocessor's weights under way.
 //
-// Threads copy weights in the background into slots of shared memory. They begin with weights, which
-// no kernel writes, before the previous kernel has ended.
+// Threads copy weights in the background into slots of shared memory. They begin before the
+// previous kernel has ended, because no kernel writes weights.
 //
 // Results come in pairs: first and second number of a rotation, gate and up, or two neighbours.
 
@@ -108,8 +108,9 @@ template <Kind KIND> __device__ inline void store(const Dims &d, const Place &p,
 #endif
 
 // one multiplies one row by a matrix. A warp computes pairs of results, one pair after the other;
-// its lanes share the columns. Each lane copies the weights that it will use itself, into slots that
-// only it reads. So no thread waits for another one's copies. The row is x after a norm, or else a.
+// its lanes share the columns. Each lane copies the weights that it will use itself, into slots
+// that only it reads. So no thread waits for another one's copies. The row is x after a norm, or
+// else a.
 template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in, const float *x, const void *weight, const act *a,
 	const void *w, const Place &p)
 {
@@ -206,9 +207,9 @@ template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in
 	}
 }
 
-// A block of many has manyTall * manyWide warps, for each kind. manyTall of them share the rows of its
-// tile, and manyWide the columns of a stage. manyStages has the number of stages, for each kind, and for
-// 8, 16, 32 and 64 rows.
+// A block of many has manyTall * manyWide warps, for each kind. manyTall of them share the rows of
+// its tile, and manyWide the columns of a stage. manyStages has the number of stages, for each kind,
+// and for 8, 16, 32 and 64 rows.
 #ifndef MANY_TALL
 #define MANY_TALL {3, 3, 2, 4}
 #define MANY_WIDE {2, 2, 4, 2}
@@ -222,8 +223,9 @@ __host__ __device__ constexpr int manyThreads(Kind kind) { return 32 * manyTall[
 __host__ __device__ constexpr int manyBlocks(Kind kind, int rows) { return FP8 && kind != logitsKind && rows == 64 ? 1 : 2; }
 
 // manyPlace returns where 16 bytes of a row lie in a stage, such that each lane reads 16 bytes
-// beside its neighbours': pieces of 512 bytes have 8 rows and 4 pieces of 16 bytes. Two neighbouring
-// pieces differ in the order of their rows, so that a row is written to different banks.
+// beside its neighbours'. A piece of 512 bytes has 16 bytes for each lane: 8 rows of 64 bytes. Two
+// neighbouring pieces differ in the order of their rows, so that a row is written to different
+// banks.
 __device__ inline u32 manyPlace(int row, int piece, int pieces, int k)
 {
 	return (row / 8 * pieces + piece) * 512 + ((row % 8 * 4 + k) ^ (piece & 1) << 2) * 16;
@@ -231,8 +233,8 @@ __device__ inline u32 manyPlace(int row, int piece, int pieces, int k)
 
 // many multiplies rows rows, at most ROWS, by a matrix with tensor cores. A block computes 32 *
 // manyTall rows of the matrix, and reads the columns that its place in the cluster gives it, stage
-// after stage. The partial sums of its warps, then of all blocks of the cluster, are added in order.
-// So a result does not depend on rows and ROWS.
+// after stage. The partial sums of its warps, then of all blocks of the cluster, are added in
+// order. So a result does not depend on rows and ROWS.
 //
 // A block takes less than half of a multiprocessor's memory and registers, and there are about as
 // many blocks as multiprocessors. So the next kernel's blocks find room beside them, and begin to
@@ -277,20 +279,22 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 	const u32 firstTo = rowTo(thread / rowChunks);
 	const char *hs = (const char *)(h + (size_t)(thread / rowChunks) * in + rowChunk * 8);
 	auto copyWeights = [&](int i, int slot) {
-		bool valid = ((first + i) * chunks + chunk) * 8 * wide < in;
+		i += first;
+		bool valid = (i * chunks + chunk) * 8 * wide < in;
 #pragma unroll
 		for (int k = 0; k < 4; k++)
-			copyAsync(weightTo + slot * stage + k * (step / 8 * WIDE * 512), valid && ws[k] ? ws[k] + (size_t)(first + i) * chunks * 16 : w,
+			copyAsync(weightTo + slot * stage + k * (step / 8 * WIDE * 512), valid && ws[k] ? ws[k] + (size_t)i * chunks * 16 : w,
 				valid && ws[k]);
 	};
 	auto copyRows = [&](int i, int slot) {
-		bool valid = ((first + i) * rowChunks + rowChunk) * 8 < in;
+		i += first;
+		bool valid = (i * rowChunks + rowChunk) * 8 < in;
 #pragma unroll
 		for (int k = 0; k * rowStep < ROWS; k++) {
 			int row = thread / rowChunks + k * rowStep;
 			if (ROWS % rowStep == 0 || row < ROWS)
 				copyAsync((rowStep % 8 == 0 ? firstTo + k * (rowStep * rowChunks * 16) : rowTo(row)) + slot * stage,
-					valid && row < rows ? hs + ((size_t)k * rowStep * in + (size_t)(first + i) * rowChunks * 8) * 2 : (const char *)h, valid && row < rows);
+					valid && row < rows ? hs + ((size_t)k * rowStep * in + (size_t)i * rowChunks * 8) * 2 : (const char *)h, valid && row < rows);
 		}
 	};
 #pragma unroll

@@ -192,7 +192,8 @@ __device__ inline int chooseFew(Few *f, const Sampling &s, bool topK, u64 total,
 		weight = f->weight[i];
 		token = f->token[i];
 	}
-	// restrict lowers the limit, and sets the weights above it to 0, once all threads have come here.
+	// restrict lowers the limit, and sets the weights of keys above it to 0, once all threads have
+	// come here.
 	auto restrict = [&](bool reached) {
 		limit = minBlock(reached ? key : limit, space);
 		if (key > limit)

@@ -404,6 +404,22 @@ func (Twins) RopeChunk(g *simdriver.Grid, d Dims, layer int32, chunk, pages, cac
 	return m.err
 }
 
+// RopeRows does the same for the rows of a decode step.
+func (Twins) RopeRows(g *simdriver.Grid, d Dims, layer int32, active, position, pages, cache, freq, qkv, q driver.Ptr) error {
+	m := &mem{g: g, d: d}
+	for r, slot := range view[int32](m, active, 0, int(g.Blocks[0])) {
+		res, at := make([]float64, d.QKVRows()), 0
+		for i, v := range m.row(qkv, r, len(res)) {
+			res[i] = float64(v)
+		}
+		if slot >= 0 {
+			at = int(view[int32](m, position, int(slot), 1)[0])
+		}
+		m.place(res, r, int(slot), at, int(layer), pages, cache, freq, q)
+	}
+	return m.err
+}
+
 // AttendChunk computes the attention of a chunk's tokens.
 func (Twins) AttendChunk(g *simdriver.Grid, d Dims, all, layer int32, chunk, pages, cache, q, a driver.Ptr) error {
 	m := &mem{g: g, d: d}

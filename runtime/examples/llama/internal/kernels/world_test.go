@@ -118,8 +118,8 @@ func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, 
 	return w
 }
 
-// setPositions sets the position of each slot. The page there is the slot's own, and no other page of
-// the slot is the same, because a chunk writes several pages at once.
+// setPositions sets the position of each slot. The page there is the slot's own, and no other page
+// of the slot is the same, because a chunk writes several pages at once.
 func (w *world) setPositions(positions []int32) {
 	pages := slices.Clone(w.pages)
 	for i, p := range positions {

@@ -57,6 +57,7 @@ type LlamaCode struct {
 	EmbedChunk   EmbedChunk
 	RmsNorm      RmsNorm
 	RopeChunk    RopeChunk
+	RopeRows     RopeRows
 	Swiglu       Swiglu
 	Last         Last
 	Dequantize   Dequantize
@@ -252,6 +253,12 @@ func (c *LlamaCode) find() (err error) {
 		return err
 	}
 	if c.RopeChunk.typed, err = gpu.Typed[ropeChunkArgs](c.RopeChunk.kernel); err != nil {
+		return err
+	}
+	if c.RopeRows.kernel, err = c.exe.Kernel("ropeRows"); err != nil {
+		return err
+	}
+	if c.RopeRows.typed, err = gpu.Typed[ropeRowsArgs](c.RopeRows.kernel); err != nil {
 		return err
 	}
 	if c.Swiglu.kernel, err = c.exe.Kernel("swiglu"); err != nil {
@@ -994,6 +1001,33 @@ func (k RopeChunk) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
+// RopeRows is the kernel ropeRows of llama.cu, a value that may be copied. In C it is:
+//
+//	void ropeRows(Dims d, int layer, const int *active, const int *position, const int *pages, void *cache, const float *freq, const act *qkv, act *q)
+type RopeRows struct {
+	kernel *gpu.Kernel
+	typed  *gpu.TypedKernel[ropeRowsArgs]
+}
+
+type ropeRowsArgs struct {
+	d                       Dims
+	layer                   int32
+	active, position, pages gpu.Slice[int32]
+	cache                   gpu.Range
+	freq                    gpu.Slice[float32]
+	qkv, q                  gpu.Slice[uint16]
+}
+
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k RopeRows) Launch(grid gpu.Grid, d Dims, layer int32, active, position, pages gpu.Slice[int32], cache gpu.Range, freq gpu.Slice[float32], qkv, q gpu.Slice[uint16]) gpu.Op {
+	return k.typed.Launch(grid, ropeRowsArgs{d, layer, active, position, pages, cache, freq, qkv, q})
+}
+
+// Kernel returns the kernel. Its Info tells what it takes and uses.
+func (k RopeRows) Kernel() *gpu.Kernel {
+	return k.kernel
+}
+
 // Swiglu is the kernel swiglu of llama.cu, a value that may be copied. In C it is:
 //
 //	void swiglu(Dims d, const act *gu, act *g)
@@ -1098,6 +1132,7 @@ type LlamaTwins interface {
 	EmbedChunk(grid *simdriver.Grid, d Dims, tokens, table, x driver.Ptr) error
 	RmsNorm(grid *simdriver.Grid, d Dims, x, weight, h driver.Ptr) error
 	RopeChunk(grid *simdriver.Grid, d Dims, layer int32, chunk, pages, cache, freq, qkv, q driver.Ptr) error
+	RopeRows(grid *simdriver.Grid, d Dims, layer int32, active, position, pages, cache, freq, qkv, q driver.Ptr) error
 	Swiglu(grid *simdriver.Grid, d Dims, gu, g driver.Ptr) error
 	Last(grid *simdriver.Grid, d Dims, chunk, position, from, to driver.Ptr) error
 	Dequantize(grid *simdriver.Grid, d Dims, in int32, w, scale, dst driver.Ptr) error
@@ -1137,6 +1172,7 @@ func SimLlama(t LlamaTwins) map[string]simdriver.Kernel {
 		"embedChunk":     simdriver.MustKernel(t.EmbedChunk),
 		"rmsNorm":        simdriver.MustKernel(t.RmsNorm),
 		"ropeChunk":      simdriver.MustKernel(t.RopeChunk),
+		"ropeRows":       simdriver.MustKernel(t.RopeRows),
 		"swiglu":         simdriver.MustKernel(t.Swiglu),
 		"last":           simdriver.MustKernel(t.Last),
 		"dequantize":     simdriver.MustKernel(t.Dequantize),
@@ -1252,6 +1288,10 @@ func (NoLlamaTwins) RmsNorm(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, drive
 
 func (NoLlamaTwins) RopeChunk(*simdriver.Grid, Dims, int32, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
 	return errors.New("kernel ropeChunk of llama.cu has no twin: implement LlamaTwins.RopeChunk")
+}
+
+func (NoLlamaTwins) RopeRows(*simdriver.Grid, Dims, int32, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
+	return errors.New("kernel ropeRows of llama.cu has no twin: implement LlamaTwins.RopeRows")
 }
 
 func (NoLlamaTwins) Swiglu(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr) error {

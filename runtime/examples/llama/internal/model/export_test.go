@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
@@ -62,6 +63,17 @@ func (s *Shard) ChunkTimes() (list []PartTime, err error) {
 	}
 	took, err := s.recordingTime(all)
 	list = append(list, PartTime{"all", took})
+	launch, wait := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	for range 12 {
+		start := time.Now()
+		s.stream.Do(gpu.Execute(all))
+		launch = min(launch, time.Since(start))
+		if err := s.stream.Wait(context.Background()); err != nil {
+			return nil, err
+		}
+		wait = min(wait, time.Since(start))
+	}
+	list = append(list, PartTime{"host: until it is launched", launch}, PartTime{"host: until it has ended", wait})
 	for _, part := range []struct {
 		name string
 		add  func(r *recorder, i int, y *layer)

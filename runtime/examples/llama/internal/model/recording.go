@@ -88,7 +88,34 @@ func (r *recorder) decodeStep() {
 		return
 	}
 	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
-	r.decode(k, 0, r.active, out)
+	if r.rows < wideRows || r.options.Invariant || r.options.Ranks > 1 || w.quantised() {
+		r.decode(k, 0, r.active, out)
+		return
+	}
+	for i := range w.layers {
+		y := &w.layers[i]
+		r.add(k.Norm(r.rows, y.attentionNorm, b)...)
+		r.product(r.wide, b.H, &y.qkv)
+		r.add(k.RopeRows(r.rows, r.active, s, i, r.wide, b)...)
+		r.add(k.Attend(r.rows, r.active, s, i, b)...)
+		r.feedForward(y, b)
+	}
+	r.add(k.Norm(r.rows, w.norm, b)...)
+	r.logits(b)
+	r.add(k.Sample(r.rows, r.active, s, b, out)...)
+}
+
+// wideRows is the number of rows from which on products of cuBLAS are faster than those of package
+// kernels. Their results depend on the number of rows.
+const wideRows = 32
+
+// feedForward records the rest of a layer, after the attention: cuBLAS computes the products.
+func (r *recorder) feedForward(y *layer, b *kernels.Buffers) {
+	r.productSum(b.X, b.A, &y.o)
+	r.add(r.kernels.Norm(r.rows, y.ffnNorm, b)...)
+	r.product(r.wide, b.H, &y.gateUp)
+	r.add(r.kernels.SwiGLU(r.rows, r.wide, b)...)
+	r.productSum(b.X, b.G, &y.down)
 }
 
 // decode records the layers from first on, and the choice of a token, for each of the active slots.
@@ -142,17 +169,16 @@ func (r *recorder) chunkStep(last bool) {
 	for i := range w.layers {
 		y := &w.layers[i]
 		r.add(k.Norm(r.rows, y.attentionNorm, b)...)
-		r.product(r.wide, b.H, &y.qkv)
-		r.add(k.RopeChunk(r.rows, chunk, s, i, r.wide, b)...)
 		if i == len(w.layers)-1 {
+			kv := y.qkv.from(int(k.Dims().Heads * k.Dims().HeadDim))
+			r.product(r.wide, b.H, &kv)
+			r.add(k.KeysChunk(r.rows, chunk, s, i, r.wide, b)...)
 			break
 		}
+		r.product(r.wide, b.H, &y.qkv)
+		r.add(k.RopeChunk(r.rows, chunk, s, i, r.wide, b)...)
 		r.add(k.AttendChunk(r.rows, chunk, s, i, b)...)
-		r.productSum(b.X, b.A, &y.o)
-		r.add(k.Norm(r.rows, y.ffnNorm, b)...)
-		r.product(r.wide, b.H, &y.gateUp)
-		r.add(k.SwiGLU(r.rows, r.wide, b)...)
-		r.productSum(b.X, b.G, &y.down)
+		r.feedForward(y, b)
 	}
 	if last {
 		r.add(k.Last(chunk, s, b, r.Shard.rows)...)
@@ -209,6 +235,17 @@ func (r *recorder) productSum(x gpu.Slice[float32], a gpu.Slice[uint16], m *matr
 		r.add(gemm[float32, smallfloat.BFloat16](r, to, a, w, m, old))
 	}
 	r.sum(x)
+}
+
+// logits records the product of H with the last matrix.
+func (r *recorder) logits(b *kernels.Buffers) {
+	d, w := r.kernels.Dims(), r.weights
+	head := &matrix{rows: int(d.Vocab), cols: int(d.Width)}
+	if w.kind == checkpoint.F16 {
+		r.add(gemm[float32, smallfloat.Float16](r, b.Logits.Range(), b.H, w.head, head, 0))
+	} else {
+		r.add(gemm[float32, smallfloat.BFloat16](r, b.Logits.Range(), b.H, w.head, head, 0))
+	}
 }
 
 // in16 returns the matrix in 16 bits. If it is quantised, it records the conversion.

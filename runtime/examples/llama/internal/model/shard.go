@@ -65,7 +65,7 @@ type Shard struct {
 	out    gpu.Slice[int32]   // [MaxRows+1]: the new tokens; the last element is the chunk's
 	rows   *kernels.Buffers   // of a decode step
 	prompt *kernels.Buffers   // of a chunk
-	wide   gpu.Slice[uint16]  // of a chunk: products before the rotation and before SwiGLU
+	wide   gpu.Slice[uint16]  // products before the rotation and before SwiGLU, of a chunk or of many rows
 	plain  gpu.Slice[uint16]  // of a chunk, if the model is quantised: a matrix in 16 bits
 	part   gpu.Slice[float32] // this shard's part of a sum, with Options.Peer
 
@@ -228,7 +228,7 @@ func (s *Shard) alloc(d *kernels.Dims) (err error) {
 		s.active = takeSlice[int32](&l, MaxRows)
 		s.chunk = takeSlice[int32](&l, chunkHead+s.info.ChunkTokens)
 		s.out = takeSlice[int32](&l, MaxRows+1)
-		s.wide = takeSlice[uint16](&l, s.info.ChunkTokens*max(d.QKVRows(), 2*int(d.FFN)))
+		s.wide = takeSlice[uint16](&l, max(MaxRows, s.info.ChunkTokens)*max(d.QKVRows(), 2*int(d.FFN)))
 		if s.options.Peer != nil {
 			s.part = takeSlice[float32](&l, max(MaxRows, s.info.ChunkTokens)*int(d.Width))
 		}

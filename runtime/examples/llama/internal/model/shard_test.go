@@ -252,6 +252,37 @@ func checkLogits(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, s *mod
 	}
 }
 
+// TestManyRows compares the logits of tokens that so many sequences decode together that other
+// products are used.
+func TestManyRows(t *testing.T) {
+	for _, kind := range []checkpoint.DType{checkpoint.BF16, checkpoint.F16} {
+		ck := written(t, tiny)
+		if kind != checkpoint.BF16 {
+			ck = converted(t, tiny, kind)
+		}
+		ref, s := newReference(t, ck), open(t, ck, model.Options{Slots: 40, ChunkTokens: 16})
+		var all []*sequence
+		for i := range 33 {
+			n := 1 + i%4*5
+			q := &sequence{slot: 39 - i, prompt: random(rand.New(rand.NewPCG(3, uint64(i))), n, ref.Vocab), pages: pages(s, i)}
+			q.begin(t, s)
+			all = append(all, q)
+		}
+		for range 2 {
+			decode(t, s, 1, all...)
+			for row, q := range all {
+				logits, err := s.Logits(row)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tokens := append(slices.Clone(q.prompt), q.tokens[:len(q.tokens)-1]...)
+				want := ref.logits(tokens)
+				compare(t, fmt.Sprintf("row %d", row), logits, q.tokens[len(q.tokens)-1], want[len(tokens)-1])
+			}
+		}
+	}
+}
+
 // TestWholeSequence decodes up to the longest sequence.
 func TestWholeSequence(t *testing.T) {
 	ck := written(t, tiny)

@@ -37,6 +37,18 @@ type matrix struct {
 	quantised  bool // elements of 8 bits, with scales
 }
 
+// from returns the matrix without its first n rows.
+func (m matrix) from(n int) matrix {
+	row := m.Data.Size / uint64(m.rows)
+	m.Data.Offset += uint64(n) * row
+	m.Data.Size -= uint64(n) * row
+	if m.quantised {
+		m.Scale = m.Scale.Slice(n, m.rows)
+	}
+	m.rows -= n
+	return m
+}
+
 // quantised reports whether the layers' matrices are quantised.
 func (w *weights) quantised() bool { return w.layers[0].qkv.quantised }
 

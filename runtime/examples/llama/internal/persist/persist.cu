@@ -14,15 +14,20 @@
 //
 // Blocks exchange vectors through tagged words: a float32 whose lowest 7 bits are replaced by a tag,
 // which each layer of each token increments. A reader polls the words that it needs until all have
-// the tag. So there is no barrier of the whole grid, and no fence. A word is written once in each
-// layer, so before that it has the tag of the layer before. A word is overwritten only by a block that
-// has input which depends, through the matrices between, on every block that reads the old value.
+// the tag. So there is no barrier of the whole grid, and no fence. Too many polls are slow, so one
+// thread of a block first polls a count of the words written so far. The count only saves polls: it
+// may be ahead of the words. A word is written once in each layer, so before that it has the tag of
+// the layer before. A word is overwritten only by a block that has input which depends, through the
+// matrices between, on every block that reads the old value.
 //
 // Macros, by options -D: BLOCKS, LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB, MAX_PAGES,
 // HALF, and for speed WARPS (consumers), STAGES, GATHER (rows between two barriers of a block), COPIES
-// (of exchanged words: a block reads one of them). With SPIN_LIMIT a wait of so many clock cycles traps. Only for
-// measurements: SLEEP (nanoseconds between polls), UNTAGGED (no block waits for another, so results
-// are wrong), IDLE (nothing is multiplied).
+// (of exchanged words: a block reads one of them), HINT (the percentage of an exchange's words that must
+// be written before warps poll the words: until then one thread of a block polls a count), HINT_QKV
+// (the same for the words of q, k and v), MIN_PAGES (of a part of the attention, if there is another),
+// AHEAD (tiles of gate and up rows that are copied to the L2 cache early). With SPIN_LIMIT a wait of so
+// many clock cycles traps. Only for measurements: UNTAGGED (no block waits for another, so results are
+// wrong), IDLE (nothing is multiplied), DRY (nothing is copied).
 
 typedef unsigned long long u64;
 typedef unsigned int u32;
@@ -222,13 +227,6 @@ __device__ __forceinline__ void values(uint4 v, uint4 w, float (&x)[8])
 	x[4] = value(w.x), x[5] = value(w.y), x[6] = value(w.z), x[7] = value(w.w);
 }
 
-__device__ __forceinline__ void pause()
-{
-#ifdef SLEEP
-	__nanosleep(SLEEP);
-#endif
-}
-
 // spread is the place of element e in an exchanged vector, so that a warp's loads are contiguous: the
 // first halves of all eights of a piece, then the second halves.
 __device__ __forceinline__ int spread(int e)
@@ -255,7 +253,6 @@ template <int N> __device__ __forceinline__ void takeEights(const u32 *const (&f
 		if (!wrong)
 			return;
 		p.poll();
-		pause();
 	}
 }
 
@@ -285,7 +282,7 @@ struct Part {
 	bool mine;    // this block has work
 	__device__ __forceinline__ Part(int position)
 	{
-		int pages = (position + PAGE_TOKENS - 1) / PAGE_TOKENS, each = (pages + PARTS - 1) / PARTS;
+		int pages = (position + PAGE_TOKENS - 1) / PAGE_TOKENS, each = max(MIN_PAGES, (pages + PARTS - 1) / PARTS);
 		used = pages ? (pages + each - 1) / each : 1;
 		int part = blockIdx.x / HEADS;
 		first = part * each;
@@ -314,6 +311,9 @@ struct Producer {
 	__device__ __forceinline__ void begin(int bytes)
 	{
 		await(&sh.empty[at.stage], at.parity ^ 1);
+#ifdef DRY
+		bytes = 0;
+#endif
 		if (lane == 0)
 			asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
 				:: "r"(address(&sh.full[at.stage])), "r"(bytes) : "memory");
@@ -322,6 +322,9 @@ struct Producer {
 
 	__device__ __forceinline__ void copy(int offset, const void *from, int bytes, bool once)
 	{
+#ifdef DRY
+		return;
+#endif
 		u32 to = address(ring) + at.stage * SLOT + offset, full = address(&sh.full[at.stage]);
 		if (once)
 			asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
@@ -347,6 +350,18 @@ struct Producer {
 					copy(lane * PITCH, from + s * SEGMENT, bytes, true);
 				at.next();
 			}
+		}
+	}
+
+	// ahead copies rows that follow those in the ring to the L2 cache, so that memory does not rest while
+	// the ring is full.
+	template <int K, bool PAIRS> __device__ __forceinline__ void ahead(const u16 *w, Rows r)
+	{
+		constexpr int SKIP = STAGES / segments(K) / 2;
+		int n = PAIRS ? 2 * r.n : r.n;
+		for (int i = SKIP * TILE + lane; i < min(n, (SKIP + AHEAD) * TILE); i += 32) {
+			int row = PAIRS ? r.first + i / 2 + i % 2 * FFN : r.first + i;
+			asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"(w + (u64)row * K), "n"(K * 2) : "memory");
 		}
 	}
 
@@ -471,13 +486,17 @@ struct Consumer {
 			asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" :: "l"(counts + count * 32), "r"(min(32, n - warp * 32)) : "memory");
 	}
 
-	// expect waits until most words of an exchange are written: n for each layer. This only saves polls.
-	__device__ __forceinline__ void expect(int count, int n, u32 tag)
+	// expect waits until the percentage of an exchange's words is counted, n in each layer. The count may
+	// be ahead of the words, so this only saves polls.
+	__device__ __forceinline__ void expect(int count, int n, u32 tag, int percentage = HINT)
 	{
 #ifndef UNTAGGED
+		if (percentage == 0)
+			return;
 		if (threadIdx.x == 0) {
+			u32 enough = tag * (u32)n - (u32)(n * (100 - percentage) / 100);
 			Patience p;
-			while ((int)(load(counts + count * 32) - tag * (u32)n) < 0)
+			while ((int)(load(counts + count * 32) - enough) < 0)
 				p.poll();
 		}
 		consumers();
@@ -509,10 +528,8 @@ struct Consumer {
 				wait[p] = wait[p] && (untagged(w[p][0], tag) | untagged(w[p][1], tag));
 				again |= wait[p];
 			}
-			if (again) {
+			if (again)
 				patience.poll();
-				pause();
-			}
 		} while (again);
 #pragma unroll
 		for (int p = 0; p < passes(K); p++)
@@ -716,10 +733,8 @@ struct Consumer {
 							wait[i] = wait[i] && (untagged(stats[i], tag) | untagged(w[i][0], tag) | untagged(w[i][1], tag));
 							again |= wait[i];
 						}
-						if (again) {
+						if (again)
 							patience.poll();
-							pause();
-						}
 					} while (again);
 #pragma unroll
 					for (int i = 0; i < BATCH; i++) {
@@ -776,6 +791,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 			if (part.mine)
 				p.pages((const unsigned char *)cache, pages + part.first, part.n, l);
 			p.rows<Q, false>(sh.layers[l].out, rowsOfOut(l));
+			p.ahead<WIDTH, true>(sh.layers[l].gateUp, rowsOfGate(l));
 			p.rows<WIDTH, true>(sh.layers[l].gateUp, rowsOfGate(l));
 			p.rows<FFN, false>(sh.layers[l].down, rowsOfDown(l));
 		}
@@ -813,7 +829,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 			put(c.words + AT_QKV + qkv.first + i, y * Consumer::scale(dims.eps), tag);
 		});
 		if (part.mine) {
-			c.expect(QKV_COUNT, QKV, tag);
+			c.expect(QKV_COUNT, QKV, tag, HINT_QKV);
 			c.attend((unsigned char *)cache, part, pos, newPage, l, tag);
 		} else if (blockIdx.x < TASKS && threadIdx.x < HEAD_DIM)
 			c.putPart(threadIdx.x, 0, 0, 0, tag);

@@ -1,5 +1,7 @@
 package persist
 
+import "strings"
+
 // fullSize is the model whose speed is measured: 1.57 GB of weights.
 func fullSize() Dims {
 	return Dims{Layers: 16, Width: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 5632, Vocab: 32000, MaxPages: 256, Eps: 1e-5, RopeFactor: 1}
@@ -15,23 +17,33 @@ func halfSize() Dims {
 	return Dims{Layers: 2, Width: 2560, Heads: 20, KVHeads: 5, HeadDim: 128, FFN: 1032, Vocab: 777, MaxPages: 160, Half: 1, Eps: 1e-6, RopeFactor: 1.2}
 }
 
-// A variant is a tuning that is tried. The untagged variants compute wrong results: they show how
-// fast blocks are if they do not wait for each other, and the idle one if they do not multiply
-// either.
+// A variant is a tuning that is tried.
 type variant struct {
 	name string
 	Tuning
 }
 
+// wrong reports whether the variant computes nothing useful. It shows how fast a block is without
+// waiting for others, without multiplying, or without memory.
+func (v variant) wrong() bool {
+	return strings.HasPrefix(v.name, "untagged") || strings.HasPrefix(v.name, "dry")
+}
+
 var variants = []variant{
 	{"default", Tuning{}},
 	{"copies-1", Tuning{Copies: 1}},
-	{"copies-2", Tuning{Copies: 2}},
 	{"copies-8", Tuning{Copies: 8}},
-	{"warps-4", Tuning{Warps: 4}},
+	{"hint-75", Tuning{Hint: 75}},
+	{"hint-50", Tuning{Hint: 50}},
+	{"no-hint-qkv", Tuning{Defines: []string{"-DHINT_QKV=0"}}},
+	{"pages-16", Tuning{MinPages: 16}},
+	{"ahead-4", Tuning{Defines: []string{"-DAHEAD=4"}}},
+	{"ahead-8", Tuning{Defines: []string{"-DAHEAD=8"}}},
+	{"hint-75-ahead-4", Tuning{Hint: 75, Defines: []string{"-DAHEAD=4"}}},
+	{"all", Tuning{Hint: 75, MinPages: 16, Defines: []string{"-DHINT_QKV=0", "-DAHEAD=4"}}},
 	{"half-the-ring", Tuning{Stages: 6}},
-	{"sleep-50", Tuning{Defines: []string{"-DSLEEP=50"}}},
-	{"sleep-200", Tuning{Defines: []string{"-DSLEEP=200"}}},
 	{"untagged", Tuning{Defines: []string{"-DUNTAGGED"}}},
 	{"untagged-idle", Tuning{Defines: []string{"-DUNTAGGED", "-DIDLE"}}},
+	{"dry", Tuning{Defines: []string{"-DDRY"}}},
+	{"untagged-dry", Tuning{Defines: []string{"-DUNTAGGED", "-DDRY"}}},
 }
