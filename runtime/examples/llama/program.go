@@ -25,6 +25,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/tokenizer"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/rendezvous"
+	_ "github.com/puregpu/puregpu/runtime/trace/cuptitrace" // for traces: gputrace run -kernels
 )
 
 // A program has the flags, and the state that all commands use.

@@ -107,6 +107,21 @@ func (s *Shard) ChunkTimes() (list []PartTime, err error) {
 	return list, err
 }
 
+// StepTime returns the time of a decode step of the first n slots, without downloads of the tokens.
+func (s *Shard) StepTime(n int) (time.Duration, error) {
+	c, err := s.recording(n, false, false)
+	if err != nil {
+		return 0, err
+	}
+	const steps = 64
+	start := time.Now()
+	for range steps {
+		s.stream.Do(gpu.Execute(c))
+	}
+	err = s.stream.Wait(context.Background())
+	return time.Since(start) / steps, err
+}
+
 // recordingTime returns the least duration of several executions.
 func (s *Shard) recordingTime(c *gpu.CommandBuffer) (least time.Duration, err error) {
 	timing, err := s.dev.NewTiming()

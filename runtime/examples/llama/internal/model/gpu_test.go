@@ -306,8 +306,14 @@ func times(t *testing.T, r model.Runner, s *model.Shard, ck *checkpoint.Checkpoi
 		ahead(t, r, p, steps)
 		step := time.Since(start) / steps
 		share := float64(s.StepBytes(rows*(length+steps))) / step.Seconds() / bandwidth
-		row(fmt.Sprintf("decode step of %d", rows), "%.1f µs, %.0f tokens/s, %.0f %% of the copy's bandwidth",
+		row(fmt.Sprintf("decode step of %d", rows), "%.1f µs, %.0f tokens/s, %.1f %% of the copy's bandwidth",
 			float64(step.Nanoseconds())/1e3, float64(rows)/step.Seconds(), 100*share)
+		alone, err := s.StepTime(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row(fmt.Sprintf("decode step of %d, without downloads", rows), "%.1f µs, %.1f %% of the copy's bandwidth",
+			float64(alone.Nanoseconds())/1e3, 100*share*step.Seconds()/alone.Seconds())
 	}
 }
 

@@ -23,11 +23,9 @@
 // Macros, by options -D: BLOCKS, LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB, MAX_PAGES,
 // HALF, and for speed WARPS (consumers), STAGES, GATHER (rows between two barriers of a block), COPIES
 // (of exchanged words: a block reads one of them), HINT (the percentage of an exchange's words that must
-// be written before warps poll the words: until then one thread of a block polls a count), HINT_QKV
-// (the same for the words of q, k and v), MIN_PAGES (of a part of the attention, if there is another),
-// AHEAD (tiles of gate and up rows that are copied to the L2 cache early). With SPIN_LIMIT a wait of so
-// many clock cycles traps. Only for measurements: UNTAGGED (no block waits for another, so results are
-// wrong), IDLE (nothing is multiplied), DRY (nothing is copied).
+// be written before warps poll the words: until then one thread of a block polls a count). With
+// SPIN_LIMIT a wait of so many clock cycles traps. Only for measurements: UNTAGGED (no block waits for
+// another, so results are wrong), IDLE (nothing is multiplied), DRY (nothing is copied).
 
 typedef unsigned long long u64;
 typedef unsigned int u32;
@@ -282,7 +280,7 @@ struct Part {
 	bool mine;    // this block has work
 	__device__ __forceinline__ Part(int position)
 	{
-		int pages = (position + PAGE_TOKENS - 1) / PAGE_TOKENS, each = max(MIN_PAGES, (pages + PARTS - 1) / PARTS);
+		int pages = (position + PAGE_TOKENS - 1) / PAGE_TOKENS, each = (pages + PARTS - 1) / PARTS;
 		used = pages ? (pages + each - 1) / each : 1;
 		int part = blockIdx.x / HEADS;
 		first = part * each;
@@ -350,18 +348,6 @@ struct Producer {
 					copy(lane * PITCH, from + s * SEGMENT, bytes, true);
 				at.next();
 			}
-		}
-	}
-
-	// ahead copies rows that follow those in the ring to the L2 cache, so that memory does not rest while
-	// the ring is full.
-	template <int K, bool PAIRS> __device__ __forceinline__ void ahead(const u16 *w, Rows r)
-	{
-		constexpr int SKIP = STAGES / segments(K) / 2;
-		int n = PAIRS ? 2 * r.n : r.n;
-		for (int i = SKIP * TILE + lane; i < min(n, (SKIP + AHEAD) * TILE); i += 32) {
-			int row = PAIRS ? r.first + i / 2 + i % 2 * FFN : r.first + i;
-			asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"(w + (u64)row * K), "n"(K * 2) : "memory");
 		}
 	}
 
@@ -488,13 +474,11 @@ struct Consumer {
 
 	// expect waits until the percentage of an exchange's words is counted, n in each layer. The count may
 	// be ahead of the words, so this only saves polls.
-	__device__ __forceinline__ void expect(int count, int n, u32 tag, int percentage = HINT)
+	__device__ __forceinline__ void expect(int count, int n, u32 tag)
 	{
 #ifndef UNTAGGED
-		if (percentage == 0)
-			return;
 		if (threadIdx.x == 0) {
-			u32 enough = tag * (u32)n - (u32)(n * (100 - percentage) / 100);
+			u32 enough = tag * (u32)n - (u32)(n * (100 - HINT) / 100);
 			Patience p;
 			while ((int)(load(counts + count * 32) - enough) < 0)
 				p.poll();
@@ -791,7 +775,6 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 			if (part.mine)
 				p.pages((const unsigned char *)cache, pages + part.first, part.n, l);
 			p.rows<Q, false>(sh.layers[l].out, rowsOfOut(l));
-			p.ahead<WIDTH, true>(sh.layers[l].gateUp, rowsOfGate(l));
 			p.rows<WIDTH, true>(sh.layers[l].gateUp, rowsOfGate(l));
 			p.rows<FFN, false>(sh.layers[l].down, rowsOfDown(l));
 		}
@@ -829,7 +812,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 			put(c.words + AT_QKV + qkv.first + i, y * Consumer::scale(dims.eps), tag);
 		});
 		if (part.mine) {
-			c.expect(QKV_COUNT, QKV, tag, HINT_QKV);
+			c.expect(QKV_COUNT, QKV, tag);
 			c.attend((unsigned char *)cache, part, pos, newPage, l, tag);
 		} else if (blockIdx.x < TASKS && threadIdx.x < HEAD_DIM)
 			c.putPart(threadIdx.x, 0, 0, 0, tag);

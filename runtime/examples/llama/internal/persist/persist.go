@@ -43,8 +43,6 @@ type Tuning struct {
 	Copies int // copies of exchanged words, so that blocks do not all read the same ones
 	Hint   int // percentage of an exchange's words that must be written before all warps poll
 
-	MinPages int // pages of a part of the attention, if there is another part
-
 	Defines []string // further options -D of the compiler
 }
 
@@ -214,7 +212,7 @@ func (d *Dims) plan(processors, shared int, t Tuning) (*plan, error) {
 	for _, c := range []struct {
 		field *int
 		value int
-	}{{&p.Warps, 8}, {&p.Gather, 96}, {&p.Copies, 4}, {&p.Hint, 100}, {&p.MinPages, 1}} {
+	}{{&p.Warps, 8}, {&p.Gather, 96}, {&p.Copies, 4}, {&p.Hint, 75}} {
 		if *c.field == 0 {
 			*c.field = c.value
 		}
@@ -273,14 +271,9 @@ func (p *plan) options() []string {
 		{"BLOCKS", p.blocks}, {"LAYERS", int(p.Layers)}, {"WIDTH", int(p.Width)}, {"HEADS", int(p.Heads)}, {"KV_HEADS", int(p.KVHeads)},
 		{"HEAD_DIM", int(p.HeadDim)}, {"FFN", int(p.FFN)}, {"VOCAB", int(p.Vocab)}, {"MAX_PAGES", int(p.MaxPages)}, {"HALF", int(p.Half)},
 		{"WARPS", p.Warps}, {"STAGES", p.Stages}, {"GATHER", p.Gather}, {"COPIES", p.Copies},
-		{"HINT", p.Hint}, {"MIN_PAGES", p.MinPages},
+		{"HINT", p.Hint},
 	} {
 		options = append(options, "-D"+m.name+"="+strconv.Itoa(m.value))
-	}
-	for _, m := range []string{"HINT_QKV=HINT", "AHEAD=0"} {
-		if !slices.ContainsFunc(p.Defines, func(d string) bool { return strings.HasPrefix(d, "-D"+m[:strings.Index(m, "=")]) }) {
-			options = append(options, "-D"+m)
-		}
 	}
 	return append(options, p.Defines...)
 }
