@@ -459,7 +459,7 @@ func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 // growMu and mu.
 func (m *Growing) cut(size uint64, after []sema.Point) {
 	m.trims++
-	t := &trim{of: m, number: m.trims, points: slices.Clone(after), over: make(chan struct{})}
+	t := &trim{of: m, number: m.trims, points: slices.Clone(after)}
 	for i := size / m.page; i < uint64(len(m.pages)) && m.pages[i].gone == 0; i++ {
 		m.pages[i].gone = t.number
 	}
@@ -469,7 +469,7 @@ func (m *Growing) cut(size uint64, after []sema.Point) {
 	}
 	t.points = slices.DeleteFunc(t.points, sema.Point.Over)
 	m.waits[t.number] = t
-	m.dev.trims.add(t)
+	t.delay = m.dev.delays.begin(t.isReady)
 	go t.run()
 }
 
@@ -480,16 +480,14 @@ type trim struct {
 	points []sema.Point // the points of Shrink, for which the trim waits first
 	// The uses for which it then waits; nil until the points are over.
 	uses atomic.Pointer[engine.Frontier]
-	over chan struct{} // closed when the reclaimer is to unmap the pages, or the trim has ended
+	// The delay ends when the reclaimer is to unmap the pages, or the trim gives up.
+	delay *delay
 }
 
 // run unmaps the pages unless Grow takes them back.
 func (t *trim) run() {
 	m := t.of
-	defer func() {
-		m.dev.trims.remove(t)
-		close(t.over)
-	}()
+	defer m.dev.delays.end(t.delay)
 	for _, p := range t.points {
 		if !over(m.ctx, p) {
 			return
@@ -529,32 +527,6 @@ func (t *trim) isReady() bool {
 		return uses.Passed()
 	}
 	return !slices.ContainsFunc(t.points, func(p sema.Point) bool { return !p.Over() }) && t.of.uses.InFlight().Passed()
-}
-
-// trims are the trims of a device that have not ended.
-type trims struct {
-	mu  sync.Mutex // protects all; no other lock is taken while it is held
-	all []*trim
-}
-
-func (l *trims) add(t *trim) {
-	l.mu.Lock()
-	l.all = append(l.all, t)
-	l.mu.Unlock()
-}
-
-func (l *trims) remove(t *trim) {
-	l.mu.Lock()
-	l.all = slices.DeleteFunc(l.all, func(o *trim) bool { return o == t })
-	l.mu.Unlock()
-}
-
-// ready returns the trims that are about to end.
-func (l *trims) ready() (ready []*trim) {
-	l.mu.Lock()
-	all := slices.Clone(l.all)
-	l.mu.Unlock()
-	return slices.DeleteFunc(all, func(t *trim) bool { return !t.isReady() })
 }
 
 // over blocks until a point is reached or has failed. It returns false if the context ends first.
