@@ -96,10 +96,12 @@ func (d *Device) Reserve(max, page uint64, peers []*Device) (*Buffer, error) {
 		return nil, errs.Argument(op, "0 bytes")
 	case page%granule != 0:
 		return nil, errs.Argument(op, "pages of %d bytes are not a multiple of the granularity of %d", page, granule)
-	case CanBe(max) != nil || CanBe(page) != nil || CanBe(roundUp(max, page)) != nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.Engine.Info.Name, CanBe(max|page|1<<63))
 	}
-	m := &Growing{dev: d, max: roundUp(max, page), page: page, users: []*Device{d}, waits: make(map[uint64]*trim)}
+	max = roundUp(max, page)
+	if err := CanBe(max); err != nil {
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.Engine.Info.Name, err)
+	}
+	m := &Growing{dev: d, max: max, page: page, users: []*Device{d}, waits: make(map[uint64]*trim)}
 	for _, p := range peers {
 		switch {
 		case p == nil || p.Engine == nil || p.Engine.Driver != d.Engine.Driver:
