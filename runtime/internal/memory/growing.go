@@ -508,10 +508,8 @@ func (t *trim) run() {
 	m.mu.Unlock()
 	uses := m.uses.InFlight()
 	t.uses.Store(&uses)
-	for _, u := range uses {
-		if !u.Await(m.ctx) {
-			return
-		}
+	if !uses.Await(m.ctx) {
+		return
 	}
 	if lost := uses.Lost(); lost != nil { // nobody will know when the lost device stops using the pages
 		m.mu.Lock()
