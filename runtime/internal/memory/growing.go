@@ -223,9 +223,10 @@ func (b *Buffer) Grow(size uint64) error {
 	return nil
 }
 
-// takeBack takes pages back that Shrink has removed and that are still mapped, up to n pages in
-// all. It returns how many pages are mapped. If these are n or more, the program has n pages now.
-// Otherwise the size is unchanged, and no trim unmaps a page before giveAway is called.
+// takeBack prevents that trims unmap pages that Shrink has removed, as far as these are among the
+// first n pages. It returns how many pages are mapped. If n or more are mapped, takeBack raises the
+// size to n pages. It leaves a larger size as it is. If fewer than n are mapped, the size is
+// unchanged, and no trim unmaps a page before giveAway is called.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
