@@ -32,9 +32,7 @@ func TestShutdown(t *testing.T) {
 					must(t, err)
 					s := semaphores(t, 1)[0]
 					must(t, submitGroup(comms[0], gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
-					for d.Counters().Devices[0].Calls[simdriver.OpCollect] == 0 {
-						time.Sleep(time.Millisecond)
-					}
+					eventually(t, "the group is issued", func() bool { return calls(d, 0, simdriver.OpCollect) > 0 })
 					err = shut(t, comms[0])
 					if !errors.Is(err, gpu.ErrClosed) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "under way") {
 						t.Errorf("%v, though work was under way", err)

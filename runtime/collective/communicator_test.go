@@ -410,6 +410,7 @@ func TestRandomGroups(t *testing.T) {
 						o.Wait = pts(link, 1)
 					}
 					submitGroup(ch, o, collective.AllReduce(b.Range(64, 64), b.Range(64, 64), collective.Int32, collective.Max()))
+					// This sleep and the next two only vary the interleavings. The test passes without them.
 					time.Sleep(time.Duration(pace.IntN(100)) * time.Microsecond)
 				}
 			})

@@ -53,12 +53,14 @@ int ncclCommInitRankConfig(uintptr_t *comm, int ranks, id in, int rank, struct c
 #endif
 
 #if VERSION >= 21801
-// A thread of the library's own splits LATE, which is in progress until then.
+// A thread of the library's own splits LATE, which is in progress until then. The thread waits
+// until the caller asks for the state.
 #define LATE 12345
-static int progress;
+static int progress, asked;
 
 static void *split(void *out) {
-	usleep(20000);
+	while (!__atomic_load_n(&asked, __ATOMIC_ACQUIRE))
+		usleep(100);
 	__atomic_store_n((uintptr_t *)out, LATE + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&progress, 0, __ATOMIC_RELEASE);
 	return NULL;
@@ -70,11 +72,14 @@ int ncclCommSplit(uintptr_t comm, int color, int key, uintptr_t *out, struct con
 	if (comm != LATE)
 		return 0;
 	progress = 7;
+	asked = 0;
 	return pthread_create(&thread, NULL, split, out) || pthread_detach(thread) ? 2 : 7;
 }
 
 int ncclCommGetAsyncError(uintptr_t comm, int *state) {
 	*state = comm == LATE ? __atomic_load_n(&progress, __ATOMIC_ACQUIRE) : 0;
+	if (comm == LATE)
+		__atomic_store_n(&asked, 1, __ATOMIC_RELEASE);
 	return 0;
 }
 #endif

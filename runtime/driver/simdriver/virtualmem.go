@@ -3,6 +3,7 @@ package simdriver
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -40,28 +41,26 @@ type pages struct {
 type virtualMemory struct {
 	mu    sync.Mutex // protects the following fields
 	store pageStore
-	hosts *hostRanges // nil until the first reservation
+	// hosts has the host addresses of reservations that were freed, by size. Operations of a lost
+	// device that are still executing may touch the addresses, so they stay valid while the driver
+	// exists. It is nil until the first reservation.
+	hosts map[uint64][]unsafe.Pointer
 }
-
-// hostRanges holds host addresses of reservations that were freed, by size. Operations of a lost
-// device that are still executing may touch the addresses, so they stay valid while the driver
-// exists.
-type hostRanges struct{ free map[uint64][]unsafe.Pointer }
 
 // hostRange returns host addresses for a reservation. The caller holds mu.
 func (m *virtualMemory) hostRange(v *device, size uint64) (unsafe.Pointer, error) {
 	if m.hosts == nil {
-		m.hosts = &hostRanges{make(map[uint64][]unsafe.Pointer)}
-		runtime.AddCleanup(v, func(h *hostRanges) {
-			for size, all := range h.free {
+		m.hosts = make(map[uint64][]unsafe.Pointer)
+		runtime.AddCleanup(v, func(hosts map[uint64][]unsafe.Pointer) {
+			for size, all := range hosts {
 				for _, p := range all {
 					freeHost(p, size)
 				}
 			}
 		}, m.hosts)
 	}
-	if all := m.hosts.free[size]; len(all) > 0 {
-		m.hosts.free[size] = all[:len(all)-1]
+	if all := m.hosts[size]; len(all) > 0 {
+		m.hosts[size] = all[:len(all)-1]
 		return all[len(all)-1], nil
 	}
 	return reserveHost(size)
@@ -122,7 +121,7 @@ func (v *device) ReserveAddresses(size uint64) (driver.Ptr, error) {
 func (v *device) keepHost(a *allocation) {
 	m := &v.virtualMem
 	m.mu.Lock()
-	m.hosts.free[a.size] = append(m.hosts.free[a.size], unsafe.Pointer(a.data.Load()))
+	m.hosts[a.size] = append(m.hosts[a.size], unsafe.Pointer(a.data.Load()))
 	m.mu.Unlock()
 }
 
@@ -189,12 +188,10 @@ func (v *device) NewPages(size uint64) (driver.Pages, error) {
 		v.space.give(size)
 		return 0, failf(codeNewPages, "%d bytes: %w", size, err)
 	}
-	h := v.d.virtualPages.add(&pages{dev: v, size: size, memory: memory, holders: 1})
+	p := &pages{dev: v, size: size, memory: memory, holders: 1}
+	h := v.d.virtualPages.add(p)
 	if h == 0 {
-		v.virtualMem.mu.Lock()
-		v.virtualMem.store.free(memory, size)
-		v.virtualMem.mu.Unlock()
-		v.space.give(size)
+		p.drop()
 		return 0, fail(codeNewPages, errTooMany)
 	}
 	return driver.Pages(h), nil
@@ -209,8 +206,15 @@ func (v *device) pagesOf(h driver.Pages) (*pages, error) {
 	return p, nil
 }
 
-// drop removes one holder of the pages. The caller holds virtualMem.mu.
+// drop removes the handle of the pages.
 func (p *pages) drop() {
+	p.dev.virtualMem.mu.Lock()
+	p.leave()
+	p.dev.virtualMem.mu.Unlock()
+}
+
+// leave removes one holder of the pages. The caller holds virtualMem.mu.
+func (p *pages) leave() {
 	if p.holders--; p.holders == 0 {
 		p.dev.virtualMem.store.free(p.memory, p.size)
 		p.dev.space.give(p.size)
@@ -227,9 +231,7 @@ func (v *device) FreePages(h driver.Pages) error {
 	if bad != nil || v.d.virtualPages.remove(uintptr(h)) == nil {
 		return failf(codeFreePages, "pages %#x: %w: device %d has no such pages, or they were freed", uint64(h), ErrInvalidHandle, v.index)
 	}
-	v.virtualMem.mu.Lock()
 	p.drop()
-	v.virtualMem.mu.Unlock()
 	return err
 }
 
@@ -306,7 +308,7 @@ func (a *allocation) unmap(m *mapping) error {
 		return err
 	}
 	clear(a.virtual.mappings[m.first : m.first+int(m.pages.size/virtualPage)])
-	m.pages.drop()
+	m.pages.leave()
 	return nil
 }
 
@@ -357,11 +359,7 @@ func (r *reservation) allows(v *device, a *allocation, p driver.Ptr, n uint64) *
 		if m == nil {
 			return &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, Unmapped: true}
 		}
-		allowed := false
-		for _, index := range m.devices {
-			allowed = allowed || index == v.index
-		}
-		if !allowed {
+		if !slices.Contains(m.devices, v.index) {
 			return &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, Barred: true, Unmapped: true}
 		}
 	}
@@ -389,9 +387,7 @@ func (v *device) clearVirtual() {
 	}
 	v.d.virtualPages.all(func(h uintptr, p *pages) {
 		if p.dev == v && v.d.virtualPages.remove(h) != nil {
-			v.virtualMem.mu.Lock()
 			p.drop()
-			v.virtualMem.mu.Unlock()
 		}
 	})
 }

@@ -105,7 +105,7 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 	d.wantPublished()
 	within, cancel := Lasting(ctx)
 	defer cancel()
-	if !last.await(within) || !d.pending.npublished.Wait(within) {
+	if !last.Await(within) || !d.pending.npublished.Wait(within) {
 		u.Submissions = max(d.inFlight(), 1)
 		u.giveUp(ctx)
 		why := lost()

@@ -52,9 +52,9 @@ func (f Frontier) Passed() bool {
 	return true
 }
 
-// await blocks until the streams have passed all marks. It returns false if the context ends first.
+// Await blocks until the streams have passed all marks. It returns false if the context ends first.
 // A mark of a lost device counts as passed, because nobody can find out any more.
-func (f Frontier) await(ctx context.Context) bool {
+func (f Frontier) Await(ctx context.Context) bool {
 	for _, m := range f {
 		m.Timeline.want(m.Seq)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Uses are the marks of the work that may touch an allocation of a pool. Two operations use them
-// without a common lock:
+// Uses are the marks of the work that may touch an allocation of a pool, or growing memory. Two
+// operations use them without a common lock:
 //
 //   - A submission that uses the memory adds its mark, and then checks that the memory is allocated
 //     (Timeline.start).
@@ -19,6 +19,9 @@ import (
 // not wait for uses that it is ordered after anyway. If there are others, the free is parked until
 // their streams have passed them. No stream waits for that, so a stuck stream does not block
 // others. It does not matter whether the signals of the uses were reached or have failed.
+//
+// Shrinking growing memory works in the same way: it lowers the size that work may use, and then
+// reads the uses (InFlight).
 type Uses struct {
 	mu    sync.Mutex // protects the following fields; no other lock is taken while it is held
 	marks Frontier
@@ -68,39 +71,32 @@ func (u *Uses) Leave(recording *Uses) {
 }
 
 // InFlight returns the uses that streams may not have passed yet.
-func (u *Uses) InFlight() (left Frontier) {
-	u.mu.Lock()
-	marks, recordings := slices.Clone(u.marks), slices.Clone(u.recordings)
-	u.mu.Unlock()
-	for _, m := range marks {
-		if !m.Retiring() {
-			left.Add(m)
-		}
-	}
-	for _, r := range recordings {
-		for _, m := range r.InFlight() {
-			left.Add(m)
-		}
-	}
-	return left
+func (u *Uses) InFlight() Frontier {
+	return u.left(func(Mark) bool { return false })
 }
 
 // Left returns the uses that a free on tl must still wait for. It leaves out a use that is done,
 // and a use that the free is ordered after, by its stream or by its waits (deps).
-func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
+func (u *Uses) Left(tl *Timeline, deps Frontier) Frontier {
+	return u.left(func(m Mark) bool {
+		return slices.ContainsFunc(deps, func(d Mark) bool { return d.Timeline == m.Timeline && d.Seq >= m.Seq }) || tl.Covers(m.Timeline, m.Seq)
+	})
+}
+
+// left returns the uses that are not done and not covered.
+func (u *Uses) left(covered func(Mark) bool) (left Frontier) {
 	var ofMarks [8]Mark
 	var ofRecordings [8]*Uses
 	u.mu.Lock()
 	marks, recordings := append(ofMarks[:0], u.marks...), append(ofRecordings[:0], u.recordings...)
 	u.mu.Unlock()
 	for _, m := range marks {
-		covered := slices.ContainsFunc(deps, func(d Mark) bool { return d.Timeline == m.Timeline && d.Seq >= m.Seq })
-		if !covered && !tl.Covers(m.Timeline, m.Seq) && !m.Retiring() {
+		if !covered(m) && !m.Retiring() {
 			left.Add(m)
 		}
 	}
 	for _, r := range recordings {
-		for _, m := range r.Left(tl, deps) {
+		for _, m := range r.left(covered) {
 			left.Add(m)
 		}
 	}
@@ -111,7 +107,7 @@ func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 // It does nothing if the context ends first. If the device of a mark is lost, so that nobody will
 // ever know whether its stream has passed it, Signal fails the semaphore.
 func (f Frontier) Signal(ctx context.Context, done *sema.Semaphore) {
-	if !f.await(ctx) {
+	if !f.Await(ctx) {
 		return
 	}
 	if err := f.Lost(); err != nil {

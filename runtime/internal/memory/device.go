@@ -27,9 +27,8 @@ type Device struct {
 	buffers  books
 	pools    pools
 	current  atomic.Pointer[PoolHandle]
-	sweeping atomic.Bool // another sweep of closed pools is scheduled
-	frees    parkedFrees
-	trims    trims
+	sweeping atomic.Bool     // another sweep of closed pools is scheduled
+	delays   delays          // of parked Frees and of trims
 	kept     context.Context // ends when the memory is left to the driver
 	leave    context.CancelFunc
 }
@@ -60,18 +59,7 @@ func (d *Device) ready(op string) error {
 // trims whose uses have been passed have given their pages to the reclaimer. Then it waits
 // until the reclaimer has freed unused memory. It returns early if the context ends.
 func (d *Device) FreeUnused(ctx context.Context) {
-	for _, p := range d.frees.ready() {
-		select {
-		case <-p.over:
-		case <-ctx.Done():
-		}
-	}
-	for _, t := range d.trims.ready() {
-		select {
-		case <-t.over:
-		case <-ctx.Done():
-		}
-	}
+	d.delays.awaitReady(ctx)
 	freed := make(chan struct{})
 	if d.Engine.AwaitsOthers() || !d.Engine.Reclaim(d.trimPools, func() { close(freed) }) {
 		return

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
@@ -115,40 +113,9 @@ func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 
 // A parkedFree is a Free that is parked until streams have passed the uses of its memory.
 type parkedFree struct {
-	left   engine.Frontier
 	cancel context.CancelFunc // ends the wait
-	// over is closed when the Free has been issued or given up, or must wait for other uses.
-	over chan struct{}
-}
-
-// parkedFrees are the parked Frees of a device's memory.
-type parkedFrees struct {
-	mu  sync.Mutex // protects all; no other lock is taken while it is held
-	all []*parkedFree
-}
-
-func (f *parkedFrees) add(p *parkedFree) {
-	f.mu.Lock()
-	f.all = append(f.all, p)
-	f.mu.Unlock()
-}
-
-func (f *parkedFrees) remove(p *parkedFree) {
-	f.mu.Lock()
-	f.all = slices.DeleteFunc(f.all, func(q *parkedFree) bool { return q == p })
-	f.mu.Unlock()
-}
-
-// ready returns the Frees whose uses have been passed. They are about to be tried again.
-func (f *parkedFrees) ready() (ready []*parkedFree) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, p := range f.all {
-		if p.left.Passed() {
-			ready = append(ready, p)
-		}
-	}
-	return ready
+	// The delay ends when the Free has been issued or given up, or must wait for other uses.
+	delay *delay
 }
 
 // awaitUses parks a Free until the streams have passed the uses in p.left.
@@ -156,21 +123,19 @@ func (p *Part) awaitUses(s *engine.Submission) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := new(sema.Semaphore)
 	p.endAwait()
-	p.awaiting = &parkedFree{p.left, cancel, make(chan struct{})}
-	p.buffer.dev.frees.add(p.awaiting)
+	p.awaiting = &parkedFree{cancel, p.buffer.dev.delays.begin(p.left.Passed)}
 	s.Waits = append(s.Waits, sema.Point{Semaphore: over, Value: 1})
 	s.Deps.Drop()
 	go p.left.Signal(ctx, over)
 	s.Timeline.ParkAgain(s)
 }
 
-// endAwait undoes awaitUses. It also closes the parkedFree's channel over.
+// endAwait undoes awaitUses. It also ends the delay.
 func (p *Part) endAwait() {
 	if f := p.awaiting; f != nil {
 		p.awaiting = nil
 		f.cancel()
-		p.buffer.dev.frees.remove(f)
-		close(f.over)
+		p.buffer.dev.delays.end(f.delay)
 	}
 }
 

@@ -96,10 +96,12 @@ func (d *Device) Reserve(max, page uint64, peers []*Device) (*Buffer, error) {
 		return nil, errs.Argument(op, "0 bytes")
 	case page%granule != 0:
 		return nil, errs.Argument(op, "pages of %d bytes are not a multiple of the granularity of %d", page, granule)
-	case CanBe(max) != nil || CanBe(page) != nil || CanBe(roundUp(max, page)) != nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.Engine.Info.Name, CanBe(max|page|1<<63))
 	}
-	m := &Growing{dev: d, max: roundUp(max, page), page: page, users: []*Device{d}, waits: make(map[uint64]*trim)}
+	max = roundUp(max, page)
+	if err := CanBe(max); err != nil {
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.Engine.Info.Name, err)
+	}
+	m := &Growing{dev: d, max: max, page: page, users: []*Device{d}, waits: make(map[uint64]*trim)}
 	for _, p := range peers {
 		switch {
 		case p == nil || p.Engine == nil || p.Engine.Driver != d.Engine.Driver:
@@ -221,9 +223,10 @@ func (b *Buffer) Grow(size uint64) error {
 	return nil
 }
 
-// takeBack takes pages back that Shrink has removed and that are still mapped, up to n pages in
-// all. It returns how many pages are mapped. If these are n or more, the program has n pages now.
-// Otherwise the size is unchanged, and no trim unmaps a page before giveAway is called.
+// takeBack prevents that trims unmap pages that Shrink has removed, as far as these are among the
+// first n pages. It returns how many pages are mapped. If n or more are mapped, takeBack raises the
+// size to n pages. It leaves a larger size as it is. If fewer than n are mapped, the size is
+// unchanged, and no trim unmaps a page before giveAway is called.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -459,7 +462,7 @@ func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 // growMu and mu.
 func (m *Growing) cut(size uint64, after []sema.Point) {
 	m.trims++
-	t := &trim{of: m, number: m.trims, points: slices.Clone(after), over: make(chan struct{})}
+	t := &trim{of: m, number: m.trims, points: slices.Clone(after)}
 	for i := size / m.page; i < uint64(len(m.pages)) && m.pages[i].gone == 0; i++ {
 		m.pages[i].gone = t.number
 	}
@@ -469,7 +472,7 @@ func (m *Growing) cut(size uint64, after []sema.Point) {
 	}
 	t.points = slices.DeleteFunc(t.points, sema.Point.Over)
 	m.waits[t.number] = t
-	m.dev.trims.add(t)
+	t.delay = m.dev.delays.begin(t.isReady)
 	go t.run()
 }
 
@@ -480,16 +483,14 @@ type trim struct {
 	points []sema.Point // the points of Shrink, for which the trim waits first
 	// The uses for which it then waits; nil until the points are over.
 	uses atomic.Pointer[engine.Frontier]
-	over chan struct{} // closed when the reclaimer is to unmap the pages, or the trim has ended
+	// The delay ends when the reclaimer is to unmap the pages, or the trim gives up.
+	delay *delay
 }
 
 // run unmaps the pages unless Grow takes them back.
 func (t *trim) run() {
 	m := t.of
-	defer func() {
-		m.dev.trims.remove(t)
-		close(t.over)
-	}()
+	defer m.dev.delays.end(t.delay)
 	for _, p := range t.points {
 		if !over(m.ctx, p) {
 			return
@@ -508,10 +509,8 @@ func (t *trim) run() {
 	m.mu.Unlock()
 	uses := m.uses.InFlight()
 	t.uses.Store(&uses)
-	for _, u := range uses {
-		if !u.Await(m.ctx) {
-			return
-		}
+	if !uses.Await(m.ctx) {
+		return
 	}
 	if lost := uses.Lost(); lost != nil { // nobody will know when the lost device stops using the pages
 		m.mu.Lock()
@@ -529,32 +528,6 @@ func (t *trim) isReady() bool {
 		return uses.Passed()
 	}
 	return !slices.ContainsFunc(t.points, func(p sema.Point) bool { return !p.Over() }) && t.of.uses.InFlight().Passed()
-}
-
-// trims are the trims of a device that have not ended.
-type trims struct {
-	mu  sync.Mutex // protects all; no other lock is taken while it is held
-	all []*trim
-}
-
-func (l *trims) add(t *trim) {
-	l.mu.Lock()
-	l.all = append(l.all, t)
-	l.mu.Unlock()
-}
-
-func (l *trims) remove(t *trim) {
-	l.mu.Lock()
-	l.all = slices.DeleteFunc(l.all, func(o *trim) bool { return o == t })
-	l.mu.Unlock()
-}
-
-// ready returns the trims that are about to end.
-func (l *trims) ready() (ready []*trim) {
-	l.mu.Lock()
-	all := slices.Clone(l.all)
-	l.mu.Unlock()
-	return slices.DeleteFunc(all, func(t *trim) bool { return !t.isReady() })
 }
 
 // over blocks until a point is reached or has failed. It returns false if the context ends first.

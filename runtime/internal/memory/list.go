@@ -88,7 +88,11 @@ func (s *books) link(b *Buffer) {
 	}
 	s.list = b
 	s.n++
-	at, n := s.bytes(b)
+	s.count(s.bytes(b))
+}
+
+// count counts n new bytes. The caller holds mu.
+func (s *books) count(at *ByteStats, n uint64) {
 	at.Live += n
 	at.Allocated += n
 	at.Peak = max(at.Peak, at.Live)
@@ -158,10 +162,7 @@ func (s *books) countPages(n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages += n
-	s.device.Live += n
-	s.device.Allocated += n
-	s.device.Peak = max(s.device.Peak, s.device.Live)
-	s.peak = max(s.peak, s.device.Live+s.host.Live)
+	s.count(&s.device, n)
 }
 
 // uncountPages undoes countPages when pages are freed.
