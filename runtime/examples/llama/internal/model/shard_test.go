@@ -18,6 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint/checkpointtest"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/fakemodel"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/leaktest"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
@@ -499,6 +500,27 @@ func TestTeam(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTeamDisagrees runs a plan that only the second shard refuses. The team is broken then, which is
+// another error than that of a bad plan.
+func TestTeamDisagrees(t *testing.T) {
+	info := model.Info{Slots: 1, Pages: 4, PageTokens: 16, MaxTokens: 64, ChunkTokens: 16, Vocab: 10}
+	first, second := fakemodel.New(info), fakemodel.New(info)
+	second.Step = func(model.Plan) (time.Duration, error, error) {
+		return 0, fmt.Errorf("%w: by the test", model.ErrPlan), nil
+	}
+	team := model.NewTeam(first, second)
+	q := &sequence{prompt: []int32{1, 2, 3}, pages: pages(team, 0)}
+	for range 2 {
+		_, err := team.Run(q.plans(info)[0], make([]int32, 1))
+		if err == nil || errors.Is(err, model.ErrPlan) || !strings.Contains(err.Error(), "shard 1 of 2: ") || !strings.Contains(err.Error(), "by the test") {
+			t.Errorf("error %v", err)
+		}
+	}
+	if n := first.Plans(); n != 1 {
+		t.Errorf("the first shard has run %d plans, want 1", n)
 	}
 }
 
