@@ -255,13 +255,16 @@ func checkLogits(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, s *mod
 
 // TestManyRows compares the logits of tokens that so many sequences decode together that other
 // products are used.
-func TestManyRows(t *testing.T) {
+func TestManyRows(t *testing.T) { testManyRows(t, simulated(t, 1, simdriver.Config{})[0]) }
+
+func testManyRows(t *testing.T, dev *gpu.Device) {
+	t.Helper()
 	for _, kind := range []checkpoint.DType{checkpoint.BF16, checkpoint.F16} {
 		ck := written(t, tiny)
 		if kind != checkpoint.BF16 {
 			ck = converted(t, tiny, kind)
 		}
-		ref, s := newReference(t, ck), open(t, ck, model.Options{Slots: 40, ChunkTokens: 16})
+		ref, s := newReference(t, ck), openOn(t, dev, ck, model.Options{Slots: 40, ChunkTokens: 16})
 		var all []*sequence
 		for i := range 33 {
 			n := 1 + i%4*5
