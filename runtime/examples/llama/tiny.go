@@ -7,19 +7,13 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint/checkpointtest"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/tokenizer"
 )
 
 // writeTiny writes a new folder with a tiny model with random weights. Its tokens are the bytes.
 func writeTiny(folder string) error {
-	const bytes = 256
 	vocab := map[string]int{}
-	next := rune(bytes) // bytes that are no printable characters are written as those from U+0100
-	for b := range bytes {
-		r := rune(b)
-		if !(r >= '!' && r <= '~' || r >= '¡' && r <= '¬' || r >= '®') {
-			r = next
-			next++
-		}
+	for b, r := range tokenizer.Alphabet() {
 		vocab[string(r)] = b
 	}
 	text, err := json.Marshal(map[string]any{
@@ -37,7 +31,7 @@ func writeTiny(folder string) error {
 		return err
 	}
 	return checkpointtest.Write(folder, checkpoint.Config{
-		Layers: 2, Width: 128, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 256, Vocab: bytes, MaxTokens: 512,
+		Layers: 2, Width: 128, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 256, Vocab: len(vocab), MaxTokens: 512,
 		Eps: 1e-5, Theta: 10000, Rope: checkpoint.Rope{Type: "default", Factor: 1, Attention: 1}, BOS: -1,
 	}, 1, 1)
 }

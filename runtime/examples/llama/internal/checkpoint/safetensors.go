@@ -20,7 +20,6 @@ const (
 	BF16   DType = iota + 1 // brain float, 16 bits
 	F16                     // IEEE half precision
 	F32                     // IEEE single precision
-	I8                      // signed integer, 8 bits
 	F8E4M3                  // float, 8 bits: 4 of exponent and 3 of mantissa, without infinities
 )
 
@@ -29,8 +28,8 @@ var typesOf = map[string]struct {
 	size  int64
 	dtype DType
 }{
-	"BF16": {2, BF16}, "F16": {2, F16}, "F32": {4, F32}, "I8": {1, I8}, "F8_E4M3": {1, F8E4M3},
-	"BOOL": {size: 1}, "U8": {size: 1}, "F8_E5M2": {size: 1}, "I16": {size: 2}, "U16": {size: 2},
+	"BF16": {2, BF16}, "F16": {2, F16}, "F32": {4, F32}, "F8_E4M3": {1, F8E4M3},
+	"BOOL": {size: 1}, "I8": {size: 1}, "U8": {size: 1}, "F8_E5M2": {size: 1}, "I16": {size: 2}, "U16": {size: 2},
 	"I32": {size: 4}, "U32": {size: 4}, "I64": {size: 8}, "U64": {size: 8}, "F64": {size: 8},
 }
 

@@ -149,7 +149,7 @@ func compare(t *testing.T, g, w *world, gb, wb *Buffers, gs, ws []step, rows int
 		if !(e <= s.limit(&w.d)) {
 			t.Errorf("%s, %d rows: differs from the twin by %.3g, and %.3g is allowed", s.name, rows, e, s.limit(&w.d))
 		}
-		if s.name == "qkv" || s.name == "rope chunk" {
+		if slices.Contains([]string{"qkv", "rope chunk", "rope rows"}, s.name) {
 			compareCaches(t, s.name, g, w)
 		}
 	}

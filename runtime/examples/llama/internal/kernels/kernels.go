@@ -49,7 +49,7 @@ type (
 
 // Open compiles the kernels, or finds them in the cache. With invariant, a row's result does not
 // depend on the number of rows. Otherwise a step of one row is faster, and rounds differently.
-func Open(dev *gpu.Device, d Dims, invariant bool, options compile.Options) (*Kernels, error) {
+func Open(dev *gpu.Device, d Dims, invariant bool) (*Kernels, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
@@ -61,8 +61,7 @@ func Open(dev *gpu.Device, d Dims, invariant bool, options compile.Options) (*Ke
 	if err != nil {
 		return nil, err
 	}
-	options.Options = append(p.options(&d), options.Options...)
-	code, _, err := CompileLlama(dev, options)
+	code, _, err := CompileLlama(dev, compile.Options{Options: p.options(&d)})
 	if err != nil {
 		return nil, err
 	}

@@ -165,8 +165,8 @@ func (k *Kernels) RopeRows(rows int, active gpu.Slice[int32], s *State, layer in
 	return []gpu.Op{k.code.RopeRows.Launch(k.grid(256, 0, rows), k.dims, int32(layer), active, s.Position, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
 }
 
-// KeysChunk does the same as RopeChunk for keys and values only. kv is the product of H with the matrix's last
-// 2*KVHeads*HeadDim rows.
+// KeysChunk does the same as RopeChunk for keys and values only. kv is the product of H with the
+// matrix's last 2*KVHeads*HeadDim rows.
 func (k *Kernels) KeysChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, kv gpu.Slice[uint16], b *Buffers) []gpu.Op {
 	d := k.dims
 	d.Heads = 0

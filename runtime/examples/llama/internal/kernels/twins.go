@@ -85,6 +85,23 @@ func (m *mem) norm(x, weight driver.Ptr, row int) []float32 {
 	return ws
 }
 
+// numbers returns row i of a matrix of 16-bit numbers, as float64.
+func (m *mem) numbers(p driver.Ptr, i, width int) []float64 {
+	list := make([]float64, width)
+	for j, v := range m.row(p, i, width) {
+		list[j] = float64(v)
+	}
+	return list
+}
+
+// positionOf returns a slot's position, or 0 for slot -1.
+func (m *mem) positionOf(slot int32, position driver.Ptr) int {
+	if slot < 0 {
+		return 0
+	}
+	return int(view[int32](m, position, int(slot), 1)[0])
+}
+
 // rows returns all rows of a matrix of 16-bit numbers, as float32.
 func (m *mem) rows(p driver.Ptr, n, width int) [][]float32 {
 	list := make([][]float32, n)
@@ -244,11 +261,7 @@ func (Twins) RmsNorm(g *simdriver.Grid, d Dims, x, weight, h driver.Ptr) error {
 func (m *mem) qkv(a [][]float32, layer int, active, position, pages, cache, freq, w, scale, q driver.Ptr) error {
 	slots := view[int32](m, active, 0, len(a))
 	for r, res := range m.product(a, m.d.QKVRows(), w, scale, m.d.FP8 == 1) {
-		at := 0
-		if slots[r] >= 0 {
-			at = int(view[int32](m, position, int(slots[r]), 1)[0])
-		}
-		m.place(res, r, int(slots[r]), at, layer, pages, cache, freq, q)
+		m.place(res, r, int(slots[r]), m.positionOf(slots[r], position), layer, pages, cache, freq, q)
 	}
 	return m.err
 }
@@ -381,11 +394,7 @@ func (t Twins) LogitsMany64(g *simdriver.Grid, d Dims, rows int32, h, w, logits 
 func (Twins) Attend(g *simdriver.Grid, d Dims, layer int32, active, position, pages, cache, q, a, work driver.Ptr) error {
 	m := &mem{g: g, d: d}
 	for r, slot := range view[int32](m, active, 0, int(g.Blocks[1])) {
-		last := 0
-		if slot >= 0 {
-			last = int(view[int32](m, position, int(slot), 1)[0])
-		}
-		m.attend(r, int(slot), last, int(layer), pages, cache, q, a)
+		m.attend(r, int(slot), m.positionOf(slot, position), int(layer), pages, cache, q, a)
 	}
 	return m.err
 }
@@ -395,11 +404,7 @@ func (Twins) RopeChunk(g *simdriver.Grid, d Dims, layer int32, chunk, pages, cac
 	m := &mem{g: g, d: d}
 	c := view[int32](m, chunk, 0, 3)
 	for r := range min(c[2], int32(g.Blocks[0])) {
-		res := make([]float64, d.QKVRows())
-		for i, v := range m.row(qkv, int(r), len(res)) {
-			res[i] = float64(v)
-		}
-		m.place(res, int(r), int(c[0]), int(c[1]+r), int(layer), pages, cache, freq, q)
+		m.place(m.numbers(qkv, int(r), d.QKVRows()), int(r), int(c[0]), int(c[1]+r), int(layer), pages, cache, freq, q)
 	}
 	return m.err
 }
@@ -408,14 +413,7 @@ func (Twins) RopeChunk(g *simdriver.Grid, d Dims, layer int32, chunk, pages, cac
 func (Twins) RopeRows(g *simdriver.Grid, d Dims, layer int32, active, position, pages, cache, freq, qkv, q driver.Ptr) error {
 	m := &mem{g: g, d: d}
 	for r, slot := range view[int32](m, active, 0, int(g.Blocks[0])) {
-		res, at := make([]float64, d.QKVRows()), 0
-		for i, v := range m.row(qkv, r, len(res)) {
-			res[i] = float64(v)
-		}
-		if slot >= 0 {
-			at = int(view[int32](m, position, int(slot), 1)[0])
-		}
-		m.place(res, r, int(slot), at, int(layer), pages, cache, freq, q)
+		m.place(m.numbers(qkv, r, d.QKVRows()), r, int(slot), m.positionOf(slot, position), int(layer), pages, cache, freq, q)
 	}
 	return m.err
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -281,7 +280,7 @@ func TestSizesThatAreRefused(t *testing.T) {
 	} {
 		d := smallModel()
 		change(&d)
-		if k, err := Open(dev, d, false, compile.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if k, err := Open(dev, d, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open: %v, %v; want an error with %q", k, err, want)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/drivers"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -67,7 +66,7 @@ type world struct {
 
 func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, seed uint64) *world {
 	t.Helper()
-	k, err := Open(dev, d, invariant, compile.Options{})
+	k, err := Open(dev, d, invariant)
 	if errors.Is(err, gpu.ErrUnsupported) {
 		t.Skip(err)
 	}

@@ -27,7 +27,7 @@ func (s *Shard) openAlone(ctx context.Context, d *kernels.Dims) error {
 			Norm2: y.ffnNorm, GateUp: y.gateUp.Data, Down: y.down.Data,
 		})
 	}
-	k, err := persist.New(ctx, s.dev, persist.Dims(*d), args, persist.Options{})
+	k, err := persist.New(ctx, s.dev, persist.Dims(*d), args, persist.Tuning{})
 	if errors.Is(err, gpu.ErrUnsupported) || err != nil && s.dev.Info().Arch == "sim" { // a simulated GPU may lack the kernel's twin
 		return nil
 	}

@@ -86,6 +86,8 @@ func TestGPUSmall(t *testing.T) {
 	}
 }
 
+func TestGPUManyRows(t *testing.T) { testManyRows(t, realGPUs(t, 1)[0]) }
+
 // TestGPUReference compares logits with those that testdata/reference.py wrote to the folder that
 // PUREGPU_LLAMA_REFERENCE names. Each sequence is given the reference's tokens, whatever the shard
 // would choose.

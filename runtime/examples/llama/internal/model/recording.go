@@ -101,7 +101,8 @@ func (r *recorder) decodeStep() {
 		r.feedForward(y, b)
 	}
 	r.add(k.Norm(r.rows, w.norm, b)...)
-	r.logits(b)
+	d := k.Dims()
+	r.product32(b.Logits, b.H, &matrix{Matrix: kernels.Matrix{Data: w.head}, rows: int(d.Vocab), cols: int(d.Width)}, 0)
 	r.add(k.Sample(r.rows, r.active, s, b, out)...)
 }
 
@@ -225,26 +226,21 @@ func (r *recorder) product(c, a gpu.Slice[uint16], m *matrix) {
 
 // productSum records x += a·mᵀ, with the sum of all shards' products.
 func (r *recorder) productSum(x gpu.Slice[float32], a gpu.Slice[uint16], m *matrix) {
-	w, old, to := r.in16(m), 0.0, r.summed(x).Range()
+	old := 0.0
 	if r.adds() {
 		old = 1
 	}
-	if r.weights.kind == checkpoint.F16 {
-		r.add(gemm[float32, smallfloat.Float16](r, to, a, w, m, old))
-	} else {
-		r.add(gemm[float32, smallfloat.BFloat16](r, to, a, w, m, old))
-	}
+	r.product32(r.summed(x), a, m, old)
 	r.sum(x)
 }
 
-// logits records the product of H with the last matrix.
-func (r *recorder) logits(b *kernels.Buffers) {
-	d, w := r.kernels.Dims(), r.weights
-	head := &matrix{rows: int(d.Vocab), cols: int(d.Width)}
-	if w.kind == checkpoint.F16 {
-		r.add(gemm[float32, smallfloat.Float16](r, b.Logits.Range(), b.H, w.head, head, 0))
+// product32 records c = old·c + a·mᵀ, in float32.
+func (r *recorder) product32(c gpu.Slice[float32], a gpu.Slice[uint16], m *matrix, old float64) {
+	w := r.in16(m)
+	if r.weights.kind == checkpoint.F16 {
+		r.add(gemm[float32, smallfloat.Float16](r, c.Range(), a, w, m, old))
 	} else {
-		r.add(gemm[float32, smallfloat.BFloat16](r, b.Logits.Range(), b.H, w.head, head, 0))
+		r.add(gemm[float32, smallfloat.BFloat16](r, c.Range(), a, w, m, old))
 	}
 }
 
@@ -270,7 +266,9 @@ func gemm[C, T blas.Element](r *recorder, c gpu.Range, a gpu.Slice[uint16], w gp
 func as[T any](r *recorder, all gpu.Range, n int) gpu.Slice[T] {
 	s, err := gpu.SliceOf[T](all)
 	if err != nil {
-		r.err = err
+		if r.err == nil {
+			r.err = err
+		}
 		return s
 	}
 	return s.Slice(0, n)

@@ -85,6 +85,9 @@ func (t *team) Run(p Plan, tokens []int32) (func(context.Context) error, error) 
 			return nil, err // the others have not seen the plan
 		}
 		if err != nil { // the shards before wait for this one in vain
+			if errors.Is(err, ErrPlan) { // the runner is not unharmed
+				err = errors.New(err.Error())
+			}
 			t.broken = fmt.Errorf("model: shard %d of %d: %w", i, len(t.shards), err)
 			return nil, t.broken
 		}

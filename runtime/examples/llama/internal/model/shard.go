@@ -10,7 +10,6 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/blas"
 	"github.com/puregpu/puregpu/runtime/collective"
-	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/kernels"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
@@ -156,7 +155,7 @@ func (s *Shard) openCode(d *kernels.Dims) error {
 	var other sync.WaitGroup
 	var err error
 	other.Go(func() { s.blas, err = blas.Open(s.dev, blas.Options{}) })
-	k, kernelsErr := kernels.Open(s.dev, *d, s.options.Invariant, compile.Options{})
+	k, kernelsErr := kernels.Open(s.dev, *d, s.options.Invariant)
 	if s.kernels = k; kernelsErr == nil {
 		s.closers = append(s.closers, k)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint/checkpointtest"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/fakemodel"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/leaktest"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
@@ -254,13 +255,16 @@ func checkLogits(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, s *mod
 
 // TestManyRows compares the logits of tokens that so many sequences decode together that other
 // products are used.
-func TestManyRows(t *testing.T) {
+func TestManyRows(t *testing.T) { testManyRows(t, simulated(t, 1, simdriver.Config{})[0]) }
+
+func testManyRows(t *testing.T, dev *gpu.Device) {
+	t.Helper()
 	for _, kind := range []checkpoint.DType{checkpoint.BF16, checkpoint.F16} {
 		ck := written(t, tiny)
 		if kind != checkpoint.BF16 {
 			ck = converted(t, tiny, kind)
 		}
-		ref, s := newReference(t, ck), open(t, ck, model.Options{Slots: 40, ChunkTokens: 16})
+		ref, s := newReference(t, ck), openOn(t, dev, ck, model.Options{Slots: 40, ChunkTokens: 16})
 		var all []*sequence
 		for i := range 33 {
 			n := 1 + i%4*5
@@ -499,6 +503,27 @@ func TestTeam(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTeamDisagrees runs a plan that only the second shard refuses. The team is broken then, which is
+// another error than that of a bad plan.
+func TestTeamDisagrees(t *testing.T) {
+	info := model.Info{Slots: 1, Pages: 4, PageTokens: 16, MaxTokens: 64, ChunkTokens: 16, Vocab: 10}
+	first, second := fakemodel.New(info), fakemodel.New(info)
+	second.Step = func(model.Plan) (time.Duration, error, error) {
+		return 0, fmt.Errorf("%w: by the test", model.ErrPlan), nil
+	}
+	team := model.NewTeam(first, second)
+	q := &sequence{prompt: []int32{1, 2, 3}, pages: pages(team, 0)}
+	for range 2 {
+		_, err := team.Run(q.plans(info)[0], make([]int32, 1))
+		if err == nil || errors.Is(err, model.ErrPlan) || !strings.Contains(err.Error(), "shard 1 of 2: ") || !strings.Contains(err.Error(), "by the test") {
+			t.Errorf("error %v", err)
+		}
+	}
+	if n := first.Plans(); n != 1 {
+		t.Errorf("the first shard has run %d plans, want 1", n)
 	}
 }
 

@@ -153,9 +153,9 @@ func (b *bench) set(token, position int) {
 }
 
 // decoder makes a decoder.
-func (b *bench) decoder(o Options) *Decoder {
+func (b *bench) decoder(tune Tuning) *Decoder {
 	b.t.Helper()
-	c, err := New(context.Background(), b.dev, b.dims, b.args, o)
+	c, err := New(context.Background(), b.dev, b.dims, b.args, tune)
 	if err != nil {
 		b.t.Fatal(err)
 	}

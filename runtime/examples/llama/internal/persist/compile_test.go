@@ -41,7 +41,7 @@ func TestSourceCompiles(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			t.Logf("%s, %s: %d stages of %d bytes, static at most %d\n%s", name, tune.name, p.Stages, p.slot(), p.static()+16*p.Stages, log)
+			t.Logf("%s, %s: %d stages of %d bytes, static at most %d\n%s", name, tune.name, p.Stages, stage, p.static()+16*p.Stages, log)
 			if name == "full" && tune.name == "default" && strings.Contains(log, "spill stores") && !strings.Contains(log, " 0 bytes spill stores") {
 				t.Errorf("%s, %s spills registers", name, tune.name)
 			}

@@ -60,7 +60,7 @@ func TestGPUEqualsTwin(t *testing.T) {
 	for name, d := range correct() {
 		t.Run(name, func(t *testing.T) {
 			want := newBench(t, simulated(t), d, 3)
-			twin := want.decoder(Options{})
+			twin := want.decoder(Tuning{})
 			got := newBench(t, dev, d, 3)
 			var kernels []*Decoder
 			tunes := variants[:1]
@@ -74,7 +74,7 @@ func TestGPUEqualsTwin(t *testing.T) {
 			}
 			warm(t, dev, d, all...)
 			for _, tune := range all {
-				kernels = append(kernels, got.decoder(Options{Tuning: tune}))
+				kernels = append(kernels, got.decoder(tune))
 			}
 			for _, n := range contexts {
 				want.fillCache(n - 1)
@@ -106,7 +106,7 @@ func TestGPUSequence(t *testing.T) {
 	recs := map[*bench]*gpu.CommandBuffer{}
 	for _, b := range []*bench{want, got} {
 		b.fillCache(0)
-		recs[b] = record(b, b.decoder(Options{Tuning: Tuning{Defines: []string{spinLimit}}}), 1)
+		recs[b] = record(b, b.decoder(Tuning{Defines: []string{spinLimit}}), 1)
 	}
 	for position := range 100 {
 		for b, rec := range recs {
@@ -131,7 +131,7 @@ func TestGPURepeated(t *testing.T) {
 				b.set(3, n-1)
 				for _, tune := range []Tuning{{}, {Stages: 3}, {Hint: 50, Copies: 1}} {
 					tune.Defines = append(tune.Defines, spinLimit)
-					c := b.decoder(Options{Tuning: tune})
+					c := b.decoder(tune)
 					b.do(c.Op())
 					first := b.logits()
 					rec := record(b, c, 10)
@@ -278,7 +278,7 @@ func TestGPUTimes(t *testing.T) {
 			t.Error(v.name, err)
 			continue
 		}
-		c := b.decoder(Options{Tuning: v.Tuning})
+		c := b.decoder(v.Tuning)
 		rec := record(b, c, steps)
 		all := []int{512}
 		if i < 2 {

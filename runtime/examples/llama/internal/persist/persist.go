@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -37,19 +36,11 @@ func (d *Dims) qkv() int { return int(d.Heads+2*d.KVHeads) * int(d.HeadDim) }
 
 // Tuning has parameters that change only the speed. A field of 0 gets a good value.
 type Tuning struct {
-	Warps  int // warps of a block that multiply
 	Stages int // stages of the ring; 0: as many as fit
-	Gather int // rows between two barriers of a block: a multiple of 8, at most 32 Warps
 	Copies int // copies of exchanged words, so that blocks do not all read the same ones
 	Hint   int // percentage of an exchange's words that must be written before all warps poll
 
 	Defines []string // further options -D of the compiler
-}
-
-// Options configure a [Decoder]. The zero value has good defaults.
-type Options struct {
-	Tuning  Tuning
-	Compile compile.Options
 }
 
 // Supported reports whether the device can run a Decoder: NVIDIA GPUs of compute capability 9.0 or
@@ -99,23 +90,22 @@ type Decoder struct {
 }
 
 // New compiles the kernel for a device, or finds it in the cache, and allocates its memory.
-func New(ctx context.Context, dev *gpu.Device, d Dims, args Args, o Options) (*Decoder, error) {
+func New(ctx context.Context, dev *gpu.Device, d Dims, args Args, t Tuning) (*Decoder, error) {
 	if !Supported(dev) {
 		return nil, fmt.Errorf("persist: %s: compute capability 9.0 is needed: %w", dev.Info().Arch, gpu.ErrUnsupported)
 	}
 	if err := d.check(&args); err != nil {
 		return nil, err
 	}
-	p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), o.Tuning)
+	p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), t)
 	if err != nil {
 		return nil, err
 	}
 	if int(d.Heads) > p.blocks && dev.Info().Arch != "sim" { // the twin has no blocks
 		return nil, fmt.Errorf("persist: %d heads on %d multiprocessors: %w", d.Heads, p.blocks, gpu.ErrUnsupported)
 	}
-	o.Compile.Options = slices.Concat(o.Compile.Options, p.options())
 	c := &Decoder{dims: d, args: args, grid: p.grid()}
-	if c.code, _, err = CompilePersist(dev, o.Compile); err == nil {
+	if c.code, _, err = CompilePersist(dev, compile.Options{Options: p.options()}); err == nil {
 		err = c.upload(ctx, dev, p.words())
 	}
 	if err != nil {
@@ -212,16 +202,13 @@ func (d *Dims) plan(processors, shared int, t Tuning) (*plan, error) {
 	for _, c := range []struct {
 		field *int
 		value int
-	}{{&p.Warps, 8}, {&p.Gather, 96}, {&p.Copies, 4}, {&p.Hint, 75}} {
+	}{{&p.Copies, 4}, {&p.Hint, 75}} {
 		if *c.field == 0 {
 			*c.field = c.value
 		}
 	}
-	if p.slot() < 2*PageTokens*int(d.HeadDim)*2 {
-		return nil, fmt.Errorf("persist: a stage has %d bytes: too few for a page: %w", p.slot(), gpu.ErrArgument)
-	}
 	if p.Stages == 0 {
-		p.Stages = (shared - p.static()) / (p.slot() + 16)
+		p.Stages = (shared - p.static()) / (stage + 16)
 	}
 	if p.Stages < 2 {
 		return nil, fmt.Errorf("persist: %d bytes of shared memory: %w", shared, gpu.ErrUnsupported)
@@ -229,34 +216,34 @@ func (d *Dims) plan(processors, shared int, t Tuning) (*plan, error) {
 	return p, nil
 }
 
-// segment is the number of a row's elements in a stage.
-func (p *plan) segment() int { return 128 * p.Warps }
-
-// slot is the size of a stage.
-func (p *plan) slot() int { return 8 * (2*p.segment() + 64) }
+const (
+	warps   = 8                    // warps of a block that multiply
+	gather  = 96                   // rows between two barriers of a block
+	segment = 128 * warps          // a row's elements in a stage
+	stage   = 8 * (2*segment + 64) // bytes of a stage
+)
 
 func (p *plan) parts() int { return p.blocks / int(p.Heads) }
 
 // padded is the length of an exchanged vector.
-func (p *plan) padded(n int32) int { return align(int(n), p.segment()) }
+func padded(n int32) int { return align(int(n), segment) }
 
 func align(n, to int) int { return (n + to - 1) / to * to }
 
 // static is an upper bound of the size of struct Shared without the stages' barriers.
 func (p *plan) static() int {
-	floats := (2*p.Gather+1)*p.Warps + 2*(int(p.Width)/p.blocks+1) + int(p.HeadDim) +
-		p.Warps*(int(p.HeadDim)+2)
+	floats := (2*gather+1)*warps + 2*(int(p.Width)/p.blocks+1) + int(p.HeadDim) + warps*(int(p.HeadDim)+2)
 	return 4*floats + 48*int(p.Layers) + 256
 }
 
 // words is the length of the exchanged memory: launches of each block, counts, exchanged words.
 func (p *plan) words() int {
-	words := 2*p.padded(p.Width) + p.padded(p.FFN) + p.parts()*(p.padded(p.Heads*p.HeadDim)+2*int(p.Heads)) + p.qkv()
+	words := 2*padded(p.Width) + padded(p.FFN) + p.parts()*(padded(p.Heads*p.HeadDim)+2*int(p.Heads)) + p.qkv()
 	return (align(2*p.blocks, 32) + 5*32 + p.Copies*align(words, 32)) / 2
 }
 
 func (p *plan) grid() gpu.Grid {
-	g := gpu.Grid{Blocks: [3]uint32{uint32(p.blocks)}, Threads: [3]uint32{uint32(32*p.Warps + 32)}, SharedMem: uint32(p.Stages * p.slot())}
+	g := gpu.Grid{Blocks: [3]uint32{uint32(p.blocks)}, Threads: [3]uint32{32*warps + 32}, SharedMem: uint32(p.Stages * stage)}
 	g.Attrs.Cooperative = true
 	return g
 }
@@ -270,8 +257,7 @@ func (p *plan) options() []string {
 	}{
 		{"BLOCKS", p.blocks}, {"LAYERS", int(p.Layers)}, {"WIDTH", int(p.Width)}, {"HEADS", int(p.Heads)}, {"KV_HEADS", int(p.KVHeads)},
 		{"HEAD_DIM", int(p.HeadDim)}, {"FFN", int(p.FFN)}, {"VOCAB", int(p.Vocab)}, {"MAX_PAGES", int(p.MaxPages)}, {"HALF", int(p.Half)},
-		{"WARPS", p.Warps}, {"STAGES", p.Stages}, {"GATHER", p.Gather}, {"COPIES", p.Copies},
-		{"HINT", p.Hint},
+		{"WARPS", warps}, {"STAGES", p.Stages}, {"GATHER", gather}, {"COPIES", p.Copies}, {"HINT", p.Hint},
 	} {
 		options = append(options, "-D"+m.name+"="+strconv.Itoa(m.value))
 	}

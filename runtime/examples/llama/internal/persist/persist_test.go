@@ -133,7 +133,7 @@ func TestTwin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, simulated(t), d, 1)
 			b.fillCache(0)
-			rec := record(b, b.decoder(Options{}), 1)
+			rec := record(b, b.decoder(Tuning{}), 1)
 			f := &formula{b: b}
 			for position := range 2*PageTokens + 3 {
 				token := position * 37 % int(d.Vocab)
@@ -170,7 +170,7 @@ func record(b *bench, c *Decoder, n int) *gpu.CommandBuffer {
 func TestNoSlot(t *testing.T) {
 	b := newBench(t, simulated(t), tinySize(), 1)
 	b.fillCache(0)
-	c := b.decoder(Options{})
+	c := b.decoder(Tuning{})
 	b.do(b.args.Active.UploadCopy([]int32{-1}), c.Op())
 	if l := b.logits(); slices.ContainsFunc(l, func(x float32) bool { return x != 0 }) {
 		t.Error("a step without a slot wrote logits")
@@ -191,7 +191,7 @@ func TestRefused(t *testing.T) {
 	} {
 		d, a := b.dims, b.args
 		change(&d, &a)
-		c, err := New(context.Background(), b.dev, d, a, Options{})
+		c, err := New(context.Background(), b.dev, d, a, Tuning{})
 		if !errors.Is(err, gpu.ErrArgument) && !errors.Is(err, gpu.ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)
 		}

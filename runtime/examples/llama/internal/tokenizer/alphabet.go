@@ -1,22 +1,31 @@
 package tokenizer
 
-// An alphabet writes bytes as characters, since JSON has no bytes: a printable byte of Latin-1 as
-// the character of that number, and the others, in order, from U+0100.
+// Alphabet returns the character that stands for each byte in a vocabulary, since JSON has no
+// bytes: a printable byte of Latin-1 is the character of that number, and the others are those, in
+// order, from U+0100.
+func Alphabet() (runes [256]rune) {
+	next := rune(256)
+	for b := range runes {
+		r := rune(b)
+		if printable := r >= '!' && r <= '~' || r >= '¡' && r <= '¬' || r >= '®'; !printable {
+			r = next
+			next++
+		}
+		runes[b] = r
+	}
+	return runes
+}
+
+// An alphabet has the characters of Alphabet, and the byte of each.
 type alphabet struct {
 	runes [256]rune
 	bytes map[rune]byte
 }
 
 func newAlphabet() *alphabet {
-	a := &alphabet{bytes: make(map[rune]byte, 256)}
-	next := rune(256)
-	for b := range a.runes {
-		r := rune(b)
-		if printable := r >= '!' && r <= '~' || r >= '¡' && r <= '¬' || r >= '®'; !printable {
-			r = next
-			next++
-		}
-		a.runes[b], a.bytes[r] = r, byte(b)
+	a := &alphabet{runes: Alphabet(), bytes: make(map[rune]byte, 256)}
+	for b, r := range a.runes {
+		a.bytes[r] = byte(b)
 	}
 	return a
 }
