@@ -76,8 +76,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.BoolVar(&o.kernels, "kernels", kernels, "print only which kernels and commands took the time")
 	flags.IntVar(&o.top, "top", 10, "print so many rows of a table")
 	flags.IntVar(&o.win.maxEvents, "max", everything.maxEvents, "read at most so many events, of up to some hundred bytes of memory each")
-	from := flags.Duration("from", 0, "leave out everything that ended earlier, since the start of the trace")
-	to := flags.Duration("to", 0, "leave out everything that began later")
+	from := flags.Duration("from", 0, "leave out what had ended earlier, since the start of the trace")
+	to := flags.Duration("to", 0, "leave out what was submitted, or began, later")
 	onlyVersion := flags.Bool("version", false, "print the versions of puregpu and Go, and the platform")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):

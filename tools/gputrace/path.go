@@ -113,8 +113,8 @@ func (w *walker) back(i int, until traceformat.Time) []segment {
 	return b.out
 }
 
-// critical returns the path from the first submission to the end of the last one, the earliest
-// segment first.
+// critical returns the path from the first submission, or from the begin of the window, to the end
+// of the last submission, the earliest segment first.
 func (w *walker) critical() []segment {
 	if len(w.t.subs) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (w *walker) critical() []segment {
 			last = i
 		}
 	}
-	b := backward{walker: w, until: w.t.subs[0].submitted}
+	b := backward{walker: w, until: max(w.t.subs[0].submitted, w.t.win.from)}
 	b.device(b.executed(last))
 	slices.Reverse(b.out)
 	return b.out

@@ -10,7 +10,7 @@ import (
 // A summary is the result for a trace. Times are in nanoseconds.
 type summary struct {
 	Programs        []programSummary `json:"programs"`
-	Begin           traceformat.Time `json:"begin_ns"` // of the first submission
+	Begin           traceformat.Time `json:"begin_ns"` // of the first submission, or of the part of the trace
 	End             traceformat.Time `json:"end_ns"`   // of the last submission
 	Submissions     int              `json:"submissions"`
 	Failed          int              `json:"failed"`
@@ -134,7 +134,7 @@ func summarize(t *trace) *summary {
 		}
 		s.UntimedCommands += x.untimedCommands
 		if i == 0 {
-			s.Begin, s.End = x.submitted, x.last()
+			s.Begin, s.End = max(x.submitted, t.win.from), x.last()
 		}
 		s.End = max(s.End, x.last())
 	}
@@ -162,12 +162,13 @@ func summarize(t *trace) *summary {
 	return s
 }
 
-// busyOf lists the known run times on devices of the submissions that pick chooses.
+// busyOf lists the known run times on devices of the submissions that pick chooses, as far as they
+// are in the window.
 func busyOf(t *trace, pick func(*submission) bool) []interval {
 	var list []interval
 	for i := range t.subs {
 		if x := &t.subs[i]; x.slice >= 0 && pick(x) {
-			list = append(list, interval{x.begun, x.ended})
+			list = append(list, t.win.clip(interval{x.begun, x.ended}))
 		}
 	}
 	for i := range t.slices { // commands that ran while the host was still giving others
@@ -176,7 +177,7 @@ func busyOf(t *trace, pick func(*submission) bool) []interval {
 			continue
 		}
 		if x := &t.subs[c.sub]; x.slice >= 0 && c.begin < x.begun && pick(x) {
-			list = append(list, interval{c.begin, min(c.end, x.begun)})
+			list = append(list, t.win.clip(interval{c.begin, min(c.end, x.begun)}))
 		}
 	}
 	return list
@@ -196,7 +197,8 @@ func (s *summary) devices(t *trace, w *walker) {
 		for i := range t.subs {
 			if x := &t.subs[i]; x.slice >= 0 && on(x) {
 				if last := w.lastRank(i); last != i {
-					sum.Peers += min(t.subs[last].begun, x.ended) - x.begun
+					v := t.win.clip(interval{x.begun, min(t.subs[last].begun, x.ended)})
+					sum.Peers += v.end - v.begin
 				}
 			}
 		}
@@ -212,7 +214,7 @@ func (s *summary) devices(t *trace, w *walker) {
 		maybe := slices.Clone(busy)
 		for i := range t.subs {
 			if x := &t.subs[i]; x.slice >= 0 && x.early > 0 && on(x) {
-				maybe = append(maybe, interval{x.begun - x.early, x.begun})
+				maybe = append(maybe, t.win.clip(interval{x.begun - x.early, x.begun}))
 			}
 		}
 		sum.Unknown = length(union(maybe)) - sum.Busy
@@ -236,7 +238,7 @@ func (s *summary) devices(t *trace, w *walker) {
 }
 
 // windowOf is the time from the first of the submissions that pick chooses to the end of the last
-// one.
+// one, as far as it is in the window. What a device did at other times, the trace may not say.
 func windowOf(t *trace, pick func(*submission) bool) interval {
 	var v interval
 	first := true
@@ -250,7 +252,7 @@ func windowOf(t *trace, pick func(*submission) bool) interval {
 		}
 		v.end = max(v.end, x.finish())
 	}
-	return v
+	return t.win.clip(v)
 }
 
 // starved finds the cause of each gap of a device.

@@ -29,6 +29,7 @@ type trace struct {
 	nodes    []string                         // sources of the times of graphs' commands
 	lacks    []string                         // why there is no such source
 
+	win        window
 	begin, end traceformat.Time // of everything
 	cut        bool             // the file has no end
 	dropped    uint64           // records that the trace lacks
@@ -144,6 +145,12 @@ type window struct {
 	maxEvents int
 }
 
+// clip returns the part of an interval in the window. Its end is not before its begin.
+func (w window) clip(v interval) interval {
+	v.begin = max(v.begin, w.from)
+	return interval{v.begin, max(v.begin, min(v.end, w.to))}
+}
+
 var everything = window{0, 1<<63 - 1, 5_000_000}
 
 var (
@@ -167,22 +174,22 @@ type subKey struct {
 // A loader makes a trace from events.
 type loader struct {
 	trace
-	win      window
 	ours     bool              // puregpu wrote the trace
 	names    map[string]string // one copy of each text
 	programs map[int64]int
 	devices  map[int64]int
 	process  map[int64]string
 	tracks   map[trackKey]int
-	subs     map[subKey]int
-	arrows   map[int]uint64 // number of missing arrows of each program, as last reported
+	subs     map[subKey]int     // -1 if submitted after the window
+	held     map[subKey][]slice // slices outside the window, of submissions whose end was not read yet
+	arrows   map[int]uint64     // number of missing arrows of each program, as last reported
 }
 
 // load reads the part of a trace in the window.
 func load(r io.Reader, win window) (*trace, error) {
 	l := loader{
-		win: win, names: map[string]string{}, programs: map[int64]int{}, devices: map[int64]int{}, process: map[int64]string{},
-		tracks: map[trackKey]int{}, subs: map[subKey]int{}, arrows: map[int]uint64{},
+		trace: trace{win: win}, names: map[string]string{}, programs: map[int64]int{}, devices: map[int64]int{}, process: map[int64]string{},
+		tracks: map[trackKey]int{}, subs: map[subKey]int{}, held: map[subKey][]slice{}, arrows: map[int]uint64{},
 	}
 	l.listed = map[commandKey]*traceformat.Args{}
 	rd := traceformat.NewReader(r)
@@ -322,6 +329,7 @@ func (l *loader) submission(e *traceformat.Event) bool {
 	p := l.program(e.PID)
 	k := subKey{p, e.ID & (1<<traceformat.MergedIDBits - 1)}
 	i, ok := l.subs[k]
+	ok = ok && i >= 0
 	begins := e.Phase == traceformat.AsyncBegin
 	if e.Name == traceformat.NameParked && e.Args.Sub == 0 { // a queue may have this name too
 		if ok && begins {
@@ -332,6 +340,7 @@ func (l *loader) submission(e *traceformat.Event) bool {
 	switch {
 	case begins && !ok:
 		if e.Time > l.win.to {
+			l.subs[k] = -1
 			return false
 		}
 		l.subs[k] = len(l.trace.subs)
@@ -357,6 +366,9 @@ func (l *loader) submission(e *traceformat.Event) bool {
 			s.issued = e.Args.Issued
 		}
 	}
+	if !begins {
+		l.release(k)
+	}
 	return false
 }
 
@@ -373,7 +385,13 @@ func (l *loader) complete(e *traceformat.Event) {
 }
 
 func (l *loader) slice(e *traceformat.Event) bool {
-	if e.Time > l.win.to || e.Time+e.Dur < l.win.from {
+	outside := e.Time > l.win.to || e.Time+e.Dur < l.win.from
+	if outside && e.Args.Sub == 0 {
+		return false
+	}
+	k := subKey{l.program(e.PID), e.Args.Sub}
+	i, known := l.subs[k]
+	if outside && known && (i < 0 || !l.trace.subs[i].partOf(l.win)) {
 		return false
 	}
 	if e.Cat == traceformat.CatCommand {
@@ -383,13 +401,33 @@ func (l *loader) slice(e *traceformat.Event) bool {
 	a := e.Args
 	a.Op, a.Kernel, a.Label = l.text(a.Op), l.text(a.Kernel), l.text(a.Label)
 	s.args = &a
+	if outside && (!known || l.trace.subs[i].done == unknown) {
+		l.held[k] = append(l.held[k], s)
+		return false
+	}
 	l.trace.slices = append(l.trace.slices, s)
 	return true
+}
+
+// partOf reports whether a submission, which was submitted before the end of a window, ended after
+// the window's begin. Such a submission keeps all its slices, also those outside the window. Without
+// them it would seem to have taken no time.
+func (s *submission) partOf(win window) bool { return s.done == unknown || s.done >= win.from }
+
+// release adds the held slices of a submission if the submission is partly in the window.
+func (l *loader) release(k subKey) {
+	if i, ok := l.subs[k]; ok && i >= 0 && l.trace.subs[i].partOf(l.win) {
+		l.trace.slices = append(l.trace.slices, l.held[k]...)
+	}
+	delete(l.held, k)
 }
 
 // finish connects the parts after everything was read.
 func (l *loader) finish() {
 	t := &l.trace
+	for k := range l.held { // of submissions that did not end
+		l.release(k)
+	}
 	// Tracks and devices in the order of their processes.
 	for i := range t.tracks {
 		k := &t.tracks[i]
@@ -439,7 +477,7 @@ func (l *loader) finish() {
 		s.device = t.tracks[s.queue].device
 	}
 	if l.win.from > 0 {
-		t.subs = slices.DeleteFunc(t.subs, func(s submission) bool { return s.done != unknown && s.done < l.win.from })
+		t.subs = slices.DeleteFunc(t.subs, func(s submission) bool { return !s.partOf(l.win) })
 	}
 	slices.SortStableFunc(t.subs, func(a, b submission) int { return cmp.Compare(a.submitted, b.submitted) })
 	clear(l.subs)

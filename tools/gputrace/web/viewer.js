@@ -494,24 +494,23 @@ function start(data) {
       overviewImage = document.createElement("canvas");
       overviewImage.width = overview.width, overviewImage.height = overview.height;
       const o = overviewImage.getContext("2d");
-      o.setTransform(ratio, 0, 0, ratio, 0, 0);
       let lanes = data.processes.map((p, i) => i).filter(i => data.processes[i].kind === "device" && data.tracks.some(t => t.process === i && t.kind !== "queue" && t.kind !== "idle"));
       if (!lanes.length) lanes = data.processes.map((p, i) => i).filter(i => data.tracks.some(t => t.process === i && (t.kind === "queue" || t.kind === "host")));
-      const h = 32 / Math.max(lanes.length, 1);
+      const h = 32 * ratio / Math.max(lanes.length, 1), columns = overview.width, scale = columns / width; // in pixels of the screen
       lanes.forEach((p, lane) => {
-        const busy = new Float64Array(Math.ceil(width) + 1);
+        const busy = new Float64Array(columns + 1);
         data.tracks.forEach(t => {
           if (t.process !== p || t.kind === "idle" || (t.kind === "queue" && data.processes[p].kind === "device" && sliceOfSub.some((s, k) => s >= 0 && slices.kind[s] === DEVICE))) return;
           const row = rows[t.firstRow];
           for (let i = row.first; i < row.first + row.count; i++) {
-            const a = Math.max(0, x0(begin[i])), b = Math.min(width, x0(end[i]));
+            const a = Math.max(0, x0(begin[i]) * scale), b = Math.min(columns, x0(end[i]) * scale);
             for (let k = Math.floor(a); k <= b && k < busy.length; k++) busy[k] += Math.min(b, k + 1) - Math.max(a, k);
           }
         });
         o.fillStyle = PALETTE[0];
         for (let k = 0; k < busy.length; k++) if (busy[k] > 0) {
           o.globalAlpha = 0.15 + 0.8 * Math.min(1, busy[k]);
-          o.fillRect(k, 2 + lane * h, 1, Math.max(h - 2, 1));
+          o.fillRect(k, Math.round(2 * ratio + lane * h), 1, Math.max(Math.round(h - 2 * ratio), 1));
         }
       });
     }
