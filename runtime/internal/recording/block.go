@@ -77,7 +77,10 @@ type run struct {
 
 	// blocks.mu of the recording protects the following fields.
 	begun bool // a stream has received a part of the execution
-	left  int  // parts that have neither been issued nor failed
+	// left is the number of parts that still use the block. A part uses it until the part has been
+	// issued or has failed. The last part gives the block back. If left is math.MaxInt, the block is
+	// never given back.
+	left int
 }
 
 // start sets the run up for a new execution of which a number of parts use a block.
