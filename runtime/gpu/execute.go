@@ -49,23 +49,28 @@ func (q *Queue) execute(o *Order, op *Op) error {
 		// The submission fails with the device's error, even if Close has closed the recording.
 		return q.submit(q.get(work.Execute), o)
 	}
-	if err := c.in().Executable(); err != nil {
+	if err := op.checkExecution(c.in(), bindings, given); err != nil {
 		if q.dev.failed() != nil { // the device may have failed since the check above
 			return q.submit(q.get(work.Execute), o)
 		}
 		return err
 	}
+	var one [1]recording.Step
+	return q.executeSteps(o, c.in().AddSteps(one[:0], bindings, given, false), bindings, given, nil)
+}
+
+// checkExecution checks an Execute of the recording c for an execution with ranges and values.
+func (op *Op) checkExecution(c *recording.Recording, bindings []memory.Range, given []recording.Given) error {
+	if err := c.Executable(); err != nil {
+		return err
+	}
 	if err := op.noUses(); err != nil {
 		return err
 	}
-	if err := c.in().CheckBindings(bindings); err != nil {
+	if err := c.CheckBindings(bindings); err != nil {
 		return err
 	}
-	if err := c.in().CheckGiven(given); err != nil {
-		return err
-	}
-	var one [1]recording.Step
-	return q.executeSteps(o, c.in().AddSteps(one[:0], bindings, given, false), bindings, given, nil)
+	return c.CheckGiven(given)
 }
 
 // executeSteps submits steps, each behind the previous step. free is nil, or counts each step until

@@ -134,7 +134,7 @@ func (q *Queue) native(o *Order, op *Op) error {
 			err = r.Usable("native", q.dev.mem())
 		}
 		if err == nil {
-			if err = r.Buffer.Hold(); err != nil {
+			if err = s.hold(r.Buffer); err != nil {
 				err = fmt.Errorf("gpu: native: %w", err)
 			}
 		}
@@ -143,7 +143,6 @@ func (q *Queue) native(o *Order, op *Op) error {
 			return fmt.Errorf("range %d: %w", i, err)
 		}
 		s.uses = append(s.uses, r)
-		s.keep(r.Buffer)
 	}
 	if size := op.scratch(); size > 0 {
 		b, err := q.scratch.hold(q, size)
