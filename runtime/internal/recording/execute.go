@@ -268,7 +268,7 @@ func (c *Recording) describe(i int) observe.Command {
 
 // describeAll returns the description of an ended recording for an observer.
 func (c *Recording) describeAll() *observe.Recording {
-	r := observe.NewRecording(c.cmds.n)
+	r := &observe.Recording{ID: c.dev.Memory.Observer.NewRecordingID(), Commands: make([]observe.Command, c.cmds.n)}
 	for i := range r.Commands {
 		r.Commands[i] = c.describe(i)
 	}
