@@ -50,9 +50,13 @@ func (c *Recording) addLayout(how int) layout {
 
 // split divides the recording into parts.
 func (c *Recording) split(how int) {
-	first := len(c.parts)
+	first, n := len(c.parts), c.cmds.n
+	if how == byGraph {
+		n += worthGraph * c.conditionals(0, c.cmds.n)
+	}
+	graphs := c.makesGraphs(n)
 	for from := 0; from < c.cmds.n; {
-		p := c.nextPart(from, how)
+		p := c.nextPart(from, how, graphs)
 		if p.onHost() || p.lane != nil {
 			p.label = c.names.labels[Command(from)]
 		}
@@ -86,8 +90,9 @@ func (c *Recording) runsAside(cmd *command, how int) bool {
 	return false
 }
 
-// nextPart returns the part that begins at a command.
-func (c *Recording) nextPart(from, how int) part {
+// nextPart returns the part that begins at a command. graphs says whether the recording makes
+// graphs.
+func (c *Recording) nextPart(from, how int, graphs bool) part {
 	first, p := c.cmds.at(from), part{from: from, to: from + 1}
 	switch first.op.Kind {
 	case work.HostCall:
@@ -104,11 +109,6 @@ func (c *Recording) nextPart(from, how int) part {
 		p.control = first
 		return p
 	}
-	all := c.cmds.n
-	if how == byGraph {
-		all += worthGraph * c.conditionals(0, c.cmds.n)
-	}
-	graphs := c.makesGraphs(all)
 	calls := graphs && c.noNode(first)
 	for p.to < c.cmds.n {
 		cmd := c.cmds.at(p.to)
