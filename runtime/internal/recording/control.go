@@ -97,7 +97,7 @@ func (c *Recording) Control(number memory.Range, loop bool, bodies []Body, after
 		if why := b.Child.noBody(); why != "" && x.why == "" {
 			x.why = why
 		}
-		words, refers = words+len(b.Child.args)+1, refers+len(b.Child.refers)
+		words, refers = words+len(b.Child.args)+work.Padding, refers+len(b.Child.refers)
 	}
 	if err := c.roomFor(words, refers); err != nil {
 		return -1, c.Fail(work.Control, err)
@@ -217,26 +217,13 @@ func (d *Device) readyConditionals() error {
 // arguments. The scratch memory of the body becomes one scratch buffer, which keeps its layout.
 func (c *Recording) copyBody(b *body, binds []memory.Range) {
 	child := b.child // readable without its mu, because child has ended
-	c.args = work.AlignEnd(c.args)
-	by := shift{ref: int32(len(c.refers)), arg: int32(len(c.args))}
 	var scratch *memory.Buffer
-	for _, r := range child.refers {
-		if i := slotOf(r.buffer); i >= 0 {
-			r.buffer, r.offset = binds[i].Buffer, binds[i].Offset+r.offset
-			r.late = r.buffer.HasNoAddress()
-			c.ask(&r)
-		} else if r.scratch != nil {
-			if scratch == nil {
-				scratch = c.newScratch(child.scratch.layout.Size)
-			}
-			r.buffer, r.scratch, r.late = scratch, nil, true
+	by := c.takeData(child, binds, func(r *reference) {
+		if scratch == nil {
+			scratch = c.newScratch(child.scratch.layout.Size)
 		}
-		c.refers = append(c.refers, r)
-	}
-	c.nrefers = len(c.refers)
-	child.mu.Lock() // an execution of child may be writing addresses into its arguments
-	c.args = append(c.args, child.args...)
-	child.mu.Unlock()
+		r.buffer, r.scratch, r.late = scratch, nil, true
+	})
 	b.from, b.to = c.bodies.n, c.bodies.n+child.cmds.n
 	by.body = b.to
 	c.copyTo(&c.bodies, &child.cmds, by, b.params)
