@@ -301,20 +301,21 @@ func (c *Recording) eachOf(l *commandList, from, to int, yield func(*command) bo
 // graphsCan reports whether graphs can run the conditionals of a layout in an execution. A part with
 // conditionals cannot be run without its graph.
 func (c *Recording) graphsCan(l layout, binds []memory.Range, given []Given) bool {
-	foreign, sized := c.bindsForeign(binds), false
+	var some [16]Value
+	values := some[:0]
 	for i := l.from; i < l.to; i++ {
 		p := &c.parts[i]
-		if p.tests && foreign && c.crosses(p, binds) {
+		if !p.tests {
+			continue
+		}
+		if len(p.grids) > 0 && len(values) == 0 {
+			values = c.values(values, given)
+		}
+		if c.crosses(p, binds) || p.leavesOut(values) {
 			return false
 		}
-		sized = sized || p.tests && len(p.grids) > 0
 	}
-	if !sized {
-		return true
-	}
-	var some [16]Value
-	values := c.values(some[:0], given)
-	return !slices.ContainsFunc(c.parts[l.from:l.to], func(p part) bool { return p.tests && p.leavesOut(values) })
+	return true
 }
 
 // nodes returns how many nodes of a graph have the address or the parameters of a command.
