@@ -127,7 +127,7 @@ func (s *record) controlStep() error {
 	ran, err := s.q.runControl(number, loop, bodies, s.lent)
 	if err != nil {
 		tl := s.q.tl
-		s.recording.Abandon(tl.At(tl.Latest()), ran != nil && ran.Lanes)
+		s.recording.Abandon(tl.At(tl.Latest()), ran != nil && ran.Recording.HasLanes())
 	}
 	return err
 }

@@ -410,7 +410,6 @@ type Branch struct {
 	Recording *Recording
 	Binds     []memory.Range
 	Given     []Given
-	Lanes     bool // the recording has collectives
 }
 
 // Control returns what the control step of a submission does in this execution: the range of its
@@ -432,16 +431,15 @@ func (p *Part) Control() (number memory.Range, loop bool, bodies []Branch) {
 			}
 			to.Given = append(to.Given, Given{q.inner, v})
 		}
-		to.Lanes = b.child.hasLanes()
 		bodies = append(bodies, to)
 	}
 	return p.rangeOf(cmd.src, c.refers[cmd.src].size), x.loop, bodies
 }
 
-// hasLanes reports whether the recording, or a body that the host runs, has collectives.
-func (c *Recording) hasLanes() bool {
+// HasLanes reports whether the recording, or a body that the host runs, has collectives.
+func (c *Recording) HasLanes() bool {
 	return slices.ContainsFunc(c.parts, func(p part) bool {
-		return p.lane != nil || p.control != nil && slices.ContainsFunc(p.control.rare.cond.bodies, func(b body) bool { return b.child.hasLanes() })
+		return p.lane != nil || p.control != nil && slices.ContainsFunc(p.control.rare.cond.bodies, func(b body) bool { return b.child.HasLanes() })
 	})
 }
 
