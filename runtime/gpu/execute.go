@@ -21,12 +21,12 @@ import (
 //
 // An execution blocks while it makes a graph. The first one makes a graph if [CommandBuffer.End]
 // could not. A later one does if the driver cannot change the graph, for example for other kinds of
-// memory. An execution also blocks while it makes a block. A recording with scratch memory of its
-// own ([CommandBuffer.Scratch]), or with timestamps, keeps blocks. A block has scratch memory,
-// events and graphs, for one execution at a time. End makes the first block. An execution takes a
-// block that is no longer in use, or a block whose last use comes before the execution, by its
-// queue or its waits. If there is no such block, it makes one. If there is no memory for the block,
-// the signals fail with [ErrOutOfMemory].
+// memory. An execution also blocks while it makes an instance. A recording with scratch memory of
+// its own ([CommandBuffer.Scratch]), or with timestamps, keeps instances. An instance has scratch
+// memory, events and graphs, for one execution at a time. End makes the first instance. An
+// execution takes an instance that is no longer in use, or an instance whose last use comes before
+// the execution, by its queue or its waits. If there is no such instance, it makes one. If there is
+// no memory for the instance, the signals fail with [ErrOutOfMemory].
 //
 // Parameters of the recording ([NewParam]) have their defaults, or the values of [Op.With].
 //

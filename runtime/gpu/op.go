@@ -164,7 +164,7 @@ func (op *Op) bytes() []byte { return unsafe.Slice((*byte)(op.data), op.args[1].
 // lost or closed, the points in o.Signal fail too.
 //
 // Submit blocks only while it makes something that later calls use again: pinned memory for
-// [UploadCopy], memory of a pool that grows, a graph, or a block of a recording ([Execute]).
+// [UploadCopy], memory of a pool that grows, a graph, or an instance of a recording ([Execute]).
 func (q *Queue) Submit(o Order, op Op) error { return q.do(&o, &op) }
 
 // do submits an Op.

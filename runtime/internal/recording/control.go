@@ -240,8 +240,8 @@ func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam
 	}
 }
 
-// shifted returns a copy of a conditional for another recording, in which references and commands of
-// bodies have other numbers. params replace the parameters of the first recording.
+// shifted returns a copy of a conditional for another recording, in which references and commands
+// of bodies have other numbers. params replace the parameters of the first recording.
 func (x *conditional) shifted(by shift, params []nestedParam) *conditional {
 	n := *x
 	n.bodies = slices.Clone(x.bodies)
@@ -298,8 +298,8 @@ func (c *Recording) eachOf(l *commandList, from, to int, yield func(*command) bo
 	return true
 }
 
-// graphsCan reports whether graphs can run the conditionals of a layout in an execution. A part with
-// conditionals cannot be run without its graph.
+// graphsCan reports whether graphs can run the conditionals of a layout in an execution. A part
+// with conditionals cannot be run without its graph.
 func (c *Recording) graphsCan(l layout, binds []memory.Range, given []Given) bool {
 	var some [16]Value
 	values := some[:0]
@@ -330,8 +330,8 @@ func (cmd *command) nodes() int {
 	return n
 }
 
-// addConditional adds the nodes of a control command to a graph that is being made, behind the nodes
-// in before, and returns its conditional nodes.
+// addConditional adds the nodes of a control command to a graph that is being made, behind the
+// nodes in before, and returns its conditional nodes.
 func (c *Recording) addConditional(to *building, cmd *command, number int, before []driver.Node) (nodes []driver.Node, err error) {
 	x, conditions, name := cmd.rare.cond, c.dev.Faces.Conditions, ""
 	if c.dev.Engine.Caps.ChecksOrder {
@@ -403,8 +403,8 @@ func (c *Recording) WhyHost(at Command) (why string, err error) {
 	return c.cmds.at(int(at)).rare.cond.why, nil
 }
 
-// A Branch is a body of a control command in an execution. It runs if the number is at least Low and
-// at most High.
+// A Branch is a body of a control command in an execution. It runs if the number is at least Low
+// and at most High.
 type Branch struct {
 	Low, High uint32
 	Recording *Recording
@@ -443,8 +443,8 @@ func (c *Recording) HasLanes() bool {
 	})
 }
 
-// rangeOf returns the memory that a reference means in the submission's execution: with the buffer of
-// a binding or of the execution's scratch memory. It has size bytes, or fewer if the memory ends
+// rangeOf returns the memory that a reference means in the submission's execution: with the buffer
+// of a binding or of the execution's scratch memory. It has size bytes, or fewer if the memory ends
 // before.
 func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 	r := &p.recording.refers[ref]
@@ -454,7 +454,7 @@ func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 		bound := &p.binds[slot]
 		at.Buffer, at.Offset, end = bound.Buffer, bound.Offset+r.offset, bound.Offset+bound.Size
 	} else if r.scratch != nil {
-		at.Buffer = p.block().mem
+		at.Buffer = p.instance().mem
 		end = at.Buffer.Size()
 	}
 	at.Size = min(at.Size, end-at.Offset)
@@ -463,15 +463,15 @@ func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 
 // Abandon is called when a control step of the submission has failed. Work of its body may be in
 // flight up to the mark m. If keep is set, work in other streams may be in flight too, and the
-// block stays in use.
+// instance stays in use.
 func (p *Part) Abandon(m engine.Mark, keep bool) {
 	r := p.run
-	if r == nil || r.block == nil {
+	if r == nil || r.instance == nil {
 		return
 	}
-	r.of.blocks.mu.Lock()
-	defer r.of.blocks.mu.Unlock()
-	if r.begun, r.block.last = true, m; keep {
+	r.of.instances.mu.Lock()
+	defer r.of.instances.mu.Unlock()
+	if r.begun, r.instance.last = true, m; keep {
 		r.left = math.MaxInt
 	}
 }

@@ -30,7 +30,7 @@ func (p *part) onHost() bool { return p.host != nil || p.control != nil }
 // A layout is a range of a recording's parts: those of an execution.
 type layout struct {
 	from, to int
-	users    int // number of its parts that use the execution's block (scratch memory, timings)
+	users    int // number of its parts that use the execution's instance (scratch memory, timings)
 }
 
 // The layouts of a recording.
@@ -43,7 +43,7 @@ const (
 func (c *Recording) addLayout(how int) layout {
 	l := layout{from: len(c.parts)}
 	c.split(how)
-	c.needBlocks(&l)
+	c.needInstances(&l)
 	l.to = len(c.parts)
 	return l
 }
@@ -137,7 +137,7 @@ func (c *Recording) setHow(p *part) bool {
 		}
 	}
 	p.graph = c.makesGraphs(count) && !c.noNode(c.cmds.at(p.from))
-	p.native = p.native || called && (!p.graph || p.late || c.blocks.many || len(p.grids) > 0)
+	p.native = p.native || called && (!p.graph || p.late || c.instances.many || len(p.grids) > 0)
 	return count > 0
 }
 

@@ -304,9 +304,9 @@ func (c *Recording) Timestamp(after []Command) (Command, error) {
 	if c.dev.Faces.Timers == nil {
 		return -1, c.Fail(work.Timestamp, driver.ErrUnsupported)
 	}
-	at, err := c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.cmds.rare(rareCommand{timer: c.blocks.timers})}, after)
+	at, err := c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.cmds.rare(rareCommand{timer: c.instances.timers})}, after)
 	if err == nil {
-		c.blocks.timers++
+		c.instances.timers++
 	}
 	return at, err
 }
@@ -469,9 +469,9 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 	return nil
 }
 
-// takeData appends the references and the arguments of another recording, which has ended. The ranges
-// in binds replace its bindings. scratch changes each reference to its scratch memory. takeData
-// returns the shift of references and arguments.
+// takeData appends the references and the arguments of another recording, which has ended. The
+// ranges in binds replace its bindings. scratch changes each reference to its scratch memory.
+// takeData returns the shift of references and arguments.
 func (c *Recording) takeData(child *Recording, binds []memory.Range, scratch func(*reference)) shift {
 	c.args = work.AlignEnd(c.args) // so that the child's arguments keep their alignment
 	by := shift{ref: int32(len(c.refers)), arg: int32(len(c.args))}
@@ -530,8 +530,8 @@ func (c *Recording) shifted(cmd command, by shift, params []nestedParam) command
 		cmd.rare = c.cmds.rare(rareCommand{cond: cmd.rare.cond.shifted(by, params)})
 	case work.Timestamp:
 		// The copy gets a timer of its own: the child may also be executed itself, or nested twice.
-		cmd.rare = c.cmds.rare(rareCommand{timer: c.blocks.timers})
-		c.blocks.timers++
+		cmd.rare = c.cmds.rare(rareCommand{timer: c.instances.timers})
+		c.instances.timers++
 	}
 	return cmd
 }
