@@ -160,7 +160,7 @@ func TestNestedCollectives(t *testing.T) {
 		p.SetRun(step)
 		s := new(engine.Submission)
 		check(t, p.Set(s, step, nil, nil))
-		if _, _, bodies := p.Control(); len(bodies) != 1 || !bodies[0].Lanes {
+		if _, _, bodies := p.Control(); len(bodies) != 1 || !bodies[0].Recording.HasLanes() {
 			t.Errorf("%+v", bodies)
 		}
 		for _, h := range s.Holds {

@@ -120,7 +120,7 @@ func (a recordedGroup) Issue(s *engine.Submission, tl *engine.Timeline) (bool, e
 	return a.Collect.Issue(s, tl)
 }
 
-// Issued leaves the block of the execution.
+// Issued leaves the instance of the execution.
 func (recordedGroup) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
 	recordOf(s).recording.Issued(tl.At(s.Seq))
 	return false

@@ -113,13 +113,13 @@ func BindingSlice[T any](c *CommandBuffer, n int) (Slice[T], error) {
 // second. Barriers, host calls, collectives and lists of commands give that order. The order of the
 // calls of Add does not count.
 //
-// Executions that overlap have a block each. [Execute] makes a block when it needs one. The command
-// buffer keeps its blocks until it is closed. To have one block only, order the executions: on one
-// queue, in a [Stream], or by waits.
+// Executions that overlap have an instance each. [Execute] makes an instance when it needs one. The
+// command buffer keeps its instances until it is closed. To have one instance only, order the
+// executions: on one queue, in a [Stream], or by waits.
 //
 // Only commands of this recording can use the buffer. It can be bound to a recording that is nested
-// in this one. A nested recording has its own scratch buffers in this recording's block. The call
-// does not block and allocates no device memory.
+// in this one. A nested recording has its own scratch buffers in this recording's instance. The
+// call does not block and allocates no device memory.
 func (c *CommandBuffer) Scratch(size uint64) (*Buffer, error) {
 	if c.isZero() {
 		return nil, errs.Zero("scratch", "CommandBuffer")
@@ -138,7 +138,7 @@ func (c *CommandBuffer) ScratchSize() (uint64, error) {
 	return c.in().ScratchSize()
 }
 
-// SetScratch places the scratch buffers in a range instead of in blocks of the command buffer's
+// SetScratch places the scratch buffers in a range instead of in memory of the command buffer's
 // own. Several recordings may share the range. It must begin at a multiple of [Alignment] and have
 // [CommandBuffer.ScratchSize] bytes when the recording ends; otherwise [CommandBuffer.End] fails
 // with [ErrRange]. It may be memory of a pool or of a [CommandBuffer.Binding]. The program must

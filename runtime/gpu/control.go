@@ -21,7 +21,9 @@ type control struct {
 	bounds [][2]uint32 // the least and the greatest number for which a body runs
 }
 
-// each calls f for each body, which is an Execute. It leaves out barriers, which do nothing.
+// each calls f for each body. A body is an Execute or a barrier. A barrier does nothing, so each
+// leaves it out. The body of a loop may not be a barrier, because the loop would never end: then
+// each returns an error.
 func (x *control) each(f func(op *Op, b *recording.Body) error) error {
 	for i := range x.bodies {
 		op := &x.bodies[i]
@@ -75,6 +77,9 @@ func (q *Queue) control(o *Order, x *control) error {
 	}
 	bodies, err := q.holdControl(s, x)
 	if err != nil {
+		if q.dev.failed() != nil { // the device may have failed since the check above
+			return q.submit(s, o)
+		}
 		s.drop()
 		return err
 	}
@@ -91,14 +96,7 @@ func (q *Queue) holdControl(s *record, x *control) (bodies []recording.Branch, e
 	if _, err := x.number.Check("control", q.dev.mem()); err != nil {
 		return nil, err
 	}
-	hold := func(b *memory.Buffer) error {
-		err := b.Hold()
-		if err == nil {
-			s.keep(b)
-		}
-		return err
-	}
-	if err := hold(x.number.Buffer); err != nil {
+	if err := s.hold(x.number.Buffer); err != nil {
 		return nil, fmt.Errorf("gpu: control: %w", err)
 	}
 	err = x.each(func(op *Op, b *recording.Body) error {
@@ -106,23 +104,14 @@ func (q *Queue) holdControl(s *record, x *control) (bodies []recording.Branch, e
 		if c.Device() != &q.dev.recordings {
 			return errs.Argument("control", "a command buffer of another device")
 		}
-		if err := c.Executable(); err != nil {
-			return err
-		}
-		if err := op.noUses(); err != nil {
-			return err
-		}
-		if err := c.CheckBindings(b.Binds); err != nil {
-			return err
-		}
-		if err := c.CheckGiven(b.Given); err != nil {
+		if err := op.checkExecution(c, b.Binds, b.Given); err != nil {
 			return err
 		}
 		if err := c.HoldFor(&s.Submission); err != nil {
 			return err
 		}
 		for _, r := range b.Binds {
-			if err := hold(r.Buffer); err != nil {
+			if err := s.hold(r.Buffer); err != nil {
 				return fmt.Errorf("gpu: control: %w", err)
 			}
 		}
@@ -138,7 +127,7 @@ func (s *record) controlStep() error {
 	ran, err := s.q.runControl(number, loop, bodies, s.lent)
 	if err != nil {
 		tl := s.q.tl
-		s.recording.Abandon(tl.At(tl.Latest()), ran != nil && ran.Lanes)
+		s.recording.Abandon(tl.At(tl.Latest()), ran != nil && ran.Recording.HasLanes())
 	}
 	return err
 }
@@ -186,12 +175,11 @@ func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Br
 	}
 }
 
-// executeHeld executes a recording that the caller holds, with the memory of its bindings.
+// executeHeld executes a recording that the caller holds, with the memory of its bindings. The values
+// have been checked. The bindings are checked once more, because pool memory may have been freed and
+// growing memory may have shrunk since the first check.
 func (q *Queue) executeHeld(o *Order, b *recording.Branch, free *lent) error {
 	if err := b.Recording.CheckBindings(b.Binds); err != nil {
-		return err
-	}
-	if err := b.Recording.CheckGiven(b.Given); err != nil {
 		return err
 	}
 	steps := b.Recording.AddSteps(nil, b.Binds, b.Given, true)

@@ -111,7 +111,7 @@
 // native objects were left to the driver ([CloseError]). Calls that make or free native objects
 // block as long as the driver does: opening, allocating, importing, loading. Submitting blocks only
 // while it makes something that later calls use again: pinned memory for [UploadCopy], memory of a
-// pool that grows, a graph, or a block of a recording ([Execute]). An allocation that finds no
+// pool that grows, a graph, or an instance of a recording ([Execute]). An allocation that finds no
 // memory waits up to a second for unused memory. A caller that submits faster than the runtime
 // makes events waits for an event. Nothing else blocks.
 //

@@ -21,12 +21,12 @@ import (
 //
 // An execution blocks while it makes a graph. The first one makes a graph if [CommandBuffer.End]
 // could not. A later one does if the driver cannot change the graph, for example for other kinds of
-// memory. An execution also blocks while it makes a block. A recording with scratch memory of its
-// own ([CommandBuffer.Scratch]), or with timestamps, keeps blocks. A block has scratch memory,
-// events and graphs, for one execution at a time. End makes the first block. An execution takes a
-// block that is no longer in use, or a block whose last use comes before the execution, by its
-// queue or its waits. If there is no such block, it makes one. If there is no memory for the block,
-// the signals fail with [ErrOutOfMemory].
+// memory. An execution also blocks while it makes an instance. A recording with scratch memory of
+// its own ([CommandBuffer.Scratch]), or with timestamps, keeps instances. An instance has scratch
+// memory, events and graphs, for one execution at a time. End makes the first instance. An
+// execution takes an instance that is no longer in use, or an instance whose last use comes before
+// the execution, by its queue or its waits. If there is no such instance, it makes one. If there is
+// no memory for the instance, the signals fail with [ErrOutOfMemory].
 //
 // Parameters of the recording ([NewParam]) have their defaults, or the values of [Op.With].
 //
@@ -49,23 +49,28 @@ func (q *Queue) execute(o *Order, op *Op) error {
 		// The submission fails with the device's error, even if Close has closed the recording.
 		return q.submit(q.get(work.Execute), o)
 	}
-	if err := c.in().Executable(); err != nil {
+	if err := op.checkExecution(c.in(), bindings, given); err != nil {
 		if q.dev.failed() != nil { // the device may have failed since the check above
 			return q.submit(q.get(work.Execute), o)
 		}
 		return err
 	}
+	var one [1]recording.Step
+	return q.executeSteps(o, c.in().AddSteps(one[:0], bindings, given, false), bindings, given, nil)
+}
+
+// checkExecution checks an Execute of the recording c for an execution with ranges and values.
+func (op *Op) checkExecution(c *recording.Recording, bindings []memory.Range, given []recording.Given) error {
+	if err := c.Executable(); err != nil {
+		return err
+	}
 	if err := op.noUses(); err != nil {
 		return err
 	}
-	if err := c.in().CheckBindings(bindings); err != nil {
+	if err := c.CheckBindings(bindings); err != nil {
 		return err
 	}
-	if err := c.in().CheckGiven(given); err != nil {
-		return err
-	}
-	var one [1]recording.Step
-	return q.executeSteps(o, c.in().AddSteps(one[:0], bindings, given, false), bindings, given, nil)
+	return c.CheckGiven(given)
 }
 
 // executeSteps submits steps, each behind the previous step. free is nil, or counts each step until

@@ -23,10 +23,9 @@ func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	}
 	arg := boundArg{index: index, at: at}
 	if !ended {
-		if err := r.Buffer.Hold(); err != nil {
+		if err := s.hold(r.Buffer); err != nil {
 			return fmt.Errorf("gpu: launch: %w", err)
 		}
-		s.keep(r.Buffer)
 	}
 	s.bound = append(s.bound, arg)
 	return nil

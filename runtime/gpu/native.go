@@ -42,10 +42,10 @@ type NativeCall struct {
 // In a recording that becomes a graph, if the driver can capture a stream's work (Caps.Capture),
 // the function is called when the graph is made. End makes the graph if the addresses of all ranges
 // are known by then. An execution calls it again if a range has moved since the previous execution,
-// or if the execution makes a block ([Execute]). The function must then give the stream the same
-// work except for addresses and values; otherwise the graph is made again. Without capture, each
-// execution calls the function. A recording makes only one call at a time. Recordings in which this
-// one is nested call the function too. During a capture the function must not make a call that
+// or if the execution makes an instance ([Execute]). The function must then give the stream the
+// same work except for addresses and values; otherwise the graph is made again. Without capture,
+// each execution calls the function. A recording makes only one call at a time. Recordings in which
+// this one is nested call the function too. During a capture the function must not make a call that
 // waits.
 //
 // If the driver gives no access to its streams (Caps.Native), the error is [ErrUnsupported].
@@ -134,7 +134,7 @@ func (q *Queue) native(o *Order, op *Op) error {
 			err = r.Usable("native", q.dev.mem())
 		}
 		if err == nil {
-			if err = r.Buffer.Hold(); err != nil {
+			if err = s.hold(r.Buffer); err != nil {
 				err = fmt.Errorf("gpu: native: %w", err)
 			}
 		}
@@ -143,7 +143,6 @@ func (q *Queue) native(o *Order, op *Op) error {
 			return fmt.Errorf("range %d: %w", i, err)
 		}
 		s.uses = append(s.uses, r)
-		s.keep(r.Buffer)
 	}
 	if size := op.scratch(); size > 0 {
 		b, err := q.scratch.hold(q, size)

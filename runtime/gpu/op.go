@@ -32,9 +32,12 @@ import (
 type Op struct {
 	_      [0]func() // Ops cannot be compared
 	kind   opKind
-	values uint8          // how many elements at the end of args are values of parameters
-	again  bool           // each execution of a recording calls the native function: no graph captures it
-	n      int32          // how many elements of args count as ranges or arguments
+	values uint8 // how many elements at the end of args are values of parameters
+	again  bool  // each execution of a recording calls the native function: no graph captures it
+	// n is the number of ranges or of kernel arguments. They are the first n elements of args. If
+	// args is too small, they are in more.ranges. For a group, n is the number of collectives. Each
+	// collective has three elements of args. If args is too small, they are in more.group.
+	n      int32
 	obj    any            // a function, a kernel, a recording, a reader or a writer; for a wrong Op, the error
 	data   unsafe.Pointer // host memory of args[1].Size bytes; for a launch, the event of Begun
 	more   *opMore        // the parts that do not fit; nil in most Ops
@@ -139,7 +142,7 @@ func (op *Op) setRanges(all []Range) {
 	copy(op.args[:], all)
 }
 
-// all returns the arguments that count.
+// all returns the ranges or the arguments of the Op.
 func (op *Op) all() []Range {
 	if op.more != nil && op.more.ranges != nil {
 		return op.more.ranges
@@ -161,7 +164,7 @@ func (op *Op) bytes() []byte { return unsafe.Slice((*byte)(op.data), op.args[1].
 // lost or closed, the points in o.Signal fail too.
 //
 // Submit blocks only while it makes something that later calls use again: pinned memory for
-// [UploadCopy], memory of a pool that grows, a graph, or a block of a recording ([Execute]).
+// [UploadCopy], memory of a pool that grows, a graph, or an instance of a recording ([Execute]).
 func (q *Queue) Submit(o Order, op Op) error { return q.do(&o, &op) }
 
 // do submits an Op.

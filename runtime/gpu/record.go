@@ -82,11 +82,19 @@ func (q *Queue) get(kind work.Kind) *record {
 // passed the work. If b cannot be held, keepBuffer takes the record back and returns an error. If
 // the device has failed it returns nil instead: the submission will fail with the device's error.
 func (r *record) keepBuffer(b *memory.Buffer) error {
-	if err := b.Hold(); err != nil {
+	if err := r.hold(b); err != nil {
 		return r.notKept(err)
 	}
-	r.keep(b)
 	return nil
+}
+
+// hold holds a buffer and adds it to the objects that the submission holds.
+func (r *record) hold(b *memory.Buffer) error {
+	err := b.Hold()
+	if err == nil {
+		r.keep(b)
+	}
+	return err
 }
 
 // notKept handles err, the reason why a buffer cannot be held. See keepBuffer.

@@ -74,6 +74,9 @@ func (o *observer) TimesNodes() bool { return o.nodeTimer != nil }
 // Describes reports that the trace lists the commands of recordings.
 func (o *observer) Describes() bool { return true }
 
+// NewRecordingID returns the next number for a recording.
+func (o *observer) NewRecordingID() uint64 { return o.tracer.recordings.Add(1) }
+
 // Node notes the command that a node executes. If the timer has no number for the node, the node is
 // found by its kernel's name.
 func (o *observer) Node(n driver.Node, r *observe.Recording, command int) {

@@ -87,7 +87,7 @@ type Record struct {
 	Part    int // the part of an execution, from 0; an execution may be several submissions
 	Command int // index of the command in its recording, from 0
 
-	Recording uint64 // the number of the recording, from 1, unique in the process; 0 if there is none
+	Recording uint64 // the tracer's number of the recording, from 1; 0 if there is none
 	First     int    // the index of the first command of the executed part
 	Commands  int    // how many commands the executed part of a recording has
 	Graph     bool   // the part runs as a graph; its commands have records of KindNode or no times

@@ -29,6 +29,7 @@ type Tracer struct {
 	start      time.Time
 	ids        atomic.Uint64 // submission numbers
 	semaphores atomic.Uint64
+	recordings atomic.Uint64
 	slots      []slot
 	head       atomic.Uint64 // the number of the next record to write
 	dropped    atomic.Uint64

@@ -2,7 +2,6 @@ package simdriver
 
 import (
 	"encoding/binary"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -226,5 +225,5 @@ func (g *graph) notRoot(c code, h driver.Graph) error {
 	if g.root == nil {
 		return nil
 	}
-	return failf(c, "graph %#x: %w", uint64(h), fmt.Errorf("%w: it is the body of a conditional node, and belongs to that node's graph", ErrInvalidValue))
+	return failf(c, "graph %#x: %w: it is the body of a conditional node, and belongs to that node's graph", uint64(h), ErrInvalidValue)
 }

@@ -243,14 +243,13 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 		}
 		return nil
 	}
-	root := x
-	x = t.exec // x is root or a body in it; root's mu protects both
+	x = t.exec // or the exec of a body in x, which the mu of x protects too
 	if was := x.plan.ops[t.index].call; was != nil && was.attrs != op.Launch.Attrs {
 		return failf(codeSetNode, "node %#x: %w: the attributes of its launch are %+v and cannot change to %+v", uint64(nh), ErrInvalidValue, was.attrs, op.Launch.Attrs)
 	} else if was != nil && was.f != f {
 		return failf(codeSetNode, "node %#x: %w: it launches kernel %s and cannot change to %s", uint64(nh), ErrInvalidValue, was.f.name, f.name)
 	}
-	if o := &x.plan.ops[t.index]; op.Kind == driver.TestNode && (o.cond != root.conditions[op.Test.Condition] || o.n != uint64(op.Test.Low) || o.stride != uint64(op.Test.High)) {
+	if o := &x.plan.ops[t.index]; op.Kind == driver.TestNode && (o.cond != x.conditions[op.Test.Condition] || o.n != uint64(op.Test.Low) || o.stride != uint64(op.Test.High)) {
 		return failf(codeSetNode, "node %#x: %w: only the address of a test can change", uint64(nh), ErrInvalidValue)
 	}
 	x.fresh()

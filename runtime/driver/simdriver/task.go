@@ -19,7 +19,7 @@ type task struct {
 	kind  driver.NodeKind
 	name  string      // the node's name, or ""
 	node  driver.Node // handle of the node in the instantiated graph; for nodes of a child graph, of the child node
-	uses  uses        // used only if exec.before is set
+	uses  uses        // used only if exec.tracks is set
 	after []*task
 	inner []*task // of a task after a child's nodes: the tasks of these nodes
 	next  []*task // tasks that come after this one, except heirs

@@ -320,7 +320,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B175 a failed execution returns its block", run: func(e *env) {
+	{name: "B175 a failed execution returns its instance", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			fails := true
 			c := e.commands(m)

@@ -112,7 +112,9 @@ func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 	return isReady
 }
 
-// run issues a submission that has no open waits. If s.Err is set, run fails it instead.
+// run starts a submission that has no open waits. It hands a group of collectives to the lane. It
+// runs a host call or a notification on a new goroutine. It issues other submissions itself. If
+// s.Err is set, run fails the submission instead, or the lane does.
 func (tl *Timeline) run(s *Submission) {
 	f := s.Err.Load()
 	switch {

@@ -33,6 +33,9 @@ type Device interface {
 	// if TimesNodes returns true.
 	Describes() bool
 
+	// NewRecordingID returns a number for a recording. It is called only if Describes returns true.
+	NewRecordingID() uint64
+
 	// Node says which command of a recording a node of a graph belongs to, before the graph is
 	// instantiated. It is called on a bound thread, and only if TimesNodes returns true.
 	Node(n driver.Node, r *Recording, command int)
@@ -80,15 +83,8 @@ type Description struct {
 
 // A Recording describes a recording that has ended. It does not change.
 type Recording struct {
-	ID       uint64 // counted from 1, unique in the process
+	ID       uint64 // the number that the observer gave the recording
 	Commands []Command
-}
-
-var recordings atomic.Uint64
-
-// NewRecording makes a Recording with room for n commands.
-func NewRecording(n int) *Recording {
-	return &Recording{recordings.Add(1), make([]Command, n)}
 }
 
 // A Profiler gives the devices of a driver their [driver.NodeTimer]. Package cuptitrace has one.

@@ -39,13 +39,13 @@ func (l *commandList) rare(r rareCommand) *rareCommand {
 	return kept
 }
 
-// carve takes n elements off a block, or off a new one.
-func carve[T any](block *[]T, n int) []T {
-	if len(*block) < n {
-		*block = make([]T, max(n, 64))
+// carve takes n elements off a chunk, or off a new one.
+func carve[T any](chunk *[]T, n int) []T {
+	if len(*chunk) < n {
+		*chunk = make([]T, max(n, 64))
 	}
-	taken := (*block)[:n:n]
-	*block = (*block)[n:]
+	taken := (*chunk)[:n:n]
+	*chunk = (*chunk)[n:]
 	return taken
 }
 
@@ -68,7 +68,7 @@ type command struct {
 type rareCommand struct {
 	stage  *memory.Block // pinned memory of an upload
 	fn     func() error  // the function of a host call
-	timer  int           // index of a timestamp's event in a block's timers
+	timer  int           // index of a timestamp's event in an instance's timers
 	native func(driver.Stream, []driver.Ptr) error
 	again  bool               // each execution calls native: no graph captures its work
 	lane   *comm.Communicator // the communicator of a group of collectives

@@ -267,9 +267,9 @@ func TestTimestampsOverlap(t *testing.T) {
 	}
 }
 
-// TestBlockAfterFailure executes a recording with a timestamp again after a failed execution
+// TestInstanceAfterFailure executes a recording with a timestamp again after a failed execution
 // that the device has not completed.
-func TestBlockAfterFailure(t *testing.T) {
+func TestInstanceAfterFailure(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for what, groups := range map[string]bool{"a command that the driver refuses": false, "a communicator that is closed": true} {
 		t.Run(what, func(t *testing.T) {
@@ -607,9 +607,9 @@ func TestMemoryAllocs(t *testing.T) {
 	}
 }
 
-// TestTimedBlocks executes a recording with timestamps several times. No execution may wait for
+// TestTimedInstances executes a recording with timestamps several times. No execution may wait for
 // another, in any order of calls.
-func TestTimedBlocks(t *testing.T) {
+func TestTimedInstances(t *testing.T) {
 	timed := func(t *testing.T, dev *gpu.Device, mode gpu.Mode, split bool) *gpu.CommandBuffer {
 		t.Helper()
 		c := commandBuffer(t, dev, mode)

@@ -97,7 +97,7 @@ func (c *Recording) Control(number memory.Range, loop bool, bodies []Body, after
 		if why := b.Child.noBody(); why != "" && x.why == "" {
 			x.why = why
 		}
-		words, refers = words+len(b.Child.args)+1, refers+len(b.Child.refers)
+		words, refers = words+len(b.Child.args)+work.Padding, refers+len(b.Child.refers)
 	}
 	if err := c.roomFor(words, refers); err != nil {
 		return -1, c.Fail(work.Control, err)
@@ -217,26 +217,13 @@ func (d *Device) readyConditionals() error {
 // arguments. The scratch memory of the body becomes one scratch buffer, which keeps its layout.
 func (c *Recording) copyBody(b *body, binds []memory.Range) {
 	child := b.child // readable without its mu, because child has ended
-	c.args = work.AlignEnd(c.args)
-	by := shift{ref: int32(len(c.refers)), arg: int32(len(c.args))}
 	var scratch *memory.Buffer
-	for _, r := range child.refers {
-		if i := slotOf(r.buffer); i >= 0 {
-			r.buffer, r.offset = binds[i].Buffer, binds[i].Offset+r.offset
-			r.late = r.buffer.HasNoAddress()
-			c.ask(&r)
-		} else if r.scratch != nil {
-			if scratch == nil {
-				scratch = c.newScratch(child.scratch.layout.Size)
-			}
-			r.buffer, r.scratch, r.late = scratch, nil, true
+	by := c.takeData(child, binds, func(r *reference) {
+		if scratch == nil {
+			scratch = c.newScratch(child.scratch.layout.Size)
 		}
-		c.refers = append(c.refers, r)
-	}
-	c.nrefers = len(c.refers)
-	child.mu.Lock() // an execution of child may be writing addresses into its arguments
-	c.args = append(c.args, child.args...)
-	child.mu.Unlock()
+		r.buffer, r.scratch, r.late = scratch, nil, true
+	})
 	b.from, b.to = c.bodies.n, c.bodies.n+child.cmds.n
 	by.body = b.to
 	c.copyTo(&c.bodies, &child.cmds, by, b.params)
@@ -253,8 +240,8 @@ func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam
 	}
 }
 
-// shifted returns a copy of a conditional for another recording, in which references and commands of
-// bodies have other numbers. params replace the parameters of the first recording.
+// shifted returns a copy of a conditional for another recording, in which references and commands
+// of bodies have other numbers. params replace the parameters of the first recording.
 func (x *conditional) shifted(by shift, params []nestedParam) *conditional {
 	n := *x
 	n.bodies = slices.Clone(x.bodies)
@@ -311,23 +298,24 @@ func (c *Recording) eachOf(l *commandList, from, to int, yield func(*command) bo
 	return true
 }
 
-// graphsCan reports whether graphs can run the conditionals of a layout in an execution. A part with
-// conditionals cannot be run without its graph.
+// graphsCan reports whether graphs can run the conditionals of a layout in an execution. A part
+// with conditionals cannot be run without its graph.
 func (c *Recording) graphsCan(l layout, binds []memory.Range, given []Given) bool {
-	foreign, sized := c.bindsForeign(binds), false
+	var some [16]Value
+	values := some[:0]
 	for i := l.from; i < l.to; i++ {
 		p := &c.parts[i]
-		if p.tests && foreign && c.crosses(p, binds) {
+		if !p.tests {
+			continue
+		}
+		if len(p.grids) > 0 && len(values) == 0 {
+			values = c.values(values, given)
+		}
+		if c.crosses(p, binds) || p.leavesOut(values) {
 			return false
 		}
-		sized = sized || p.tests && len(p.grids) > 0
 	}
-	if !sized {
-		return true
-	}
-	var some [16]Value
-	values := c.values(some[:0], given)
-	return !slices.ContainsFunc(c.parts[l.from:l.to], func(p part) bool { return p.tests && p.leavesOut(values) })
+	return true
 }
 
 // nodes returns how many nodes of a graph have the address or the parameters of a command.
@@ -342,8 +330,8 @@ func (cmd *command) nodes() int {
 	return n
 }
 
-// addConditional adds the nodes of a control command to a graph that is being made, behind the nodes
-// in before, and returns its conditional nodes.
+// addConditional adds the nodes of a control command to a graph that is being made, behind the
+// nodes in before, and returns its conditional nodes.
 func (c *Recording) addConditional(to *building, cmd *command, number int, before []driver.Node) (nodes []driver.Node, err error) {
 	x, conditions, name := cmd.rare.cond, c.dev.Faces.Conditions, ""
 	if c.dev.Engine.Caps.ChecksOrder {
@@ -415,14 +403,13 @@ func (c *Recording) WhyHost(at Command) (why string, err error) {
 	return c.cmds.at(int(at)).rare.cond.why, nil
 }
 
-// A Branch is a body of a control command in an execution. It runs if the number is at least Low and
-// at most High.
+// A Branch is a body of a control command in an execution. It runs if the number is at least Low
+// and at most High.
 type Branch struct {
 	Low, High uint32
 	Recording *Recording
 	Binds     []memory.Range
 	Given     []Given
-	Lanes     bool // the recording has collectives
 }
 
 // Control returns what the control step of a submission does in this execution: the range of its
@@ -444,21 +431,20 @@ func (p *Part) Control() (number memory.Range, loop bool, bodies []Branch) {
 			}
 			to.Given = append(to.Given, Given{q.inner, v})
 		}
-		to.Lanes = b.child.hasLanes()
 		bodies = append(bodies, to)
 	}
 	return p.rangeOf(cmd.src, c.refers[cmd.src].size), x.loop, bodies
 }
 
-// hasLanes reports whether the recording, or a body that the host runs, has collectives.
-func (c *Recording) hasLanes() bool {
+// HasLanes reports whether the recording, or a body that the host runs, has collectives.
+func (c *Recording) HasLanes() bool {
 	return slices.ContainsFunc(c.parts, func(p part) bool {
-		return p.lane != nil || p.control != nil && slices.ContainsFunc(p.control.rare.cond.bodies, func(b body) bool { return b.child.hasLanes() })
+		return p.lane != nil || p.control != nil && slices.ContainsFunc(p.control.rare.cond.bodies, func(b body) bool { return b.child.HasLanes() })
 	})
 }
 
-// rangeOf returns the memory that a reference means in the submission's execution: with the buffer of
-// a binding or of the execution's scratch memory. It has size bytes, or fewer if the memory ends
+// rangeOf returns the memory that a reference means in the submission's execution: with the buffer
+// of a binding or of the execution's scratch memory. It has size bytes, or fewer if the memory ends
 // before.
 func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 	r := &p.recording.refers[ref]
@@ -468,7 +454,7 @@ func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 		bound := &p.binds[slot]
 		at.Buffer, at.Offset, end = bound.Buffer, bound.Offset+r.offset, bound.Offset+bound.Size
 	} else if r.scratch != nil {
-		at.Buffer = p.block().mem
+		at.Buffer = p.instance().mem
 		end = at.Buffer.Size()
 	}
 	at.Size = min(at.Size, end-at.Offset)
@@ -477,15 +463,15 @@ func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 
 // Abandon is called when a control step of the submission has failed. Work of its body may be in
 // flight up to the mark m. If keep is set, work in other streams may be in flight too, and the
-// block stays in use.
+// instance stays in use.
 func (p *Part) Abandon(m engine.Mark, keep bool) {
 	r := p.run
-	if r == nil || r.block == nil {
+	if r == nil || r.instance == nil {
 		return
 	}
-	r.of.blocks.mu.Lock()
-	defer r.of.blocks.mu.Unlock()
-	if r.begun, r.block.last = true, m; keep {
+	r.of.instances.mu.Lock()
+	defer r.of.instances.mu.Unlock()
+	if r.begun, r.instance.last = true, m; keep {
 		r.left = math.MaxInt
 	}
 }

@@ -20,7 +20,7 @@ type Part struct {
 	part      int
 	binds     []memory.Range // the bound ranges
 	values    []Value        // the values of all parameters
-	run       *run           // the execution's run, or nil if it needs no block; &run1 if this is the only part
+	run       *run           // the execution's run, or nil if it needs no instance; &run1 if this is the only part
 	run1      run
 }
 
@@ -33,7 +33,7 @@ func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Recording() }
 // Release is called when the submission is over. It empties p.
 func (p *Part) Release() {
 	if p.run != nil { // the submission has failed before it was issued
-		p.leaveBlock(engine.Mark{})
+		p.leaveInstance(engine.Mark{})
 	}
 	clear(p.binds)
 	p.recording, p.part, p.binds, p.values, p.run, p.run1 = nil, 0, p.binds[:0], p.values[:0], nil, run{}
@@ -62,7 +62,7 @@ type Step struct {
 	c    *Recording
 	part int
 	held bool // the caller has the buffers and the recording, which the program may have closed
-	// run is nil if the execution needs no block. It is also nil if the execution has one part
+	// run is nil if the execution needs no instance. It is also nil if the execution has one part
 	// only: then the run is in the submission's record.
 	run *run
 }
@@ -100,7 +100,7 @@ func (c *Recording) AddSteps(to []Step, binds []memory.Range, given []Given, hel
 		l = c.layouts[byHost]
 	}
 	var r *run
-	if c.blocks.many && l.to-l.from > 1 {
+	if c.instances.many && l.to-l.from > 1 {
 		r = new(run).start(c, l.users)
 	}
 	for i := l.from; i < l.to; i++ {
@@ -126,11 +126,11 @@ func (c *Recording) Executable() error {
 	return nil
 }
 
-// LeaveRest makes the steps in left leave the block of the run. They will not be submitted.
+// LeaveRest makes the steps in left leave the instance of the run. They will not be submitted.
 func (x Step) LeaveRest(left []Step) {
 	for _, y := range left {
 		if x.run != nil && y.at().host == nil {
-			x.run.leaveBlock(engine.Mark{})
+			x.run.leaveInstance(engine.Mark{})
 		}
 	}
 }
@@ -187,7 +187,7 @@ func (p *Part) SetRun(x Step) {
 	if x.at().host != nil {
 		return
 	}
-	if p.run = x.run; x.c.blocks.many && p.run == nil {
+	if p.run = x.run; x.c.instances.many && p.run == nil {
 		p.run = p.run1.start(x.c, 1)
 	}
 }
@@ -198,7 +198,7 @@ func (p *Part) TakeGroup(to *comm.Part) error {
 	c := p.recording
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.current.find(c.refers, p.block(), p.binds, p.values); err != nil {
+	if err := c.current.find(c.refers, p.instance(), p.binds, p.values); err != nil {
 		return err
 	}
 	x := &c.parts[p.part]
@@ -214,25 +214,26 @@ func (p *Part) TakeGroup(to *comm.Part) error {
 // Issued notes that the part was issued at a mark.
 func (p *Part) Issued(m engine.Mark) {
 	if p.run != nil {
-		p.leaveBlock(m)
+		p.leaveInstance(m)
 	}
 }
 
 // Execute is the [engine.Action] that runs a part of a recording.
 type Execute struct{ engine.SimpleAction }
 
-// Prepare takes a block, and makes the graph if there is none.
+// Prepare takes an instance, and makes the graph if there is none.
 func (Execute) Prepare(s *engine.Submission) (engine.Outcome, error) {
 	p := partOf(s)
 	if p.run != nil {
-		if err := p.findBlock(s); err != nil {
+		if err := p.findInstance(s); err != nil {
 			return engine.Refused, err
 		}
 	}
-	return engine.Refused, p.recording.makeGraph(p.block(), p.part, p.binds, p.values)
+	return engine.Refused, p.recording.makeGraph(p.instance(), p.part, p.binds, p.values)
 }
 
-// Blocks reports whether the part may have to make a block or a graph, or call functions of Native.
+// Blocks reports whether the part may have to make an instance or a graph, or call functions of
+// Native.
 func (Execute) Blocks(s *engine.Submission) bool { return partOf(s).mayMake(s) }
 
 // HoldsUp returns true: a graph may wait for its launch in another stream.
@@ -243,16 +244,16 @@ func (Execute) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	return partOf(s).execute(s, tl)
 }
 
-// Issued leaves the block, unless other parts of the execution use it.
+// Issued leaves the instance, unless other parts of the execution use it.
 func (Execute) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
 	partOf(s).Issued(tl.At(s.Seq))
 	return false
 }
 
-// Undo gives the block back if the submission goes to another thread.
+// Undo gives the instance back if the submission goes to another thread.
 func (Execute) Undo(s *engine.Submission, how engine.Outcome) {
 	if p := partOf(s); how == engine.Foreign && p.run != nil {
-		p.run.returnBlock()
+		p.run.returnInstance()
 	}
 }
 
@@ -268,7 +269,7 @@ func (c *Recording) describe(i int) observe.Command {
 
 // describeAll returns the description of an ended recording for an observer.
 func (c *Recording) describeAll() *observe.Recording {
-	r := observe.NewRecording(c.cmds.n)
+	r := &observe.Recording{ID: c.dev.Memory.Observer.NewRecordingID(), Commands: make([]observe.Command, c.cmds.n)}
 	for i := range r.Commands {
 		r.Commands[i] = c.describe(i)
 	}
@@ -280,7 +281,7 @@ func (p *Part) execute(s *engine.Submission, tl *engine.Timeline) (started bool,
 	c := p.recording
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	x, b := &c.parts[p.part], p.block()
+	x, b := &c.parts[p.part], p.instance()
 	if err := c.current.find(c.refers, b, p.binds, p.values); err != nil {
 		return false, err
 	}
@@ -367,7 +368,7 @@ func (c *Recording) extra(x *work.Extra, cmd *command) {
 	x.Launch = &cmd.launch
 	if r := cmd.rare; r != nil {
 		if x.Native = r.native; cmd.op.Kind == work.Timestamp {
-			x.Event = c.current.block.timers[r.timer]
+			x.Event = c.current.instance.timers[r.timer]
 		}
 		if r.stage != nil {
 			r.stage.Give(x)

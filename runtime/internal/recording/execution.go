@@ -8,13 +8,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// An execution has the block, addresses and parameters of the execution that is being issued. All
-// executions of a recording use the same struct, under the recording's mu. So an execution sets
+// An execution has the instance, addresses and parameters of the execution that is being issued.
+// All executions of a recording use the same struct, under the recording's mu. So an execution sets
 // only the addresses and words that have changed since the previous one.
 type execution struct {
-	block  *block
-	latest *block        // block of the last execution that a stream has received, in whole or in part
-	launch driver.Launch // the launch whose blocks are a parameter
+	instance *instance
+	latest   *instance     // instance of the last execution that a stream has received, in whole or in part
+	launch   driver.Launch // the launch whose blocks are a parameter
 
 	present []driver.Ptr // the addresses of the recording's refers, then params
 	params  []driver.Ptr // the words of the parameters, two for each
@@ -27,7 +27,7 @@ type execution struct {
 // A source is a buffer, or a binding, whose address may change from one execution to the next.
 type source struct {
 	buffer  *memory.Buffer
-	scratch bool       // the buffer is the scratch memory of a block
+	scratch bool       // the buffer is the scratch memory of an instance
 	base    driver.Ptr // the source's last address
 	size    uint64     // bytes of the buffer that the recording uses
 }
@@ -55,9 +55,9 @@ func (x *execution) init(refers []reference, params int) {
 }
 
 // find finds, for an execution, the addresses that may change and the words of parameters.
-func (x *execution) find(refers []reference, b *block, binds []memory.Range, values []Value) error {
+func (x *execution) find(refers []reference, b *instance, binds []memory.Range, values []Value) error {
 	moved := x.epoch == 0 || x.lost
-	x.lost, x.block = true, b
+	x.lost, x.instance = true, b
 	for i := range x.sources {
 		s := &x.sources[i]
 		base, err := s.address(b, binds).Resolve()
@@ -82,7 +82,7 @@ func (x *execution) find(refers []reference, b *block, binds []memory.Range, val
 }
 
 // address returns where a source is in an execution.
-func (s *source) address(b *block, binds []memory.Range) engine.Address {
+func (s *source) address(b *instance, binds []memory.Range) engine.Address {
 	if slot := slotOf(s.buffer); slot >= 0 {
 		r := &binds[slot]
 		return r.Address()

@@ -3,7 +3,7 @@ package recording
 import "math"
 
 // MakeGraph makes the graph of the first part, if there is none.
-func (c *Recording) MakeGraph() error { return c.makeGraph(c.blocks.all[0], 0, nil, nil) }
+func (c *Recording) MakeGraph() error { return c.makeGraph(c.instances.all[0], 0, nil, nil) }
 
 // RoomFor checks whether a recording with 3 words of arguments and 2 ranges has room for more.
 func RoomFor(words, refers int) error {

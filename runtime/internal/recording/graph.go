@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A graphOf is the graph of a part of a command buffer, for a block.
+// A graphOf is the graph of a part of a command buffer, for an instance.
 type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
@@ -35,7 +35,7 @@ type graphOf struct {
 // A place is a place in a node for a word of a parameter, for the address of a reference, or for an
 // address some bytes behind a reference.
 type place struct {
-	// Points into ops, or into a kernel's arguments, which the graphs of all blocks share.
+	// Points into ops, or into a kernel's arguments, which the graphs of all instances share.
 	at     *driver.Ptr
 	has    driver.Ptr // the value to which the node was last set
 	behind driver.Ptr // bytes from the reference to the address; 0 for a parameter
@@ -321,23 +321,23 @@ func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driv
 // made reports whether there is a graph that can be launched.
 func (x *graphOf) made() bool { return x.exec != 0 && !x.unknown }
 
-// mayMake reports whether issuing a part of an execution may have to make a block or a graph, or
-// call functions of Native. If a block is free, the execution takes it.
+// mayMake reports whether issuing a part of an execution may have to make an instance or a graph,
+// or call functions of Native. If an instance is free, the execution takes it.
 func (p *Part) mayMake(s *engine.Submission) bool {
 	c, x := p.recording, &p.recording.parts[p.part]
-	if x.native || p.run != nil && !p.takeBlock(s) {
+	if x.native || p.run != nil && !p.takeInstance(s) {
 		return true
 	}
 	if !c.mu.TryLock() { // another goroutine may hold the lock while it makes a graph
 		return true
 	}
 	defer c.mu.Unlock()
-	return x.graph && !p.block().graphs[p.part].made()
+	return x.graph && !p.instance().graphs[p.part].made()
 }
 
 // makeGraph makes the missing graph of a part that is about to be launched. The timeline is not
 // locked yet.
-func (c *Recording) makeGraph(b *block, part int, binds []memory.Range, values []Value) error {
+func (c *Recording) makeGraph(b *instance, part int, binds []memory.Range, values []Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, x := &c.parts[part], &b.graphs[part]

@@ -30,7 +30,7 @@ func (p *part) onHost() bool { return p.host != nil || p.control != nil }
 // A layout is a range of a recording's parts: those of an execution.
 type layout struct {
 	from, to int
-	users    int // number of its parts that use the execution's block (scratch memory, timings)
+	users    int // number of its parts that use the execution's instance (scratch memory, timings)
 }
 
 // The layouts of a recording.
@@ -43,16 +43,20 @@ const (
 func (c *Recording) addLayout(how int) layout {
 	l := layout{from: len(c.parts)}
 	c.split(how)
-	c.needBlocks(&l)
+	c.needInstances(&l)
 	l.to = len(c.parts)
 	return l
 }
 
 // split divides the recording into parts.
 func (c *Recording) split(how int) {
-	first := len(c.parts)
+	first, n := len(c.parts), c.cmds.n
+	if how == byGraph {
+		n += worthGraph * c.conditionals(0, c.cmds.n)
+	}
+	graphs := c.makesGraphs(n)
 	for from := 0; from < c.cmds.n; {
-		p := c.nextPart(from, how)
+		p := c.nextPart(from, how, graphs)
 		if p.onHost() || p.lane != nil {
 			p.label = c.names.labels[Command(from)]
 		}
@@ -86,8 +90,9 @@ func (c *Recording) runsAside(cmd *command, how int) bool {
 	return false
 }
 
-// nextPart returns the part that begins at a command.
-func (c *Recording) nextPart(from, how int) part {
+// nextPart returns the part that begins at a command. graphs says whether the recording makes
+// graphs.
+func (c *Recording) nextPart(from, how int, graphs bool) part {
 	first, p := c.cmds.at(from), part{from: from, to: from + 1}
 	switch first.op.Kind {
 	case work.HostCall:
@@ -104,11 +109,6 @@ func (c *Recording) nextPart(from, how int) part {
 		p.control = first
 		return p
 	}
-	all := c.cmds.n
-	if how == byGraph {
-		all += worthGraph * c.conditionals(0, c.cmds.n)
-	}
-	graphs := c.makesGraphs(all)
 	calls := graphs && c.noNode(first)
 	for p.to < c.cmds.n {
 		cmd := c.cmds.at(p.to)
@@ -137,7 +137,7 @@ func (c *Recording) setHow(p *part) bool {
 		}
 	}
 	p.graph = c.makesGraphs(count) && !c.noNode(c.cmds.at(p.from))
-	p.native = p.native || called && (!p.graph || p.late || c.blocks.many || len(p.grids) > 0)
+	p.native = p.native || called && (!p.graph || p.late || c.instances.many || len(p.grids) > 0)
 	return count > 0
 }
 

@@ -304,9 +304,9 @@ func (c *Recording) Timestamp(after []Command) (Command, error) {
 	if c.dev.Faces.Timers == nil {
 		return -1, c.Fail(work.Timestamp, driver.ErrUnsupported)
 	}
-	at, err := c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.cmds.rare(rareCommand{timer: c.blocks.timers})}, after)
+	at, err := c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.cmds.rare(rareCommand{timer: c.instances.timers})}, after)
 	if err == nil {
-		c.blocks.timers++
+		c.instances.timers++
 	}
 	return at, err
 }
@@ -420,12 +420,11 @@ func (c *Recording) leaves() (last []Command) {
 // gate is -1.
 func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nestedParam, gate Command) error {
 	// Readable without child.mu, because child has ended.
-	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots
-	if err := checkBindings(slots, bindings, c.dev, c); err != nil {
+	cmds := child.cmds
+	if err := checkBindings(child.slots, bindings, c.dev, c); err != nil {
 		return err
 	}
-	c.args = work.AlignEnd(c.args) // so that the child's arguments keep their alignment
-	if err := c.roomFor(len(args), len(refers)+1); err != nil {
+	if err := c.roomFor(len(child.args)+work.Padding, len(child.refers)+1); err != nil {
 		return err
 	}
 	for _, b := range bindings {
@@ -439,22 +438,10 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 		return errs.ErrClosed
 	}
 	c.held.addNested(child)
-	by := shift{command: Command(c.cmds.n), ref: int32(len(c.refers)), arg: int32(len(c.args)), body: c.bodies.n}
 	scratch := make([]*memory.Buffer, len(child.scratch.buffers))
-	for _, r := range refers {
-		if i := slotOf(r.buffer); i >= 0 {
-			b := bindings[i]
-			r.buffer, r.offset = b.Buffer, b.Offset+r.offset
-			r.late = b.Buffer.HasNoAddress()
-			c.ask(&r)
-		} else if r.scratch != nil {
-			c.scratchAnew(child, &r, scratch)
-		}
-		c.refers = append(c.refers, r)
-	}
-	c.nrefers = len(c.refers)
-	child.mu.Lock() // an execution of child may be writing addresses into its arguments
-	c.args = append(c.args, args...)
+	by := c.takeData(child, bindings, func(r *reference) { c.scratchAnew(child, r, scratch) })
+	by.command, by.body = Command(c.cmds.n), c.bodies.n
+	child.mu.Lock() // SetLabel may be writing
 	c.names.nest(&child.names, by.command)
 	child.mu.Unlock()
 	forwardLimits(params, by.command)
@@ -480,6 +467,29 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 		c.cmds.add(&cmd)
 	}
 	return nil
+}
+
+// takeData appends the references and the arguments of another recording, which has ended. The
+// ranges in binds replace its bindings. scratch changes each reference to its scratch memory.
+// takeData returns the shift of references and arguments.
+func (c *Recording) takeData(child *Recording, binds []memory.Range, scratch func(*reference)) shift {
+	c.args = work.AlignEnd(c.args) // so that the child's arguments keep their alignment
+	by := shift{ref: int32(len(c.refers)), arg: int32(len(c.args))}
+	for _, r := range child.refers {
+		if i := slotOf(r.buffer); i >= 0 {
+			r.buffer, r.offset = binds[i].Buffer, binds[i].Offset+r.offset
+			r.late = r.buffer.HasNoAddress()
+			c.ask(&r)
+		} else if r.scratch != nil {
+			scratch(&r)
+		}
+		c.refers = append(c.refers, r)
+	}
+	c.nrefers = len(c.refers)
+	child.mu.Lock() // an execution of child may be writing addresses into its arguments
+	defer child.mu.Unlock()
+	c.args = append(c.args, child.args...)
+	return by
 }
 
 // A shift is added to the numbers in the commands of a nested command buffer.
@@ -520,8 +530,8 @@ func (c *Recording) shifted(cmd command, by shift, params []nestedParam) command
 		cmd.rare = c.cmds.rare(rareCommand{cond: cmd.rare.cond.shifted(by, params)})
 	case work.Timestamp:
 		// The copy gets a timer of its own: the child may also be executed itself, or nested twice.
-		cmd.rare = c.cmds.rare(rareCommand{timer: c.blocks.timers})
-		c.blocks.timers++
+		cmd.rare = c.cmds.rare(rareCommand{timer: c.instances.timers})
+		c.instances.timers++
 	}
 	return cmd
 }

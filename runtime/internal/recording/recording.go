@@ -36,7 +36,7 @@ type Recording struct {
 	refs   atomic.Int32 // one for the caller, and one for each execution
 	closed atomic.Bool
 
-	mu      sync.Mutex // protects the following fields except blocks
+	mu      sync.Mutex // protects the following fields except instances
 	ended   bool
 	flaw    error // the error of End
 	cmds    commandList
@@ -59,7 +59,7 @@ type Recording struct {
 	refused   error              // the driver's error, if it refuses conditionals in graphs
 	described *observe.Recording // nil if no observer wants it
 	current   execution
-	blocks    blocks
+	instances instances
 }
 
 // A reference is a range that commands use.
@@ -72,7 +72,7 @@ type reference struct {
 	used         bool           // a command that is no copy uses it
 	valued       bool           // a value is written there or awaited
 	source       int            // index in sources, if the address may change
-	scratch      *memory.Buffer // the buffer of Scratch, or nil; if set, buffer is the memory of the first block
+	scratch      *memory.Buffer // the buffer of Scratch, or nil; if set, buffer is the memory of the first instance
 }
 
 // A slot is a binding: the buffer that stands for it, and the commands' demands on it.
@@ -342,14 +342,14 @@ func (c *Recording) prepare() error {
 	if c.dev.describes() {
 		c.described = c.describeAll()
 	}
-	c.blocks.many = c.blocks.timers > 0 || c.scratch.own() && c.scratch.layout.Size > 0
+	c.instances.many = c.instances.timers > 0 || c.scratch.own() && c.scratch.layout.Size > 0
 	c.layouts[byHost] = c.addLayout(byHost)
 	c.layouts[byGraph] = c.layouts[byHost]
 	if c.conditionals(0, c.cmds.n) > 0 {
 		c.layouts[byGraph] = c.addLayout(byGraph)
 	}
 	first.graphs, first.taken = make([]graphOf, len(c.parts)), false
-	c.current.block = first
+	c.current.instance = first
 	err = c.buildParts(c.layouts[byGraph], first)
 	if err != nil && c.layouts[byGraph] != c.layouts[byHost] && c.dev.Engine.Failed() == nil {
 		c.refused, c.layouts[byGraph] = err, c.layouts[byHost]
@@ -358,8 +358,8 @@ func (c *Recording) prepare() error {
 	return err
 }
 
-// buildParts makes the graphs of a layout for the first block.
-func (c *Recording) buildParts(l layout, first *block) error {
+// buildParts makes the graphs of a layout for the first instance.
+func (c *Recording) buildParts(l layout, first *instance) error {
 	for i := l.from; i < l.to; i++ {
 		p := &c.parts[i]
 		if !p.graph {
@@ -456,7 +456,7 @@ func (c *Recording) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error
-	for _, b := range c.blocks.list() {
+	for _, b := range c.instances.list() {
 		errs = append(errs, b.destroy(c.dev)...)
 	}
 	// The parts stay: the goroutine that releases a parked execution reads its part (mayMake). It

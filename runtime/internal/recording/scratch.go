@@ -18,7 +18,7 @@ type scratchMemory struct {
 	layout  memplan.Layout   // the layout of the buffers; End makes it
 }
 
-// own reports whether there is scratch memory, and the recording keeps it in blocks of its own.
+// own reports whether there is scratch memory, and the recording keeps it in instances of its own.
 func (s *scratchMemory) own() bool { return len(s.buffers) > 0 && s.given.Buffer == nil }
 
 // Scratch returns a buffer that stands for scratch memory of the recording.
@@ -153,9 +153,9 @@ func (c *Recording) scratchSteps() []memplan.Step {
 	return steps
 }
 
-// placeScratch finds places for scratch memory, and makes the first block. It turns references to
-// scratch memory into references to that block, or to the memory that the program has set.
-func (c *Recording) placeScratch() (first *block, err error) {
+// placeScratch finds places for scratch memory, and makes the first instance. It turns references
+// to scratch memory into references to that instance, or to the memory that the program has set.
+func (c *Recording) placeScratch() (first *instance, err error) {
 	if c.scratch.layout, err = c.layOutScratch(); err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (c *Recording) placeScratch() (first *block, err error) {
 		return nil, fmt.Errorf("gpu: command buffer: the buffers of Scratch take %d bytes, and the range of SetScratch has %d: %w",
 			c.scratch.layout.Size, c.scratch.given.Size, errs.ErrRange)
 	}
-	if first, err = c.makeBlock(); err != nil {
+	if first, err = c.makeInstance(); err != nil {
 		return nil, fmt.Errorf("gpu: command buffer: %w", err)
 	}
 	if len(c.scratch.buffers) == 0 {
@@ -186,8 +186,8 @@ func (c *Recording) placeScratch() (first *block, err error) {
 	return first, nil
 }
 
-// scratchAnew turns a reference to the nested recording's block into a reference to scratch memory
-// of this recording. anew has a buffer for each scratch buffer of the nested recording.
+// scratchAnew turns a reference to the nested recording's instance into a reference to scratch
+// memory of this recording. anew has a buffer for each scratch buffer of the nested recording.
 func (c *Recording) scratchAnew(child *Recording, r *reference, anew []*memory.Buffer) {
 	i := scratchOf(r.scratch)
 	if anew[i] == nil {

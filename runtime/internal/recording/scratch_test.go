@@ -167,7 +167,7 @@ func TestScratchClosed(t *testing.T) {
 		for i := range 2 {
 			must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Execute(c, in.All(), outs[i].All())))
 		}
-		eventually(t, "both have begun", func() bool { return begun.Load() == 2 && dev.Stats().Device.Live == live+blockBytes }, dev)
+		eventually(t, "both have begun", func() bool { return begun.Load() == 2 && dev.Stats().Device.Live == live+instanceBytes }, dev)
 		must(t, c.Close())
 		if err := dev.Queue(2).Submit(gpu.Order{}, gpu.Execute(c, in.All(), outs[2].All())); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("a recording that is closed: %v", err)
@@ -176,7 +176,7 @@ func TestScratchClosed(t *testing.T) {
 		must(t, s[0].Wait(soon(t), 1))
 		must(t, s[1].Wait(soon(t), 1))
 		holding(t, "the second", outs[1], 3)
-		eventually(t, "the blocks are freed", func() bool { return dev.Stats().Device.Live == live-blockBytes }, dev)
+		eventually(t, "the instances are freed", func() bool { return dev.Stats().Device.Live == live-instanceBytes }, dev)
 
 		hangs := make(chan struct{})
 		c = passing(t, dev, gpu.StreamMode, func() error { begun.Add(1); <-hangs; return nil })

@@ -94,6 +94,9 @@ func Align(words []uint64) []uint64 {
 	return append(room[skip:skip:len(room)], words...)
 }
 
+// Padding is the largest number of words that AlignEnd appends.
+const Padding = line - 1
+
 // AlignEnd appends zero words until the next word begins a line.
 func AlignEnd(words []uint64) []uint64 {
 	return append(words, make([]uint64, up(len(words))-len(words))...)

@@ -85,6 +85,9 @@ func (device) TimesNodes() bool { return false }
 // Describes reports that no descriptions of recordings are needed.
 func (device) Describes() bool { return false }
 
+// NewRecordingID is not called.
+func (device) NewRecordingID() uint64 { return 0 }
+
 // Node is not called.
 func (device) Node(driver.Node, *observe.Recording, int) {}
 

@@ -12,11 +12,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// blockBytes is the size of a block of a recording made by passing.
-const blockBytes = 256
+// instanceBytes is the size of an instance of a recording made by passing.
+const instanceBytes = 256
 
-// blockModes are the modes of such a recording.
-var blockModes = map[string]gpu.Mode{"calls": gpu.StreamMode, "graph": gpu.AutoMode}
+// instanceModes are the modes of such a recording.
+var instanceModes = map[string]gpu.Mode{"calls": gpu.StreamMode, "graph": gpu.AutoMode}
 
 // graphMode returns a mode that makes a graph even of a short recording, if the mode and the
 // device allow graphs. Otherwise it returns m.
@@ -27,11 +27,11 @@ func graphMode(m gpu.Mode, caps driver.Caps) gpu.Mode {
 	return m
 }
 
-// eachBlock runs a test with a recording made by passing, in each mode and on each capability set.
-// blocks returns the number of blocks added since its first call. Meanwhile the test must not
-// allocate or free other memory.
-func eachBlock(t *testing.T, between func() error, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int)) {
-	for name, m := range blockModes {
+// eachInstance runs a test with a recording made by passing, in each mode and on each capability
+// set. instances returns the number of instances added since its first call. Meanwhile the test
+// must not allocate or free other memory.
+func eachInstance(t *testing.T, between func() error, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int)) {
+	for name, m := range instanceModes {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 				dev := openDevice(t, d, 0, gpu.Options{Queues: 4})
@@ -41,7 +41,7 @@ func eachBlock(t *testing.T, between func() error, test func(t *testing.T, d *si
 					if live == 0 {
 						live = now
 					}
-					return int(now-live) / blockBytes
+					return int(now-live) / instanceBytes
 				})
 				must(t, dev.Close())
 			})
@@ -49,12 +49,12 @@ func eachBlock(t *testing.T, between func() error, test func(t *testing.T, d *si
 	}
 }
 
-// TestBlockOfOrder executes a recording 1,000 times in a row, ahead of the device, on one queue and
-// then on two queues joined by waits. All executions must use one block.
-func TestBlockOfOrder(t *testing.T) {
-	eachBlock(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
+// TestInstanceOfOrder executes a recording 1,000 times in a row, ahead of the device, on one queue
+// and then on two queues joined by waits. All executions must use one instance.
+func TestInstanceOfOrder(t *testing.T) {
+	eachInstance(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int) {
 		s, in, out := semaphores(t, 2), filled(t, dev, 7), allocate(t, dev, 64)
-		blocks()
+		instances()
 		d.StallDevice(0)
 		for i := range uint64(1000) {
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], i+1)}, gpu.Execute(c, in.All(), out.All())))
@@ -67,27 +67,27 @@ func TestBlockOfOrder(t *testing.T) {
 			must(t, dev.Queue(int(1+i%2)).Submit(o, gpu.Execute(c, in.All(), out.All())))
 		}
 		eventually(t, "all are issued", func() bool { return dev.Stats().Parked == 0 }, dev)
-		if n := blocks(); n != 0 {
-			t.Errorf("%d blocks more", n)
+		if n := instances(); n != 0 {
+			t.Errorf("%d instances more", n)
 		}
 		d.ResumeDevice(0)
 		holding(t, "the output", out, 7, gpu.Point{Semaphore: s[1], Value: 1000})
 	})
 }
 
-// TestBlockOfParked executes a recording many times while the executions are parked. None may have
-// a block before it begins. One block must suffice if they begin one after the other, or not at
-// all.
-func TestBlockOfParked(t *testing.T) {
+// TestInstanceOfParked executes a recording many times while the executions are parked. None may
+// have an instance before it begins. One instance must suffice if they begin one after the other,
+// or not at all.
+func TestInstanceOfParked(t *testing.T) {
 	var calls atomic.Int32
-	eachBlock(t, func() error {
+	eachInstance(t, func() error {
 		if calls.Add(1)%3 == 0 {
 			return io.ErrNoProgress
 		}
 		return nil
-	}, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
+	}, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int) {
 		begin, in, out := semaphores(t, 1)[0], filled(t, dev, 7), allocate(t, dev, 64)
-		blocks()
+		instances()
 		before := gpu.Point{Semaphore: begin, Value: 1}
 		for i := range 30 {
 			s, next := semaphores(t, 1)[0], semaphores(t, 1)[0]
@@ -96,29 +96,29 @@ func TestBlockOfParked(t *testing.T) {
 			s.OnReached(1, func(error) { next.Signal(1) })
 			before = gpu.Point{Semaphore: next, Value: 1}
 		}
-		if n := blocks(); n != 0 {
-			t.Errorf("%d blocks more of parked executions", n)
+		if n := instances(); n != 0 {
+			t.Errorf("%d instances more of parked executions", n)
 		}
 		must(t, begin.Signal(1))
 		must(t, before.Semaphore.Wait(soon(t), 1))
-		if n := blocks(); n != 0 {
-			t.Errorf("%d more blocks for executions that run one after the other", n)
+		if n := instances(); n != 0 {
+			t.Errorf("%d more instances for executions that run one after the other", n)
 		}
 	})
 }
 
-// TestBlocksOfOverlap executes a recording on several queues at once. There must be as many blocks
-// as queues, and they must be reused. If there is no memory for another block, only the execution
-// that needs it may fail.
-func TestBlocksOfOverlap(t *testing.T) {
-	eachBlock(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
+// TestInstancesOfOverlap executes a recording on several queues at once. There must be as many
+// instances as queues, and they must be reused. If there is no memory for another instance, only
+// the execution that needs it may fail.
+func TestInstancesOfOverlap(t *testing.T) {
+	eachInstance(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int) {
 		const queues = 3
 		s := semaphores(t, queues+1)
 		var ins, outs []*gpu.Buffer
 		for i := range queues + 1 {
 			ins, outs = append(ins, filled(t, dev, byte(i+1))), append(outs, allocate(t, dev, 64))
 		}
-		blocks()
+		instances()
 		at := uint64(0)
 		for range 3 {
 			d.StallDevice(0)
@@ -129,17 +129,17 @@ func TestBlocksOfOverlap(t *testing.T) {
 				}
 			}
 			eventually(t, "all are issued", func() bool { return dev.Stats().InFlight == 20*queues }, dev)
-			if n := blocks(); n != queues-1 {
-				t.Errorf("%d blocks more", n)
+			if n := instances(); n != queues-1 {
+				t.Errorf("%d instances more", n)
 			}
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Err: driver.ErrOutOfMemory})
 			x := semaphores(t, 1)[0]
 			must(t, dev.Queue(queues).Submit(gpu.Order{Signal: pts(x, 1)}, gpu.Execute(c, ins[queues].All(), outs[queues].All())))
 			err := x.Wait(soon(t), 1)
-			if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "all 3 blocks") || !strings.Contains(err.Error(), "allocate 256 bytes") {
-				t.Errorf("without memory for a block: %v", err)
+			if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "all 3 instances") || !strings.Contains(err.Error(), "allocate 256 bytes") {
+				t.Errorf("without memory for an instance: %v", err)
 			}
-			o := order(s[0], at, x, 1) // an execution behind another one, whose block it can take
+			o := order(s[0], at, x, 1) // an execution behind another one, whose instance it can take
 			x = semaphores(t, 1)[0]
 			o.Signal = pts(x, 1)
 			must(t, dev.Queue(queues).Submit(o, gpu.Execute(c, ins[queues].All(), outs[queues].All())))
@@ -152,15 +152,15 @@ func TestBlocksOfOverlap(t *testing.T) {
 		}
 		live := dev.Stats().Device.Live
 		must(t, c.Close())
-		eventually(t, "the blocks are freed", func() bool { return dev.Stats().Device.Live == live-queues*blockBytes }, dev)
+		eventually(t, "the instances are freed", func() bool { return dev.Stats().Device.Live == live-queues*instanceBytes }, dev)
 	})
 }
 
-// TestBlocksOfCallers executes a recording with a host call in its middle many times, far ahead of
-// the device. Each execution that has begun must have a block.
-func TestBlocksOfCallers(t *testing.T) {
+// TestInstancesOfCallers executes a recording with a host call in its middle many times, far ahead
+// of the device. Each execution that has begun must have an instance.
+func TestInstancesOfCallers(t *testing.T) {
 	var held atomic.Pointer[chan struct{}]
-	eachBlock(t, func() error { <-*held.Load(); return nil }, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
+	eachInstance(t, func() error { <-*held.Load(); return nil }, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int) {
 		const n = 10
 		gate := make(chan struct{})
 		held.Store(&gate)
@@ -169,11 +169,11 @@ func TestBlocksOfCallers(t *testing.T) {
 		for range s {
 			outs = append(outs, allocate(t, dev, 64))
 		}
-		blocks()
+		instances()
 		for i, x := range s {
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(x, 1)}, gpu.Execute(c, in.All(), outs[i].All())))
 		}
-		eventually(t, "all have begun", func() bool { return blocks() == n-1 }, dev)
+		eventually(t, "all have begun", func() bool { return instances() == n-1 }, dev)
 		close(gate)
 		for i := range n {
 			holding(t, "an output", outs[i], 9, gpu.Point{Semaphore: s[i], Value: 1})
@@ -181,10 +181,10 @@ func TestBlocksOfCallers(t *testing.T) {
 	})
 }
 
-// TestTimedBlock executes a recording with timestamps on two queues at once, with a driver that can
-// record an event again. Each execution must have its own events, and Elapsed must return the time
-// of the last.
-func TestTimedBlock(t *testing.T) {
+// TestTimedInstance executes a recording with timestamps on two queues at once, with a driver that
+// can record an event again. Each execution must have its own events, and Elapsed must return the
+// time of the last.
+func TestTimedInstance(t *testing.T) {
 	for name, m := range map[string]gpu.Mode{"calls": gpu.StreamMode, "graph": gpu.GraphMode} {
 		t.Run(name, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{})
@@ -221,10 +221,10 @@ func TestTimedBlock(t *testing.T) {
 	}
 }
 
-// TestNativeBlocks executes a recording whose native functions use scratch memory, on several
+// TestNativeInstances executes a recording whose native functions use scratch memory, on several
 // queues at once and after a wait.
-func TestNativeBlocks(t *testing.T) {
-	for name, m := range blockModes {
+func TestNativeInstances(t *testing.T) {
+	for name, m := range instanceModes {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 				if !caps.Native {
@@ -252,7 +252,7 @@ func TestNativeBlocks(t *testing.T) {
 				}
 				live := dev.Stats().Device.Live
 				must(t, begin.Signal(1))
-				eventually(t, "three overlap", func() bool { return dev.Stats().Device.Live == live+2*blockBytes }, dev)
+				eventually(t, "three overlap", func() bool { return dev.Stats().Device.Live == live+2*instanceBytes }, dev)
 				d.ResumeDevice(0)
 				for i, x := range s {
 					holding(t, "an output", outs[i], 5, gpu.Point{Semaphore: x, Value: 1})
