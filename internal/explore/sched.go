@@ -13,8 +13,10 @@ import (
 
 // A goroutine is one of the program's goroutines. It runs while it is run.current.
 type goroutine struct {
-	path   string // the index of each goroutine among those of its starter, from the first goroutine to this one; the same in every schedule
-	id     int    // in the order of their start
+	// path names the goroutine by the same text in every schedule. The first goroutine is "1". The
+	// second goroutine that it starts is "1.2".
+	path   string
+	id     int // counts the goroutines of the run in the order of their start
 	wake   chan struct{}
 	state  state
 	killed bool
@@ -32,7 +34,7 @@ type goroutine struct {
 
 	// State of the strategies.
 	priority int
-	held     int // steps for which the goroutine is not chosen if another one can run
+	held     int // until the run has made so many steps, another goroutine is chosen if one can run
 }
 
 type state uint8

@@ -72,9 +72,8 @@ func tellsRelease(d *symbols.Description, c symbols.Constant, v symbols.Version)
 	return err == nil && strings.Contains(c.Name, "VERSION") && len(d.Version.Numbers) > 0 && (n == d.Version.Encode(v) || n == v.Major)
 }
 
-// diff prints the differences between two tables. With history it includes the releases in which
-// records were added and removed. It leaves out the constants for which skip returns true; skip may
-// be nil.
+// diff prints the differences between two tables. If history is set, it also compares the parts with
+// history set. It does not compare constants for which skip returns true. skip may be nil.
 func diff(w io.Writer, a, b *symbols.Table, history bool, skip func(symbols.Constant) bool) error {
 	p := &printer{w: w, history: history}
 	p.line("%s %v -> %v", b.Library, a.Version, b.Version)
@@ -107,14 +106,13 @@ type record struct {
 	name  string
 	text  string // the declaration, in one line
 	parts []part // members, in the order of the header
-	notes []part // attributes; those about releases have history set
+	notes []part // attributes of the entry
 }
 
-// A part is a named part of a record. With history set it is printed only if diff prints the
-// history.
+// A part is a named part of a record.
 type part struct {
 	name, text string
-	history    bool
+	history    bool // the part says in which releases the entry exists, or how another release declares it
 }
 
 func (p part) String() string { return strings.TrimSpace(p.name + " " + p.text) }

@@ -14,13 +14,13 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// readTypedefs reads headers of which one declares a function type for every ABI version of every
-// function, such as CUDA's cudaTypedefs.h. Such a type has the name PFN_name_vNNNNN; the number is
-// the release that added the version.
+// readTypedefs reads the headers of a library that has a header of function types, such as CUDA's
+// cudaTypedefs.h. That header declares a type for every ABI version of every function. The type has
+// the name PFN_name_vNNNNN. The number is the release that added the version.
 //
-// The headers are read twice. With the macro that the description names they declare every ABI
-// version of every function, including old ones and twins. Without it, their own macros tell which
-// version a plain name selects.
+// readTypedefs reads the headers twice: with the macro that the description names, and without it.
+// With the macro they declare every ABI version of every function, including old ones and twins.
+// Without the macro they show which version a plain name selects.
 func readTypedefs(d *symbols.Description, files fs.FS) (*header, error) {
 	h := &d.Headers
 	s, err := sourceOf(d, files)

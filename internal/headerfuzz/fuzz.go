@@ -210,8 +210,8 @@ func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 	return faults
 }
 
-// compare proves a table against its header. It leaves out records that symbols.DecodeTable
-// rejects, because the generator reports those.
+// compare proves a table against its header. If symbols.DecodeTable rejects a record, the generator
+// reports that record. So the proof has no fault of it.
 func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) (*cproof.Report, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Error codes of cuInit for which there is advice.
+// These are error codes of cuInit. CUDA has advice about each of them.
 const (
 	notInitialized = 3
 	noDevice       = 100

@@ -21,8 +21,6 @@ import (
 // nodeTimes finds when the commands of a device's graphs ran.
 type nodeTimes struct {
 	nodeTimer driver.NodeTimer // nil: the nodes of graphs are not timed
-	source    string           // the timer's name, for messages
-	lacks     error            // why there is no timer, if the commands of recordings are timed
 
 	nodesMu  sync.Mutex // protects nodes and launches; no other lock is taken while it is held
 	nodes    latest.Map[uint64, nodeOf]
@@ -47,25 +45,25 @@ type launchOf struct {
 	next, to  int
 }
 
-// findTimer finds the timer of the nodes of the device's graphs.
-func (o *observer) findTimer() {
+// findTimer finds the timer of the nodes of the device's graphs. It returns the timer's name, or why
+// the timer cannot be used. Both are empty if the device has no timer, or needs none.
+func (o *observer) findTimer() (source string, err error) {
 	if o.times != CommandTimes {
-		return
+		return "", nil
 	}
 	if own, ok := o.core.Native.(driver.NodeTimer); ok && o.core.Caps.NodeTimes {
-		o.nodeTimer, o.source = own, o.core.Driver.Name()
-		return
+		o.nodeTimer = own
+		return o.core.Driver.Name(), nil
 	}
 	p := observe.Profilers.Load()
 	if p == nil || p.Driver != o.core.Driver.Name() {
-		return
+		return "", nil
 	}
-	name, err := p.Start()
-	if err != nil {
-		o.lacks = err
-		return
+	if source, err = p.Start(); err != nil {
+		return "", err
 	}
-	o.source, o.nodeTimer = name, p.Timer(o.core.Native)
+	o.nodeTimer = p.Timer(o.core.Native)
+	return source, nil
 }
 
 // TimesNodes reports whether the nodes of graphs are timed.

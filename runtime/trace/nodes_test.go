@@ -13,7 +13,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
-	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 	"github.com/puregpu/puregpu/runtime/trace"
 )
@@ -182,17 +181,6 @@ func (p *profiler) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime 
 	return append(to, p.times(p, last)...)
 }
 
-// profile makes a profiler the process's.
-func profile(t *testing.T, p *profiler, err error) {
-	p.streams = map[driver.Stream]bool{}
-	was := observe.Profilers.Swap(&observe.Profiler{
-		Driver: "sim",
-		Start:  func() (string, error) { return "the profiler", err },
-		Timer:  func(driver.Device) driver.NodeTimer { return p },
-	})
-	t.Cleanup(func() { observe.Profilers.Store(was) })
-}
-
 // TestProfilerTimesNodes checks that a profiler's times belong to the right commands: by the
 // numbers of nodes, or by the kernels' names in order.
 func TestProfilerTimesNodes(t *testing.T) {
@@ -217,7 +205,7 @@ func TestProfilerTimesNodes(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &profiler{knows: x.knows}
+				p := &profiler{knows: x.knows, streams: map[driver.Stream]bool{}}
 				begun := time.Now().Add(time.Millisecond)
 				p.times = func(p *profiler, last bool) (list []driver.NodeTime) {
 					if !last { // the profiler has the times only at the end
@@ -230,7 +218,7 @@ func TestProfilerTimesNodes(t *testing.T) {
 					}
 					return list
 				}
-				profile(t, p, nil)
+				testkit.Profile(t, nil, func() driver.NodeTimer { return p })
 				tracer := newTracer(t, trace.TracerOptions{Times: trace.CommandTimes})
 				_, dev, sleep := sleeper(t, simdriver.CUDACaps(), gpu.Options{Tracer: tracer})
 				s := semaphores(t, 1)[0]
@@ -258,7 +246,7 @@ func TestProfilerTimesNodes(t *testing.T) {
 // TestProfilerFails checks that the file says why graphs have no times of commands. Recordings of
 // AutoMode then run as calls, with times.
 func TestProfilerFails(t *testing.T) {
-	profile(t, &profiler{}, fmt.Errorf("there is no profiler here"))
+	testkit.Profile(t, fmt.Errorf("there is no profiler here"), nil)
 	var f file
 	tr, err := trace.Start(&f, trace.Options{Times: trace.CommandTimes})
 	must(t, err)

@@ -42,10 +42,10 @@ func (t *Tracer) Observe(dev *gpu.Device, core *engine.Device, pools func() (res
 			o.times, o.timers = t.opt.Times, timers
 		}
 	}
-	o.findTimer()
+	source, lacks := o.findTimer()
 	t.mu.Lock()
 	t.devices = append(t.devices, o)
-	t.push(&Record{Kind: KindOpen, Device: dev, Label: core.Driver.Name(), Op: o.source, Err: o.lacks, Done: t.now()})
+	t.push(&Record{Kind: KindOpen, Device: dev, Label: core.Driver.Name(), Op: source, Err: lacks, Done: t.now()})
 	t.mu.Unlock()
 	o.begin()
 	return o, nil

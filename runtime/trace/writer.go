@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 	"weak"
@@ -33,7 +32,7 @@ type writer struct {
 	event   traceformat.Event            // the event that is being written
 	names   latest.Map[uint64, string]   // the names of semaphores
 	listed  latest.Map[uint64, struct{}] // the recordings whose commands the file has
-	lanes   []traceformat.Time
+	lanes   []lane                       // the tracks of the host
 	devices map[*gpu.Device]*device
 	closed  map[closedDevice][]*device // closed devices; a device that is opened again gets the process of one of them
 	pids    int64
@@ -58,13 +57,24 @@ type device struct {
 	prune      int                                // when queues has this length, freed queues are removed
 	margin     time.Duration                      // the margin of the last comparison of the clocks
 	timesNodes bool                               // the commands of graphs are timed
-	nodes      []nodeTrack                        // tracks for commands of graphs, which may overlap
+	nodes      []lane                             // tracks for commands of graphs, which may overlap
 }
 
-// A nodeTrack is a track for commands of graphs.
-type nodeTrack struct {
+// A lane is one of several tracks for slices that may overlap.
+type lane struct {
 	tid int64
 	end traceformat.Time // the end of its last slice
+}
+
+// freeLane returns the index of the first lane whose slices have ended at a time, or the length of
+// the list.
+func freeLane(list []lane, at traceformat.Time) int {
+	for i := range list {
+		if list[i].end <= at {
+			return i
+		}
+	}
+	return len(list)
 }
 
 // A closedDevice identifies a device that may be opened again.
@@ -310,20 +320,18 @@ func (w *writer) host(r *Record) (pid, tid int64, at traceformat.Time) {
 		from, to = traceformat.Time(r.Begun), traceformat.Time(r.Ended)
 	}
 	to = max(to, from)
-	lane := 0
-	for lane < len(w.lanes) && w.lanes[lane] > from {
-		lane++
-	}
-	if lane == len(w.lanes) {
-		w.lanes = append(w.lanes, 0)
+	i := freeLane(w.lanes, from)
+	if i == len(w.lanes) {
+		w.lanes = append(w.lanes, lane{tid: int64(i) + 1})
 		e := w.event
-		w.thread(hostPID, int64(lane)+1, traceformat.Args{Name: fmt.Sprintf("host %d", lane+1), Kind: traceformat.KindHost})
+		w.thread(hostPID, w.lanes[i].tid, traceformat.Args{Name: fmt.Sprintf("host %d", i+1), Kind: traceformat.KindHost})
 		w.event = e
 	}
-	w.lanes[lane] = to
-	w.event.PID, w.event.TID, w.event.Time, w.event.Dur = hostPID, int64(lane)+1, from, to-from
+	x := &w.lanes[i]
+	x.end = to
+	w.event.PID, w.event.TID, w.event.Time, w.event.Dur = hostPID, x.tid, from, to-from
 	w.put()
-	return hostPID, int64(lane) + 1, max(from, to-1)
+	return hostPID, x.tid, max(from, to-1)
 }
 
 // call writes a call of the host.
@@ -533,14 +541,13 @@ func (w *writer) node(r *Record) {
 	x := w.device(r.Device, "")
 	w.list(x, r)
 	begun, ended := traceformat.Time(r.Begun), traceformat.Time(r.Ended)
-	i := slices.IndexFunc(x.nodes, func(t nodeTrack) bool { return t.end <= begun })
-	if i < 0 {
-		i = len(x.nodes)
+	i := freeLane(x.nodes, begun)
+	if i == len(x.nodes) {
 		title := "commands of graphs"
 		if i > 0 {
 			title = fmt.Sprintf("%s, %d", title, i+1)
 		}
-		x.nodes = append(x.nodes, nodeTrack{tid: x.track().tid})
+		x.nodes = append(x.nodes, lane{tid: x.track().tid})
 		w.thread(x.pid, x.nodes[i].tid, traceformat.Args{Name: title, Kind: traceformat.KindNodes})
 	}
 	x.nodes[i].end = ended

@@ -41,22 +41,21 @@ type commandTimes struct {
 // timed reports whether the program was asked to trace the times of commands.
 func (c *commandTimes) timed() bool { return strings.Contains(c.Level, "commands") }
 
-// commandsOf adds up the commands of recordings. If all is set, the list also has the work outside of
-// recordings, and the executions without times of their commands.
-func commandsOf(t *trace, all bool) []commandSummary {
+// commandsOf adds up the commands of recordings. If timed is not nil, the list also has the work
+// outside of recordings, and the executions without times of their commands.
+func commandsOf(t *trace, timed *timedExecutions) []commandSummary {
 	type key struct {
 		kernel, op, label string
 		recorded          bool
 	}
 	sums := map[key]*commandSummary{}
 	which := map[key]map[commandKey]bool{}
-	timed := timedOf(t)
 	var total traceformat.Time
 	for i := range t.slices {
 		x := &t.slices[i]
 		a := x.args
 		recorded := x.cat == traceformat.CatCommand
-		if !recorded && !(all && x.cat == traceformat.CatDevice && !(a.Op == "execute" && timed.has(t, x.sub))) {
+		if !recorded && !(timed != nil && x.cat == traceformat.CatDevice && !(a.Op == "execute" && timed.has(t, x.sub))) {
 			continue
 		}
 		k := key{a.Kernel, a.Op, a.Label, recorded}
@@ -98,14 +97,13 @@ func commandsOf(t *trace, all bool) []commandSummary {
 }
 
 // commandTimesOf counts the executions with and without times of their commands.
-func commandTimesOf(t *trace) commandTimes {
+func commandTimesOf(t *trace, timed *timedExecutions) commandTimes {
 	c := commandTimes{Sources: unique(t.nodes), Lacks: unique(t.lacks)}
 	var levels []string
 	for _, p := range t.programs {
 		levels = append(levels, p.args.Level)
 	}
 	c.Level = strings.Join(unique(levels), ", ")
-	timed := timedOf(t)
 	for i := range t.subs {
 		x := &t.subs[i]
 		if x.args.Op != "execute" || x.err != "" || x.done == unknown {
@@ -129,8 +127,8 @@ type timedExecutions struct {
 	recordings map[commandKey]bool // recordings whose commands have times, but no number of a submission
 }
 
-func timedOf(t *trace) timedExecutions {
-	e := timedExecutions{map[int]bool{}, map[commandKey]bool{}}
+func timedOf(t *trace) *timedExecutions {
+	e := &timedExecutions{map[int]bool{}, map[commandKey]bool{}}
 	for i := range t.slices {
 		x := &t.slices[i]
 		if x.cat != traceformat.CatCommand {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
-	"encoding/base64"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -75,24 +73,13 @@ func decoder(source, why string) *tracetest.Builder {
 // summaryOf returns the summary in a page.
 func summaryOf(t *testing.T, page []byte) []byte {
 	t.Helper()
-	_, rest, ok := bytes.Cut(page, []byte(`id="data">`))
-	data, _, ok2 := bytes.Cut(rest, []byte("</script>"))
-	if !ok || !ok2 {
-		t.Fatal("the page has no data")
-	}
-	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(bytes.TrimSpace(data))))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var in struct {
 		Summary struct {
 			Commands     json.RawMessage `json:"commands"`
 			CommandTimes json.RawMessage `json:"command_times"`
 		} `json:"summary"`
 	}
-	if err := json.NewDecoder(zip).Decode(&in); err != nil {
-		t.Fatal(err)
-	}
+	readPage(t, string(page), &in)
 	out, err := json.MarshalIndent(in.Summary, "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -201,7 +201,7 @@ func look(names []string, o options, stdout, stderr io.Writer) error {
 	}
 	s := summarize(t)
 	if o.kernels {
-		s.onlyKernels, s.Kernels = true, commandsOf(t, true)
+		s.onlyKernels, s.Kernels = true, commandsOf(t, s.timed)
 	}
 	if o.html != "" {
 		if err := writeFile(o.html, names, func(w io.Writer) error { return writePage(w, t, s) }); err != nil {

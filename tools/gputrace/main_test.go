@@ -169,16 +169,8 @@ func TestPageNeedsNothingElse(t *testing.T) {
 	if !strings.Contains(page, policy) {
 		t.Errorf("the page lacks the policy %q", policy)
 	}
-	_, rest, _ := strings.Cut(page, `id="data">`)
-	text, _, _ := strings.Cut(rest, "</script>")
-	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var data pageData
-	if err := json.NewDecoder(zip).Decode(&data); err != nil {
-		t.Fatal(err)
-	}
+	readPage(t, page, &data)
 	kinds := map[int]int{}
 	for _, k := range data.Slices.Kind {
 		kinds[k]++
@@ -194,6 +186,23 @@ func TestPageNeedsNothingElse(t *testing.T) {
 	}
 	if sum != len(data.Slices.Name) {
 		t.Errorf("%d slices in rows, of %d", sum, len(data.Slices.Name))
+	}
+}
+
+// readPage decodes the data in a page.
+func readPage(t *testing.T, page string, data any) {
+	t.Helper()
+	_, rest, ok := strings.Cut(page, `id="data">`)
+	text, _, ended := strings.Cut(rest, "</script>")
+	if !ok || !ended {
+		t.Fatal("the page has no data")
+	}
+	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(strings.TrimSpace(text))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(zip).Decode(data); err != nil {
+		t.Fatal(err)
 	}
 }
 

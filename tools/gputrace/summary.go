@@ -39,6 +39,7 @@ type summary struct {
 	Host         []operationSummary `json:"host"` // kinds of calls and waits by their total time
 
 	onlyKernels bool
+	timed       *timedExecutions
 	pieces      []idlePiece // parts of the gaps of devices, by device and time
 }
 
@@ -153,7 +154,8 @@ func summarize(t *trace) *summary {
 	s.devices(t, w)
 	s.queues(t)
 	s.longest(t)
-	s.Commands, s.CommandTimes = commandsOf(t, false), commandTimesOf(t)
+	s.timed = timedOf(t)
+	s.Commands, s.CommandTimes = commandsOf(t, nil), commandTimesOf(t, s.timed)
 	if s.CommandTimes.timed() {
 		s.Graphs = s.CommandTimes.Graphs
 	}

@@ -24,10 +24,9 @@ type trace struct {
 	slices   []slice // by begin
 	counters []counter
 	instants []instant
-	edges    []edge                           // the dependencies
-	listed   map[commandKey]*traceformat.Args // commands of recordings
-	nodes    []string                         // sources of the times of graphs' commands
-	lacks    []string                         // why there is no such source
+	edges    []edge   // the dependencies
+	nodes    []string // sources of the times of graphs' commands
+	lacks    []string // why there is no such source
 
 	win        window
 	begin, end traceformat.Time // of everything
@@ -180,18 +179,18 @@ type loader struct {
 	devices  map[int64]int
 	process  map[int64]string
 	tracks   map[trackKey]int
-	subs     map[subKey]int     // -1 if submitted after the window
-	held     map[subKey][]slice // slices outside the window, of submissions whose end was not read yet
-	arrows   map[int]uint64     // number of missing arrows of each program, as last reported
+	subs     map[subKey]int                   // -1 if submitted after the window
+	held     map[subKey][]slice               // slices outside the window, of submissions whose end was not read yet
+	listed   map[commandKey]*traceformat.Args // commands of recordings
+	arrows   map[int]uint64                   // number of missing arrows of each program, as last reported
 }
 
 // load reads the part of a trace in the window.
 func load(r io.Reader, win window) (*trace, error) {
 	l := loader{
 		trace: trace{win: win}, names: map[string]string{}, programs: map[int64]int{}, devices: map[int64]int{}, process: map[int64]string{},
-		tracks: map[trackKey]int{}, subs: map[subKey]int{}, held: map[subKey][]slice{}, arrows: map[int]uint64{},
+		tracks: map[trackKey]int{}, subs: map[subKey]int{}, held: map[subKey][]slice{}, listed: map[commandKey]*traceformat.Args{}, arrows: map[int]uint64{},
 	}
-	l.listed = map[commandKey]*traceformat.Args{}
 	rd := traceformat.NewReader(r)
 	kept := 0
 	// Of all events, also outside the window.
@@ -380,8 +379,8 @@ func (l *loader) complete(e *traceformat.Event) {
 	if c == nil {
 		return
 	}
-	a.Op, a.Kernel, a.Label, a.Bytes, a.Block = cmp.Or(a.Op, c.Op), cmp.Or(a.Kernel, c.Kernel), cmp.Or(a.Label, c.Label), cmp.Or(a.Bytes, c.Bytes), cmp.Or(a.Block, c.Block)
-	a.Grid = cmp.Or(a.Grid, c.Grid)
+	a.Op, a.Kernel, a.Label = cmp.Or(a.Op, c.Op), cmp.Or(a.Kernel, c.Kernel), cmp.Or(a.Label, c.Label)
+	a.Bytes, a.Grid, a.Block = cmp.Or(a.Bytes, c.Bytes), cmp.Or(a.Grid, c.Grid), cmp.Or(a.Block, c.Block)
 }
 
 func (l *loader) slice(e *traceformat.Event) bool {

@@ -278,9 +278,9 @@ type timer struct{ c *collecting }
 // NodeIDs appends the numbers of a node, or of the nodes of its graph.
 func (t *timer) NodeIDs(to []uint64, n driver.Node) []uint64 {
 	from := len(to)
-	to = t.c.nodeIDs(to, cuda.GraphNode(n))
+	to, isGraph := t.c.nodeIDs(to, cuda.GraphNode(n))
 	var child uint64
-	if kind, err := t.c.cuda.GraphNodeGetType(cuda.GraphNode(n)); err == nil && kind == cuda.GraphNodeTypeGraph {
+	if isGraph {
 		child, _ = t.c.cupti.GetGraphNodeId(cuda.GraphNode(n)) // after an error its nodes have no times
 	}
 	t.c.mu.Lock()
@@ -297,31 +297,32 @@ func (t *timer) NodeIDs(to []uint64, n driver.Node) []uint64 {
 	return to
 }
 
-// nodeIDs appends the numbers that CUPTI has for a node.
-func (c *collecting) nodeIDs(to []uint64, n cuda.GraphNode) []uint64 {
+// nodeIDs appends the numbers that CUPTI has for a node. It also reports whether the node is a child
+// graph.
+func (c *collecting) nodeIDs(to []uint64, n cuda.GraphNode) (ids []uint64, isGraph bool) {
 	if kind, err := c.cuda.GraphNodeGetType(n); err == nil && kind == cuda.GraphNodeTypeGraph {
 		g, err := c.cuda.GraphChildGraphNodeGetGraph(n)
 		if err != nil {
-			return to
+			return to, true
 		}
 		count, err := c.cuda.GraphGetNodes(g, nil)
 		if err != nil {
-			return to
+			return to, true
 		}
 		nodes := make([]cuda.GraphNode, count)
 		if count, err = c.cuda.GraphGetNodes(g, nodes); err != nil {
-			return to
+			return to, true
 		}
 		for _, n := range nodes[:min(count, uint64(len(nodes)))] {
-			to = c.nodeIDs(to, n)
+			to, _ = c.nodeIDs(to, n)
 		}
-		return to
+		return to, true
 	}
 	id, err := c.cupti.GetGraphNodeId(n)
 	if err != nil {
-		return to
+		return to, false
 	}
-	return append(to, id)
+	return append(to, id), false
 }
 
 // BeginLaunch gives the thread's next CUDA calls a number, by which their records are found.
@@ -359,10 +360,9 @@ func (t *timer) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime {
 	for _, x := range c.pending {
 		x.age++
 		node := c.first(x.node)
-		call, known := c.calls.Of(x.correlation)
+		call, _ := c.calls.Of(x.correlation) // 0, which no launch has, if it is unknown
 		l, ok := c.launches.Of(call)
-		if !known || !ok {
-			l = launching{}
+		if !ok {
 			l.timer, _ = c.timers.Of(node)
 			if x.age < mostAge && !last {
 				left = append(left, x)

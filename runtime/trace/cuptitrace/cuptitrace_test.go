@@ -11,43 +11,22 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/cupti"
-	"github.com/puregpu/puregpu/internal/testlib"
+	"github.com/puregpu/puregpu/internal/toolkittest"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
-	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 	"github.com/puregpu/puregpu/runtime/trace"
-	"github.com/puregpu/puregpu/symbols"
 )
 
 // fakes makes the environment name a fake CUPTI (testdata/fakes/cuptigraphs.c) and a fake driver.
 func fakes(t *testing.T, defines ...string) {
 	t.Helper()
-	export := func(library string) (all []string) {
-		lib, err := symbols.Load(library)
-		testkit.Must(t, err)
-		for _, f := range lib.Funcs {
-			if f.Symbol != "cuGetProcAddress" && f.Symbol != "cuGetProcAddress_v2" {
-				all = append(all, f.Symbol)
-			}
-		}
-		return all
-	}
-	t.Setenv("PUREGPU_CUPTI_LIBRARY", testlib.Fake{File: "libcupti.so.13", Source: "cuptigraphs.c", Defines: append([]string{"VERSION=130001"}, defines...), Symbols: export("cupti")}.Build(t))
-	t.Setenv("PUREGPU_CUDA_LIBRARY", testlib.Fake{File: "libcuda.so.1", Source: "cuda.c", Symbols: export("cuda")}.Build(t))
-}
-
-// profile makes CUPTI the profiler of the simulated GPU. err is the error with which CUPTI was
-// opened.
-func profile(t *testing.T, c *collecting, err error) {
-	was := observe.Profilers.Swap(&observe.Profiler{
-		Driver: "sim",
-		Start:  func() (string, error) { return "a fake", err },
-		Timer:  func(driver.Device) driver.NodeTimer { return &timer{c: c} },
-	})
-	t.Cleanup(func() { observe.Profilers.Store(was) })
+	lib := toolkittest.Case{Library: "cupti", Release: "13.0.1", File: "libcupti.so.13", Source: "cuptigraphs.c", Defines: defines}
+	t.Setenv("PUREGPU_CUPTI_LIBRARY", lib.Build(t))
+	drv := toolkittest.Case{Library: "cuda", Release: "13.0", File: "libcuda.so.1", Source: "cuda.c"}
+	t.Setenv("PUREGPU_CUDA_LIBRARY", drv.Build(t, "cuGetProcAddress", "cuGetProcAddress_v2"))
 }
 
 // TestRecordsOfGraphs runs graphs of two recordings on two simulated GPUs, with a CUPTI that tells
@@ -61,7 +40,7 @@ func TestRecordsOfGraphs(t *testing.T) {
 			fakes(t, x.defines...)
 			c, err := open()
 			testkit.Must(t, err)
-			profile(t, c, nil)
+			testkit.Profile(t, nil, func() driver.NodeTimer { return &timer{c: c} })
 			tracer, err := trace.NewTracer(trace.TracerOptions{Times: trace.CommandTimes})
 			testkit.Must(t, err)
 			caps := simdriver.CUDACaps()

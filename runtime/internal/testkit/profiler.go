@@ -1,0 +1,19 @@
+package testkit
+
+import (
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
+)
+
+// Profile makes a profiler the process's profiler for the simulated GPU, until the test ends. Its
+// Start returns err, and timer makes the timer of each device.
+func Profile(t testing.TB, err error, timer func() driver.NodeTimer) {
+	was := observe.Profilers.Swap(&observe.Profiler{
+		Driver: "sim",
+		Start:  func() (string, error) { return "the test's profiler", err },
+		Timer:  func(driver.Device) driver.NodeTimer { return timer() },
+	})
+	t.Cleanup(func() { observe.Profilers.Store(was) })
+}
