@@ -112,7 +112,7 @@ func (s *Shard) queue(p Plan, tokens []int32) error {
 		s.hostChunk[0], s.hostChunk[1], s.hostChunk[2] = int32(c.Slot), int32(c.Pos), int32(len(c.Tokens))
 		n := copy(s.hostChunk[chunkHead:], c.Tokens)
 		clear(s.hostChunk[chunkHead+n:])
-		s.ops = append(s.ops, s.chunk.UploadCopy(s.hostChunk), gpu.Execute(r))
+		s.ops = append(s.ops, s.chunk.UploadCopy(s.hostChunk), gpu.Execute(r).Label("prompt"))
 	}
 	if n := len(p.Decode); n > 0 {
 		r, err := s.recording(n, false, false)
@@ -122,7 +122,7 @@ func (s *Shard) queue(p Plan, tokens []int32) error {
 		if s.activate(p.Decode) {
 			s.ops = append(s.ops, s.active.UploadCopy(s.hostActive[:]))
 		}
-		s.ops = append(s.ops, gpu.Execute(r), s.out.Slice(0, n).Download(tokens[:n]))
+		s.ops = append(s.ops, gpu.Execute(r).Label("decode"), s.out.Slice(0, n).Download(tokens[:n]))
 	}
 	if n := len(p.Decode); p.Tokens() > n {
 		s.ops = append(s.ops, s.out.Slice(MaxRows, MaxRows+1).Download(tokens[n:n+1]))
