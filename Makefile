@@ -55,33 +55,34 @@ demo: generate ## generate the bindings, then run the examples on the GPU, or sa
 .PHONY: test
 test: ## vet and test everything: without cgo, and with the race detector (needs gcc)
 	@echo "on two cores this takes seven to ten minutes, and longer the first time"
-	$(GO) vet ./...
-	cd testdata/callbench && $(GO) vet ./...
-	cd tools/gputrace/browsertest && $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) vet ./...
+	cd testdata/callbench && CGO_ENABLED=1 $(GO) vet ./...
+	cd tools/gputrace/browsertest && CGO_ENABLED=0 $(GO) vet ./...
 	@$(MAKE) -k -j2 test-plain test-race
 
 .PHONY: test-tags
 test-tags: ## test the packages that depend on a build tag, under each tag
 	@set -e; for tag in $(TAGS); do \
 		set -x; \
-		CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -short -tags $$tag $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
+		CGO_ENABLED=0 $(GO) test -vet=off -timeout $(TIMEOUT) -short -tags $$tag $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
 		{ set +x; } 2>/dev/null; \
 	done
-	CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -short -tags puregpu_static $(STATIC)
+	CGO_ENABLED=0 $(GO) test -vet=off -timeout $(TIMEOUT) -short -tags puregpu_static $(STATIC)
 
 # The longest tests use one core half of the time, so the two targets run side by side. build-matrix
 # tests copies of the examples and builds them for other systems. Only test-plain runs the tests that
-# -short leaves out. If a package fails, the remaining packages are still tested.
+# -short leaves out. If a package fails, the remaining packages are still tested. The target test has
+# run go vet before, and build-matrix runs it for each tag, so go test need not.
 .PHONY: test-plain test-race
 test-plain:
 	@failed=0; export CGO_ENABLED=0; set -x; \
-	$(GO) test -timeout $(TIMEOUT) -skip '^TestCopyOut$$/^(tests|other_systems)$$' $$($(NOTCORE)) || failed=1; \
-	$(GO) test -timeout $(TIMEOUT) $(CORE) || failed=1; \
+	$(GO) test -vet=off -timeout $(TIMEOUT) -skip '^TestCopyOut$$/^(tests|other_systems)$$' $$($(NOTCORE)) || failed=1; \
+	$(GO) test -vet=off -timeout $(TIMEOUT) $(CORE) || failed=1; \
 	exit $$failed
 test-race:
 	@failed=0; export CGO_ENABLED=1; set -x; \
-	$(GO) test -timeout $(TIMEOUT) -race $(CORE) || failed=1; \
-	$(GO) test -timeout $(TIMEOUT) -race -short $$($(NOTCORE) | grep -vE '$(SERIAL)') || failed=1; \
+	$(GO) test -vet=off -timeout $(TIMEOUT) -race $(CORE) || failed=1; \
+	$(GO) test -vet=off -timeout $(TIMEOUT) -race -short $$($(NOTCORE) | grep -vE '$(SERIAL)') || failed=1; \
 	exit $$failed
 
 # `go list` prints versions in order, release candidates included. The module proxy has the toolchains.
