@@ -15,9 +15,9 @@ TAGS      := puregpu_syscalln nogpu
 # Packages whose code depends on the tag puregpu_static.
 STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtime/drivers ./tools/gpuinfo
 # Packages whose code is the same under every tag, because they call no library themselves.
-UNTAGGED  := puregpu/(runtime/(blas|collective|compile|control|growing|examples/llama(/.*)?|dnn|fft|gpu|health|interop|random|solver|sparse|trace|internal/(blockpool|engine|memory|points|recording|sema|testkit|work)|rendezvous|smallfloat|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|release|shape|explore(/.*)?))$$
+UNTAGGED  := puregpu/(runtime/(blas|collective|compile|control|growing|examples/llama(/.*)?|dnn|fft|gpu|health|interop|random|solver|sparse|trace|internal/(blockpool|diskcache|engine|latest|memory|points|recording|sema|testkit|wake|work)|rendezvous|smallfloat|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|busyfile|filelock|lockcheck|ownfolder|printable|regular|sysfs|testroot|version|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|locks|release|rename|shape|size|explore(/.*)?))$$
 # Packages that use one goroutine only. The race detector can find nothing in them.
-SERIAL    := puregpu/(gen|tools/release|runtime/examples/llama/internal/(checkpoint(test)?|kernels|persist|tokenizer)|cublas|cublaslt|cudnn|cufft|curand|cusparse|cusolver|cufile|hipblas|hipfft|hiprand|internal/(mathtest|toolkittest)|runtime/internal/(points|work)|runtime/(blas|dnn|fft|random|smallfloat|solver|sparse)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|release|shape|reallibs|explore|explore/internal/.*))$$
+SERIAL    := puregpu/(gen|tools/release|runtime/examples/llama/internal/(checkpoint(test)?|kernels|persist|tokenizer)|cublas|cublaslt|cudnn|cufft|curand|cusparse|cusolver|cufile|hipblas|hipfft|hiprand|internal/(mathtest|toolkittest)|runtime/internal/(points|work)|runtime/(blas|dnn|fft|random|smallfloat|solver|sparse)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|locks|release|rename|shape|reallibs|explore|explore/internal/.*))$$
 
 # The core: all its tests run with and without the race detector.
 CORE      := ./runtime/gpu ./runtime/collective ./runtime/interop ./runtime/internal/engine ./runtime/internal/memory ./runtime/internal/recording ./runtime/internal/sema
@@ -55,33 +55,34 @@ demo: generate ## generate the bindings, then run the examples on the GPU, or sa
 .PHONY: test
 test: ## vet and test everything: without cgo, and with the race detector (needs gcc)
 	@echo "on two cores this takes seven to ten minutes, and longer the first time"
-	$(GO) vet ./...
-	cd testdata/callbench && $(GO) vet ./...
-	cd tools/gputrace/browsertest && $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) vet ./...
+	cd testdata/callbench && CGO_ENABLED=1 $(GO) vet ./...
+	cd tools/gputrace/browsertest && CGO_ENABLED=0 $(GO) vet ./...
 	@$(MAKE) -k -j2 test-plain test-race
 
 .PHONY: test-tags
 test-tags: ## test the packages that depend on a build tag, under each tag
 	@set -e; for tag in $(TAGS); do \
 		set -x; \
-		CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -short -tags $$tag $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
+		CGO_ENABLED=0 $(GO) test -vet=off -timeout $(TIMEOUT) -short -tags $$tag $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
 		{ set +x; } 2>/dev/null; \
 	done
-	CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -short -tags puregpu_static $(STATIC)
+	CGO_ENABLED=0 $(GO) test -vet=off -timeout $(TIMEOUT) -short -tags puregpu_static $(STATIC)
 
 # The longest tests use one core half of the time, so the two targets run side by side. build-matrix
 # tests copies of the examples and builds them for other systems. Only test-plain runs the tests that
-# -short leaves out. If a package fails, the remaining packages are still tested.
+# -short leaves out. If a package fails, the remaining packages are still tested. The target test has
+# run go vet before, and build-matrix runs it for each tag, so go test need not.
 .PHONY: test-plain test-race
 test-plain:
 	@failed=0; export CGO_ENABLED=0; set -x; \
-	$(GO) test -timeout $(TIMEOUT) -skip '^TestCopyOut$$/^(tests|other_systems)$$' $$($(NOTCORE)) || failed=1; \
-	$(GO) test -timeout $(TIMEOUT) $(CORE) || failed=1; \
+	$(GO) test -vet=off -timeout $(TIMEOUT) -skip '^TestCopyOut$$/^(tests|other_systems)$$' $$($(NOTCORE)) || failed=1; \
+	$(GO) test -vet=off -timeout $(TIMEOUT) $(CORE) || failed=1; \
 	exit $$failed
 test-race:
 	@failed=0; export CGO_ENABLED=1; set -x; \
-	$(GO) test -timeout $(TIMEOUT) -race $(CORE) || failed=1; \
-	$(GO) test -timeout $(TIMEOUT) -race -short $$($(NOTCORE) | grep -vE '$(SERIAL)') || failed=1; \
+	$(GO) test -vet=off -timeout $(TIMEOUT) -race $(CORE) || failed=1; \
+	$(GO) test -vet=off -timeout $(TIMEOUT) -race -short $$($(NOTCORE) | grep -vE '$(SERIAL)') || failed=1; \
 	exit $$failed
 
 # `go list` prints versions in order, release candidates included. The module proxy has the toolchains.
@@ -160,21 +161,21 @@ bench-call: ## compare C calls with cgo's (needs gcc)
 	cd testdata/callbench && $(GO) run .
 
 .PHONY: build-matrix $(PLATFORMS:%=build-for/%) $(TAGS:%=build-with/%)
-build-matrix: ## build for every platform and tag, vet where the code differs, and check that nogpu makes static programs
+build-matrix: ## build for every platform and tag, vet where the code differs, and check that nogpu makes static programs; VET=-printf=false leaves out a check
 	@$(MAKE) -j2 --output-sync=target $(PLATFORMS:%=build-for/%) $(TAGS:%=build-with/%) vet-static
 	CGO_ENABLED=0 GOOS=linux $(GO) build -tags nogpu -o $(BUILD)/gpuinfo-nogpu ./tools/gpuinfo
 	@if readelf -lW $(BUILD)/gpuinfo-nogpu | grep -E '^ *(INTERP|DYNAMIC) '; then \
 		echo "$(BUILD)/gpuinfo-nogpu is dynamic: with the tag nogpu no package that loads libraries may be linked in" >&2; exit 1; \
 	fi
 	@echo "$(BUILD)/gpuinfo-nogpu is static"
-	CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -run '^TestCopyOut$$' ./runtime/examples
+	CGO_ENABLED=0 $(GO) test -vet=off -timeout $(TIMEOUT) -run '^TestCopyOut$$/^(tests|other_systems)$$' ./runtime/examples
 
 $(PLATFORMS:%=build-for/%): build-for/%:
 	@set -ex; export CGO_ENABLED=0 GOOS=$(*D) GOARCH=$(*F); \
 	$(GO) build ./...; \
 	case $* in \
 	linux/amd64 | windows/arm64 | freebsd/amd64) ;; \
-	*) $(GO) vet ./... ;; \
+	*) $(GO) vet $(VET) ./... ;; \
 	esac
 
 # go vet compiles imported packages and type-checks the others. That is enough for the second processor.
@@ -182,13 +183,13 @@ $(TAGS:%=build-with/%): build-with/%:
 	@set -ex; export CGO_ENABLED=0 GOOS=linux; \
 	GOARCH=amd64 $(GO) build -tags $* ./...; \
 	for arch in amd64 arm64; do \
-		GOARCH=$$arch $(GO) vet -tags $* $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
+		GOARCH=$$arch $(GO) vet $(VET) -tags $* $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
 	done
 
 .PHONY: vet-static
 vet-static:
 	@set -ex; export CGO_ENABLED=0 GOOS=linux; \
-	for arch in amd64 arm64; do GOARCH=$$arch $(GO) vet -tags puregpu_static $(STATIC); done
+	for arch in amd64 arm64; do GOARCH=$$arch $(GO) vet $(VET) -tags puregpu_static $(STATIC); done
 
 .PHONY: gputrace-browser
 gputrace-browser: ## open gputrace's pages in headless Chromium and operate them by mouse and keys (needs: apt-get install chromium)

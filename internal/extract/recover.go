@@ -52,13 +52,14 @@ func (r *recovery) next(files fs.FS, failure error) bool {
 		if !ok {
 			return false
 		}
-		r.leaveOut(name, text, d, m[0])
-		return true
+		return r.leaveOut(name, text, d, m[0])
 	}
 	return false
 }
 
-func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string) {
+// leaveOut blanks a declaration, or puts a shorter one in its place. It returns false if that shorter
+// one is there already: then the C front end cannot read it either.
+func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string) bool {
 	old := text[d.first:d.end]
 	code := directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(old, blanks), blanks)
 	list := identifiers.FindAllString(string(code), -1)
@@ -99,8 +100,12 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	} else if isStruct && !isFunction {
 		stand = string(tagged.FindSubmatch(code)[1]) + " " + name + ";"
 	}
+	if stand != "" && string(bytes.TrimSpace(code)) == stand {
+		return false
+	}
 	rest := withoutCode(comments.ReplaceAllFunc(old, blanks))
 	r.files[file] = slices.Concat(text[:d.first], rest[:begin], []byte(stand), rest[begin:], text[d.end:])
+	return true
 }
 
 // stands reports whether a struct replaces a typedef that was left out. The typedef may have any

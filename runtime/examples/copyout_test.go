@@ -79,31 +79,33 @@ func TestCopyOut(t *testing.T) {
 		}
 	}
 
-	host("vet", "./...")
-	host("build", "-ldflags=-s -w", "-o", bin+string(filepath.Separator), "./...")
-	for _, name := range mains {
-		want, known := simulated[name]
-		if !known {
-			if name != "saxpy" && name != "ncclrank" { // see bindings_test.go
-				t.Errorf("%s is not run", name)
+	t.Run("programs", func(t *testing.T) {
+		host("vet", "./...")
+		host("build", "-ldflags=-s -w", "-o", bin+string(filepath.Separator), "./...")
+		for _, name := range mains {
+			want, known := simulated[name]
+			if !known {
+				if name != "saxpy" && name != "ncclrank" { // see bindings_test.go
+					t.Errorf("%s is not run", name)
+				}
+				continue
 			}
-			continue
+			cmd := exec.Command(filepath.Join(bin, name), want.args...)
+			cmd.Env = append(os.Environ(), "PUREGPU_DRIVER=sim")
+			for _, v := range []string{"RANK", "WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_ID", "JOB_COMPLETION_INDEX"} {
+				cmd.Env = append(cmd.Env, v+"=") // so that the program runs as a single process
+			}
+			out, err := cmd.CombinedOutput()
+			if text := strings.TrimSpace(string(out)); err != nil || !strings.HasPrefix(text[strings.LastIndexByte(text, '\n')+1:], want.last) {
+				t.Errorf("%s: %v, printed\n%s\nwant as the last line\n%s", name, err, text, want.last)
+			}
 		}
-		cmd := exec.Command(filepath.Join(bin, name), want.args...)
-		cmd.Env = append(os.Environ(), "PUREGPU_DRIVER=sim")
-		for _, v := range []string{"RANK", "WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_ID", "JOB_COMPLETION_INDEX"} {
-			cmd.Env = append(cmd.Env, v+"=") // so that the program runs as a single process
-		}
-		out, err := cmd.CombinedOutput()
-		if text := strings.TrimSpace(string(out)); err != nil || !strings.HasPrefix(text[strings.LastIndexByte(text, '\n')+1:], want.last) {
-			t.Errorf("%s: %v, printed\n%s\nwant as the last line\n%s", name, err, text, want.last)
-		}
-	}
+	})
 	t.Run("tests", func(t *testing.T) {
 		if testing.Short() {
 			t.Skip("builds each test anew")
 		}
-		goCommand(t, dir, nil, "test", "-vet=off", "./...")
+		goCommand(t, dir, nil, "test", "-short", "-vet=off", "./...") // the packages run the long tests
 	})
 	t.Run("other systems", func(t *testing.T) {
 		if testing.Short() {

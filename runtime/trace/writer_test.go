@@ -111,6 +111,9 @@ func TestInexactTimes(t *testing.T) {
 // times, the signal came after the wait, or if the signal was forgotten. Waits for any of several
 // points do not count. Neither do waits whose signal is not in the trace.
 func TestArrowsThatAreMissing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes more signals than a trace remembers")
+	}
 	const us = time.Microsecond
 	at := func(semaphore, value uint64) []Point {
 		return []Point{{Semaphore: semaphore, Value: value}}

@@ -48,7 +48,7 @@ func TestRandom(t *testing.T) {
 	if first == 0 {
 		first = rand.Uint64()
 	}
-	want := 40_000
+	want := 20_000
 	switch {
 	case *soak:
 		want = 1_000_000
