@@ -172,7 +172,7 @@ func TestModule(t *testing.T) {
 func TestTable(t *testing.T) {
 	code, stdout, stderr := runBench(t, "-sim", "-rounds", "1", "-run", "semaphore/query")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if code > 1 || stderr != "" || len(lines) != 3 || !regexp.MustCompile(`^semaphore/query +- +\S+ ns +- +≤ 2.7 ns +(ok|MISS)$`).MatchString(lines[2]) {
+	if code > 1 || stderr != "" || len(lines) != 3 || !regexp.MustCompile(`^semaphore/query +- +\S+ (ns|µs|ms|s) +- +≤ 2.7 ns +(ok|MISS)$`).MatchString(lines[2]) {
 		t.Errorf("exit status %d, printed\n%s%s", code, stdout, stderr)
 	}
 }

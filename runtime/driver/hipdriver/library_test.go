@@ -142,7 +142,7 @@ func (b *bench) finish(s driver.Stream) {
 	e, err := b.d.NewEvent()
 	b.ok(err)
 	b.ok(b.d.Record(e, s))
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		done, err := b.d.Query(e)
 		b.ok(err)
 		if done {
@@ -851,7 +851,7 @@ func testPools(b *bench) {
 	}
 	for _, p := range []driver.Pool{made, limited} {
 		err := d.DestroyPool(p)
-		for end := time.Now().Add(20 * time.Second); errors.Is(err, driver.ErrBusy) && time.Now().Before(end); err = d.DestroyPool(p) {
+		for end := time.Now().Add(time.Minute); errors.Is(err, driver.ErrBusy) && time.Now().Before(end); err = d.DestroyPool(p) {
 			runtime.Gosched()
 		}
 		b.ok(err)

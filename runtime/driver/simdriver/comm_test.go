@@ -141,7 +141,7 @@ func until[T any](t testing.TB, done <-chan T) T {
 	select {
 	case x := <-done:
 		return x
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the call does not end")
 	}
 	panic("unreachable")

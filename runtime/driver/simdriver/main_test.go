@@ -91,7 +91,7 @@ func record(t testing.TB, v driver.Device, s driver.Stream) driver.Event {
 // wait waits for an event, and returns Query's error.
 func wait(t testing.TB, v driver.Device, e driver.Event) error {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		done, err := v.Query(e)
 		if done || err != nil {
 			return err

@@ -314,7 +314,7 @@ func isClosed(c chan struct{}) bool {
 
 // until waits up to a limit for a condition, and reports whether it became true.
 func (g *graph) until(so func() bool) bool {
-	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(50 * time.Microsecond) {
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {
 			return false
 		}

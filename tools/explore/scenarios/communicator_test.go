@@ -117,12 +117,12 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 		r.must(err)
 		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, gpu.Fill(b.All(), []byte{2})))
 		r.must(r.wait(u, 5))
+		r.wg.Wait() // both ranks have submitted their groups
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if err := w.Wait(ctx, 1); err != nil { // this rank's group may be refused, because its memory is freed: end the other rank's group
 			r.comms[0].Abort(errBoom)
 		}
-		r.wg.Wait()
 		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
 		for _, c := range r.comms {
 			r.do(func() { r.failed(c.Close(), errBoom) })
@@ -389,7 +389,7 @@ func TestShrinkAgainst(t *testing.T) {
 		ok := func(err error) {
 			r.failed(err, errBoom, context.Canceled, context.DeadlineExceeded, driver.ErrLost, gpu.ErrClosed, collective.ErrAborted, simdriver.ErrRankGone)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience())
 		defer cancel()
 		submit := func(c *collective.Communicator, i int) (over func() error) {
 			s := r.sem()

@@ -270,7 +270,7 @@ func TestRegisteredMemory(t *testing.T) {
 		ok := func(err error) {
 			r.failed(err, errBoom, gpu.ErrClosed, gpu.ErrUnallocated, driver.ErrUnsupported, simdriver.ErrRankGone)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience())
 		defer cancel()
 		r.do(func() {
 			switch how {

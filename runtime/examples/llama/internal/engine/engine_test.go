@@ -375,14 +375,13 @@ func TestShutdown(t *testing.T) {
 // TestShutdownRace shuts down while a client sends one request after the other. Each request must be
 // served or refused: none may be forgotten.
 func TestShutdownRace(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	q := engine.Request{Prompt: []int32{1}, MaxTokens: 1}
 	engines := 3000
 	if testing.Short() {
 		engines = 300
 	}
 	for i := range engines {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		e := engine.New(fakemodel.New(small), engine.Options{})
 		ended := make(chan error, 1)
 		go func() {
@@ -402,6 +401,7 @@ func TestShutdownRace(t *testing.T) {
 		if err := <-ended; !errors.Is(err, engine.ErrClosed) {
 			t.Fatalf("engine %d: the request during Shutdown ended with %v, want %v", i, err, engine.ErrClosed)
 		}
+		cancel()
 	}
 }
 

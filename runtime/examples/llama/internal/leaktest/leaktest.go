@@ -9,20 +9,20 @@ import (
 )
 
 // Check makes the test fail if more goroutines run at its end than now. It counts after all cleanups
-// that the test registers later, and gives goroutines some seconds to end. Tests that call it must
+// that the test registers later, and gives goroutines a minute to end. Tests that call it must
 // not run in parallel with others.
 func Check(t testing.TB) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
-		if err := left(before, 10*time.Second); err != nil {
+		if err := left(before, time.Minute); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// left waits until at most count goroutines run. If more still run after some seconds, the error
-// has their stacks.
+// left waits until at most count goroutines run. If more still run when patience has passed, the
+// error has their stacks.
 func left(count int, patience time.Duration) error {
 	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > count; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
