@@ -34,7 +34,7 @@ type goroutine struct {
 
 	// State of the strategies.
 	priority int
-	held     int // until the run has made so many steps, another goroutine is chosen if one can run
+	held     int // until the run has made this many steps, the strategy prefers other goroutines
 }
 
 type state uint8
@@ -436,8 +436,8 @@ func (r *run) enter(g *goroutine) {
 	r.wakeUp(g)
 }
 
-// itoa is strconv.Itoa without buffers: the race detector would not see the uses of fmt's buffers
-// ordered.
+// itoa is strconv.Itoa without buffers. The race detector would report fmt's buffers, because it
+// sees no order between their uses.
 //
 //go:norace
 func itoa(n int) string {

@@ -41,8 +41,8 @@ type communicator struct {
 	parted  chan struct{} // closed when all ranks are leaving
 
 	makings []*making
-	lines   map[[2]int]*line // by sender and receiver, or anyone twice
-	links   map[[2]int]*link // by sender and receiver, or anyone twice
+	lines   map[[2]int]*line // by sender and receiver; for all ranks both are anyone
+	links   map[[2]int]*link // by sender and receiver; for all ranks both are anyone
 }
 
 // A rank is one end of a communicator.
@@ -218,8 +218,8 @@ func (r *rank) absent() error {
 	return fmt.Errorf("%w: rank %d, on device %d: %v", ErrRankGone, r.number, r.dev.index, r.out)
 }
 
-// expects reports whether r, which ShrinkComm has aborted, waits for the ShrinkComm of o, which
-// will abort o. The ranks that remain do not take each other's abort for a failure.
+// expects reports whether ShrinkComm has aborted r, and its new rank waits until o calls ShrinkComm
+// too, which will abort o. The ranks that remain do not take each other's abort for a failure.
 func (r *rank) expects(o *rank) bool {
 	return r.shrunk != nil && r.shrunk.absent() == nil && r.shrunk.from.takesPart(o.number)
 }
@@ -513,8 +513,8 @@ func (v *device) clearComms() {
 
 // KillComm makes a rank of a communicator leave as if its process had died. Its operations in
 // streams end, its waiting calls return, and all later calls except AbortComm and DestroyComm fail.
-// Operations of other ranks stay in flight. After the time notice their CommError reports the
-// death. If notice is negative, it never does.
+// Operations of other ranks stay in flight. The other ranks' CommError reports the death once
+// notice has passed, or never if notice is negative.
 func (d *Driver) KillComm(c driver.Comm, notice time.Duration) error {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

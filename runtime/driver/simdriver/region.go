@@ -86,8 +86,8 @@ func (p *pool) take(s *stream, size uint64) (*block, mark, error) {
 
 // search finds the first adjacent regions that have room for size bytes and that the stream may
 // use. It prefers regions that the stream itself freed last, because such reuse exposes mistakes in
-// the order of streams. If wait is true, one other stream may have freed the regions. The stream
-// must then wait for the mark after.
+// the order of streams. If wait is true, one other stream may have freed the regions. Then after is
+// the mark that the stream must wait for.
 func (p *pool) search(s *stream, size uint64, wait bool) (g *segment, r *region, after mark) {
 	last := uint64(0)
 	for _, seg := range p.segments {
@@ -295,7 +295,7 @@ func (p *pool) oldRegion(r *region) {
 	p.regions = r
 }
 
-// newBlock returns an empty block.
+// newBlock returns a new block or a kept one. The caller sets its fields.
 func (p *pool) newBlock() *block {
 	b := p.blocks
 	if b == nil {

@@ -73,7 +73,7 @@ func (g *graphTrace) small() *smallRing {
 var simple = map[string]bool{"fill": true, "copy": true, "launch": true, "host call": true, "notify": true, "native": true, "update": true, "barrier": true,
 	"fill of nothing": true, "write a value": true, "wait for a value": true, "download": true}
 
-// slicesOf has the category of the slice for each operation that is one submission and has a slice.
+// slicesOf maps each operation of simple that must have a slice to the slice's category.
 var slicesOf = map[string]string{"fill": traceformat.CatDevice, "copy": traceformat.CatDevice, "launch": traceformat.CatDevice, "native": traceformat.CatDevice,
 	"update": traceformat.CatDevice, "write a value": traceformat.CatDevice, "wait for a value": traceformat.CatDevice, "host call": traceformat.CatCall}
 

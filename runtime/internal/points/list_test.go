@@ -125,8 +125,8 @@ func TestListGivesUp(t *testing.T) {
 	}
 }
 
-// TestSteps counts the elements that are moved to add and to remove a point. A large list must move
-// no more than a small one.
+// TestSteps counts the elements that are moved to add points. A large list must not move many more
+// for each point than a small one.
 func TestSteps(t *testing.T) {
 	sizes := []int{1000, 10_000, 100_000, 1_000_000}
 	if testing.Short() {
@@ -152,8 +152,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestAllocs checks that adding and removing points allocates nothing once the set has been as
-// large.
+// TestAllocs checks that adding and removing points allocates nothing once the set has held as
+// many points.
 func TestAllocs(t *testing.T) {
 	for name, values := range orders {
 		for _, n := range []int{1, 2, 3, 10, 1000, 10_000} {

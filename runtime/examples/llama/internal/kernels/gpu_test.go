@@ -41,8 +41,8 @@ func shapes() []shape {
 	return all
 }
 
-// limit returns how far results may differ from the twin's, relative to their size. A norm rounded
-// to the other neighbour changes a result more than the order of a sum does.
+// limit returns how far results may differ from the twin's, relative to their size. Rounding a norm
+// up instead of down changes a result more than another order of a sum does.
 func (s step) limit(d *Dims) float64 {
 	limit := 0.0005
 	if s.halves != (gpu.Slice[uint16]{}) {
@@ -103,7 +103,7 @@ func testShapes(t *testing.T, dev, sim *gpu.Device, worst *differences) {
 	}
 }
 
-// ropeRows returns the operation of that name, on a product of its own.
+// ropeRows returns a step that runs RopeRows on a product of its own.
 func (w *world) ropeRows(rows int) step {
 	w.source.Seed(uint64(rows), 4)
 	qkv := put(w, w.halves(rows*w.d.QKVRows(), -2, 2))
@@ -112,7 +112,7 @@ func (w *world) ropeRows(rows int) step {
 	}}
 }
 
-// differences are the largest ones of each operation.
+// differences holds the largest difference of each operation.
 type differences struct {
 	mu   sync.Mutex
 	list map[string]float64
@@ -133,8 +133,8 @@ func (d *differences) print() {
 	}
 }
 
-// compare runs each step on a GPU's buffers gb and on a simulated one's buffers wb, with the same
-// random numbers in front of each.
+// compare runs each step on buffers gb of a GPU and wb of a simulated GPU. Before each step it
+// fills both with the same random numbers.
 func compare(t *testing.T, g, w *world, gb, wb *Buffers, gs, ws []step, rows int, worst *differences) {
 	t.Helper()
 	for i, s := range gs {
@@ -173,7 +173,7 @@ func compareCaches(t *testing.T, name string, g, w *world) {
 	g.do(g.cache().Upload(want))
 }
 
-// TestGPUSampling compares the chosen tokens with the twin's: they are the same.
+// TestGPUSampling compares the chosen tokens with the twin's. They must be the same.
 func TestGPUSampling(t *testing.T) {
 	dev, sim := openGPU(t), openSim(t)
 	for _, vocab := range []int32{97, 32000, 128256} {
@@ -219,7 +219,8 @@ func samplings(n int, vocab int32) []Sampling {
 	return list
 }
 
-// TestGPUInvariant compares, bit by bit, a row's results alone with its results among others.
+// TestGPUInvariant computes all rows together, and then some of them. A row's results must be
+// equal, bit by bit.
 func TestGPUInvariant(t *testing.T) {
 	d := Dims{Layers: 1, Width: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 5632, Vocab: 3000, MaxPages: 40, Eps: 1e-5, RopeFactor: 1}
 	for _, fp8 := range []int32{0, 1} {
