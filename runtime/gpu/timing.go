@@ -45,8 +45,8 @@ const (
 	notedFailed             // the operation has failed
 )
 
-// timingEdges say which of the two events a part of an operation does not record. Then another part
-// is the first or the last, and records that event.
+// timingEdges say which events a part of an operation does not record. Only the first timed part
+// records the event in front of the work. Only the last timed part records the event behind it.
 type timingEdges uint8
 
 const (
@@ -122,7 +122,7 @@ func (r *record) time(o *Order) error {
 	r.timing, r.edges = o.timing.self, o.edges
 	r.Observers = append(r.Observers, (*timedRecord)(r))
 	if r.Op.Kind == work.Barrier || r.Op.Kind == work.Notify {
-		r.timing.note(notedNone) // overwritten if the barrier gives its stream work
+		r.timing.note(notedNone) // Duration ignores it if the operation is timed after all
 	}
 	return nil
 }

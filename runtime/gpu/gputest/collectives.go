@@ -39,7 +39,7 @@ func (e *env) teams(least int, f func(t *team)) {
 	}
 }
 
-// types are all element types. Of several simulated drivers only one tests them all.
+// types returns the element types to test. Of several simulated drivers, only one tests all types.
 func (e *env) types() []collective.ElementType {
 	infos, err := e.h.Driver.Devices()
 	e.must(err)
@@ -150,8 +150,8 @@ func element(t collective.ElementType, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(nil, bits)[:t.Size()]
 }
 
-// A reduced is a reduction with numbers that need no rounding, in any type and any order, for up to
-// eight ranks.
+// A reduced is a reduction, and numbers to test it with. For up to eight ranks, the results need no
+// rounding, in any element type and in any order.
 type reduced struct {
 	name string
 	r    collective.Reduction
@@ -207,7 +207,8 @@ var allTypes = []collective.ElementType{collective.Int8, collective.Uint8, colle
 // reduces reports whether elements of a type can be reduced.
 func reduces(t collective.ElementType) bool { return t != collective.Int16 && t != collective.Uint16 }
 
-// checkReduction tests the operations that reduce, with count elements a part.
+// checkReduction tests the operations that reduce. An all-reduce and a reduce get count elements on
+// each rank. A reduce-scatter leaves count elements on each rank.
 func (t *team) checkReduction(x *reduced, typ collective.ElementType, count int) {
 	t.Helper()
 	n, size := len(t.comms), typ.Size()
@@ -254,7 +255,8 @@ func (t *team) checkReduction(x *reduced, typ collective.ElementType, count int)
 	}
 }
 
-// checkMoves tests the operations that only move data, with count elements a part.
+// checkMoves tests the operations that only move data. They move parts of count elements, one part
+// for each rank.
 func (t *team) checkMoves(typ collective.ElementType, count int) {
 	t.Helper()
 	n, size := len(t.comms), count*typ.Size()
@@ -354,8 +356,8 @@ func (t *team) checkMoves(typ collective.ElementType, count int) {
 		}
 		t.same("all-to-all, "+what, t.get(i, dst[i]), want)
 	}
-	// Each rank sends to the next, around a ring: by a send and a receive, and by one operation.
-	// One more operation moves data along a line, which has two ends.
+	// In a ring, each rank sends to the next one: by a send and a receive, and by a SendReceive. In
+	// a line, the last rank sends nothing and the first rank receives nothing.
 	right, left := func(i int) int { return (i + 1) % n }, func(i int) int { return (i + n - 1) % n }
 	part := func(b *gpu.Buffer) gpu.Range { return b.Range(0, uint64(size)) }
 	rings := map[string]func(i int) []collective.Operation{
@@ -402,7 +404,7 @@ func (t *team) ends(what string, s *gpu.Semaphore, kind error) {
 	}
 }
 
-// alone submits an all-reduce on one rank only, and returns the point that it signals.
+// alone submits an all-reduce on one rank only, and returns the semaphore that it signals.
 func (t *team) alone(rank int, ctx context.Context) *gpu.Semaphore {
 	t.Helper()
 	b, s := t.memory(rank, make([]byte, 4096)), t.sem()
@@ -997,7 +999,7 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 		record(c.Add(gpu.Barrier()))
 		record(c.Add(t.comms[i].Group(sum(0), sum(1)))) // two operations
 		record(c.Add(t.comms[i].Group()))               // none
-		record(c.Add(t.comms[i].Group(sum(2))))         // one: all three become one group of three
+		record(c.Add(t.comms[i].Group(sum(2))))         // one; the recording joins these three groups
 		record(c.Add(gpu.Barrier()))
 		record(c.Add(t.comms[i].Group(sum(3))))
 		record(c.Add(gpu.Copy(at(4), at(3))))

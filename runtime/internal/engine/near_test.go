@@ -72,7 +72,7 @@ func TestNear(t *testing.T) {
 			s, x, y := newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0)
 			fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(1)}}, b) // no goroutine polls it
 			if otherwise {
-				// The engine then finds the wait through the semaphore.
+				// Now y has the stream's last signal. The engine must search s for the wait.
 				fill(t, q, gpu.Order{Signal: []gpu.Point{y.At(1)}}, b)
 			}
 			timeline(q).FailAll(io.EOF)

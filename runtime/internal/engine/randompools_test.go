@@ -112,8 +112,8 @@ func (g *graph) pass(m, child *move, to, from gpu.Range) {
 }
 
 // move records a copy between two bindings, with other commands before it and often after it. If
-// nested is set, it nests another such recording. If fixed is not empty, it is the end of the range
-// that will be bound first.
+// nested is set, it nests another such recording. If fixed is not empty, it is the last byte of the
+// range that will be bound to the first binding.
 func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	r := g.r
 	m, b := g.newMove(dev, 2)
@@ -385,7 +385,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		dst.value = want
 	}
 	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
-	x.passesOn = !closes // the free signals done, perhaps from another stream
+	x.passesOn = !closes // the free signals o.Signal, perhaps in another stream
 	x.submit = func(o gpu.Order) error {
 		b, err := testkit.AllocIn(g.allocator(q), gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
 		if err != nil {
@@ -408,7 +408,8 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		if closes {
 			return nil
 		}
-		// A free whose wait fails does not free the memory, and other nodes may wait for it.
+		// If the wait of the free fails, the memory is not freed. Other nodes may wait for the
+		// memory, so close the buffer.
 		if g.mode != sound && len(p.slots) == 0 {
 			middle.OnReached(at, func(err error) {
 				if err != nil {

@@ -27,7 +27,7 @@ import (
 type conditional struct {
 	loop   bool
 	bodies []body
-	refs   [2]int32 // the bodies have the references from refs[0] to refs[1]-1
+	refs   [2]int32 // the number and the bodies have the references from refs[0] to refs[1]-1
 	why    string   // why the host runs it; "" if a graph can
 }
 
@@ -443,9 +443,9 @@ func (c *Recording) HasLanes() bool {
 	})
 }
 
-// rangeOf returns the memory that a reference means in the submission's execution: with the buffer
-// of a binding or of the execution's scratch memory. It has size bytes, or fewer if the memory ends
-// before.
+// rangeOf returns the memory of a reference in the submission's execution. For a binding, this is
+// the memory that is bound. For scratch memory, it is the memory of the execution's instance. The
+// range has size bytes, or fewer if the memory ends earlier.
 func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 	r := &p.recording.refers[ref]
 	at := memory.Range{Buffer: r.buffer, Offset: r.offset, Size: size}

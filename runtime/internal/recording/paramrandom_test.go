@@ -14,8 +14,9 @@ import (
 // region is the largest number of words that a launch of a modelled recording writes.
 const region = 8
 
-// A modelled is a recording with a model of its executions' output. Each of its launches writes its
-// own words: n of them, first, first+step, and so on, at most one per thread.
+// A modelled is a recording, and a model of the words that its executions write. Each launch writes
+// n words to its own region: first, first+step, and so on. If it has fewer than n threads, it
+// writes one word per thread.
 type modelled struct {
 	c        *gpu.CommandBuffer
 	scalars  []gpu.Param[uint32]
@@ -32,7 +33,7 @@ type values struct {
 
 func (v values) clone() values { return values{slices.Clone(v.scalars), slices.Clone(v.blocks)} }
 
-// A number is a scalar of a launch, or its number of blocks: a constant, or a parameter.
+// A number is a scalar of a launch, or its numbers of blocks. It is a constant or a parameter.
 type number[T any] struct {
 	param int // index of the parameter, or -1 for a constant
 	value T
