@@ -76,7 +76,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestOptionsCache checks that the cache and the revision come from the options.
+// TestOptionsCache checks that the cache comes from the options, and that a revision in the options
+// replaces the source's.
 func TestOptionsCache(t *testing.T) {
 	d := newCompiling(t, 1)
 	dev := openDevice(t, d)

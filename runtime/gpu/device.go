@@ -63,8 +63,8 @@ func isNone(x any) bool {
 	return x == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// open is like Open. of limits the processors that waiting goroutines keep, for all devices opened
-// with it.
+// open is like Open. The parameter of limits the processors that waiting goroutines keep. Devices
+// opened with the same value share the limit.
 func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device, error) {
 	if isNone(d) {
 		return nil, errs.Argument("open", "no driver")
@@ -109,8 +109,9 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	return dev, nil
 }
 
-// If the device reports leaks, watch makes it report that the program has dropped it. The goroutine
-// that opens the device must call watch, because the report names the place of that call.
+// watch makes a device that reports leaks also report that the program has dropped the device. The
+// goroutine that opens the device must call watch, because the report names the place where the
+// program opened it.
 func (d *Device) watch() {
 	if r := d.memory.Leaks; r != nil {
 		d.dropped = runtime.AddCleanup(d, func(made *leaks.Site) { r.Dropped("Device", made) }, leaks.Here())
@@ -282,14 +283,14 @@ type Stats struct {
 // StagingStats count the bytes of the pinned memory that holds data on its way between the device
 // and ordinary memory of the program. Buffers do not count.
 type StagingStats struct {
-	Held uint64 // pinned, until Device.Trim finds it unused or the device is closed
+	Held uint64 // pinned; Device.Trim frees the unused part, and Close frees all
 	Used uint64 // used by transfers in flight and by recordings with uploads; whole blocks count
 	Peak uint64 // of Used
 }
 
-// ByteStats count the bytes that buffers have allocated: of the host's memory, or of the device's,
-// which includes managed memory. Imported memory does not count. Memory that a pool over a buffer
-// hands out does not count either.
+// ByteStats count the bytes that buffers have allocated of one kind of memory: the host's or the
+// device's. Managed memory counts as the device's. Imported memory does not count. Memory that a
+// pool over a buffer hands out does not count either.
 type ByteStats struct {
 	Live      uint64
 	Peak      uint64 // of Live

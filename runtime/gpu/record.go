@@ -116,8 +116,8 @@ func (r *record) keep(b *memory.Buffer) {
 	r.Holds = append(r.Holds, b.Holding())
 }
 
-// between sets the buffers that the operation writes to and reads from. nil is no buffer, or memory
-// of the runtime. They matter if one belongs to another device.
+// between sets the buffers that the operation writes to and reads from, if one of them belongs to
+// another device. nil is no buffer, or memory of the runtime.
 func (r *record) between(dst, src *memory.Buffer) {
 	if dst != nil && dst.Device() != r.q.dev.mem() || src != nil && src.Device() != r.q.dev.mem() {
 		r.to, r.from, r.Across, r.UsesRest = dst, src, true, true
@@ -217,7 +217,8 @@ func isSubmitError(err error) bool {
 // OfWork reports whether err is the error of failed work.
 func (*deviceOwner) OfWork(err error) bool { return isSubmitError(err) }
 
-// StreamFailed notes the failure of a Stream for Close.
+// StreamFailed records the failure of a Stream. Device.Close returns it if the program has not
+// received it.
 func (*deviceOwner) StreamFailed(s *engine.Submission, err error) {
 	recordOf(s).noteFailure(err)
 }

@@ -315,8 +315,8 @@ func TestStreamAllocs(t *testing.T) {
 	}
 }
 
-// BenchmarkStream submits fills, each of which waits for the one before: to a stream, and to a
-// queue with a semaphore. The device completes each at once.
+// BenchmarkStream submits fills to a stream, and to a queue with a semaphore. Each fill waits for
+// the one before. The device completes each at once.
 func BenchmarkStream(b *testing.B) {
 	dev := idle(b)
 	buf, err := dev.Alloc(gpu.DeviceMem, 4096)
@@ -367,7 +367,7 @@ func TestFailedStreamCallsNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Work after the operations completes when they would have been called.
+	// The functions above would be called before this one.
 	s := dev.Queue(0).NewStream()
 	must(t, s.Do(gpu.HostCall(func() error { called <- "last"; return nil })))
 	must(t, s.Wait(minute(t)))

@@ -50,8 +50,8 @@ func TestAdoptedLost(t *testing.T) {
 	})
 }
 
-// TestAdoptedStuck makes a foreign stream wait for a lost device. Work that waits for the stream
-// must fail.
+// TestAdoptedStuck makes work on a foreign stream wait for work of another device. If the other
+// device is lost, the work on the stream must fail.
 func TestAdoptedStuck(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		first, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -76,8 +76,8 @@ func TestAdoptedStuck(t *testing.T) {
 }
 
 // TestAdoptedHeld blocks an adopted stream from outside. Other queues must work, the queue can be
-// closed, and closing the device must give up the stream's work. The driver handles work that the
-// stream may still reach.
+// closed, and closing the device must give up the stream's work. Afterwards the stream can still do
+// the work that it was given.
 func TestAdoptedHeld(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -157,8 +157,8 @@ func TestAdoptedClosed(t *testing.T) {
 	})
 }
 
-// TestAdoptedSignals checks that a signal arrives while foreign code blocks later work in the
-// stream, even if another stream waits for it.
+// TestAdoptedSignals blocks a foreign stream behind work that signals. The signal must arrive, and
+// work of another queue that waits for it must run.
 func TestAdoptedSignals(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -192,7 +192,7 @@ func TestAdoptedSignals(t *testing.T) {
 	})
 }
 
-// TestAdoptFaults fails each native call that adopting adds, once.
+// TestAdoptFaults makes each native call that adopting adds fail once.
 func TestAdoptFaults(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})

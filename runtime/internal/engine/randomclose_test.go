@@ -194,7 +194,7 @@ func (m *meddler) meddle() error {
 	return nil
 }
 
-// useMortal uses a pool that is closed meanwhile.
+// useMortal uses a mortal, which may be closed before the use or during it.
 func (m *meddler) useMortal(p *mortal) error {
 	closed := p.closed.Load()
 	what, err := m.use(p)
@@ -219,7 +219,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 			err = fmt.Errorf("it has %+v", st)
 		}
 		return "stats", err
-	default: // without waits and signals, so in the order of one queue
+	default: // no waits or signals: the queue runs both operations in order
 		q := p.pool.Device().Queue(r.IntN(3))
 		b, err := testkit.AllocIn(q, gpu.Order{}, p.pool, blockSize)
 		if err != nil {

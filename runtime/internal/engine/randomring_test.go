@@ -17,7 +17,7 @@ import (
 // dropped.
 type smallRing struct {
 	tracer *trace.Tracer
-	named  []*gpu.Semaphore // the tracer records their names as soon as it has room
+	named  []*gpu.Semaphore // a use of one records its name, if the tracer has room
 
 	mu     sync.Mutex // held while records are taken, so that they stay in order
 	closed map[*gpu.Device]bool
@@ -123,8 +123,8 @@ func (s *smallRing) look(r *trace.Record) error {
 	return nil
 }
 
-// tell waits until the tracer has recorded the names of the semaphores. It has room now or soon,
-// because no more work is submitted.
+// tell uses the named semaphores until the tracer has recorded their names. The tracer soon has
+// room, because no other work is submitted.
 func (s *smallRing) tell(dev *gpu.Device) error {
 	for i, x := range s.named {
 		for try := 0; ; try++ {

@@ -139,7 +139,7 @@ func TestGraphFaults(t *testing.T) {
 			switch i % 3 {
 			case 0: // the first node that is updated, or the last
 				d.Inject(simdriver.Fault{Op: simdriver.OpSetNode, N: 1 + i%2*2, Err: broken})
-			case 1: // and then it cannot be made again: this execution fails, and the next ones are right
+			case 1: // the graph cannot be updated or made again: only this execution fails
 				bad := semaphores(t, 1)[0]
 				d.Inject(simdriver.Fault{Op: simdriver.OpSetNode, N: 2, Err: broken})
 				d.Inject(simdriver.Fault{Op: simdriver.OpInstantiate, N: 1, Err: broken})
@@ -223,8 +223,8 @@ func TestGraphFaults(t *testing.T) {
 }
 
 // TestTimestampsOverlap executes a recording with a timestamp while an earlier execution is in
-// flight. The driver requires that an event is seen complete before it is recorded again. The
-// runtime must do so, also if earlier executions fail.
+// flight. The driver lets an event be recorded again only after the host has seen it complete. The
+// runtime must obey this rule, also if earlier executions fail.
 func TestTimestampsOverlap(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	d := newSim(t, simdriver.Config{Caps: &hip})

@@ -22,7 +22,7 @@ type Param struct {
 	index   int
 	typ     reflect.Type
 	initial Value   // the default value
-	limits  []limit // limits of the launches that take their blocks from it; no two are equal
+	limits  []limit // limits of the launches whose blocks the parameter gives, without duplicates
 }
 
 // A Given is a parameter with its value in an execution.
