@@ -71,32 +71,25 @@ func (u *Uses) Leave(recording *Uses) {
 }
 
 // InFlight returns the uses that streams may not have passed yet.
-func (u *Uses) InFlight() Frontier {
-	return u.left(func(Mark) bool { return false })
-}
+func (u *Uses) InFlight() Frontier { return u.Left(nil, nil) }
 
 // Left returns the uses that a free on tl must still wait for. It leaves out a use that is done,
-// and a use that the free is ordered after, by its stream or by its waits (deps).
-func (u *Uses) Left(tl *Timeline, deps Frontier) Frontier {
-	return u.left(func(m Mark) bool {
-		return slices.ContainsFunc(deps, func(d Mark) bool { return d.Timeline == m.Timeline && d.Seq >= m.Seq }) || tl.Covers(m.Timeline, m.Seq)
-	})
-}
-
-// left returns the uses that are not done and not covered.
-func (u *Uses) left(covered func(Mark) bool) (left Frontier) {
+// and a use that the free is ordered after, by its stream or by its waits (deps). A tl of nil stands
+// for no stream.
+func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	var ofMarks [8]Mark
 	var ofRecordings [8]*Uses
 	u.mu.Lock()
 	marks, recordings := append(ofMarks[:0], u.marks...), append(ofRecordings[:0], u.recordings...)
 	u.mu.Unlock()
 	for _, m := range marks {
-		if !covered(m) && !m.Retiring() {
+		covered := slices.ContainsFunc(deps, func(d Mark) bool { return d.Timeline == m.Timeline && d.Seq >= m.Seq })
+		if !covered && (tl == nil || !tl.Covers(m.Timeline, m.Seq)) && !m.Retiring() {
 			left.Add(m)
 		}
 	}
 	for _, r := range recordings {
-		for _, m := range r.left(covered) {
+		for _, m := range r.Left(tl, deps) {
 			left.Add(m)
 		}
 	}
