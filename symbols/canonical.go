@@ -59,8 +59,8 @@ func (t *Table) resolve(ctype string) (CType, error) {
 }
 
 // SameType reports whether a type of this table and a type of another table are the same to the
-// ABI. Two pointers are the same if only one table defines their element: a struct may be visible
-// in one release and opaque or renamed in another.
+// ABI. Pointers of the same depth are also the same, unless both tables define their elements: a
+// struct may be visible in one release and opaque or renamed in another.
 func (t *Table) SameType(a string, other *Table, b string) bool {
 	if t.Canonical(a) == other.Canonical(b) {
 		return true
@@ -93,9 +93,9 @@ func (t *Table) defines(base string) bool {
 	return false
 }
 
-// SizeOf returns the name of the parameter that may be the size of a buffer, another parameter.
-// That is an integer after the buffer, or an integer with a name such as size. It returns "" if
-// there is none.
+// SizeOf returns the name of the parameter that may be the size of the buffer params[buffer]: the
+// next parameter, or one with a name such as size, if it is an integer. It returns "" if there is
+// none.
 func (t *Table) SizeOf(params []Param, buffer int) string {
 	for i, p := range params {
 		if i != buffer && (i == buffer+1 || sizeName.MatchString(p.Name)) && t.isCount(p.Type) {

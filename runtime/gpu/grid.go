@@ -96,7 +96,7 @@ func (k *Kernel) maxShared() uint64 {
 	return cmp.Or(uint64(max(info.SharedMem, info.SharedOptIn)), math.MaxUint32)
 }
 
-// limits returns the limits of the blocks of a grid that has been checked.
+// limits returns the limits of the grid's number of blocks. The grid must have been checked.
 func (g *Grid) limits(k *Kernel) recording.GridLimits {
 	l := recording.GridLimits{Max: k.exe.dev.native.Info.MaxGrid}
 	for i := range l.Multiple {

@@ -89,7 +89,8 @@ func TestRandom(t *testing.T) {
 }
 
 // TestRandomClose closes memories, a peer and the device while goroutines grow, shrink, share and
-// use the memories. Nothing is left behind, and calls fail only with errors that say so.
+// use the memories. Nothing is left behind. Calls fail only with ErrRange, ErrOutOfMemory,
+// ErrClosed or the error of a canceled context.
 func TestRandomClose(t *testing.T) {
 	needsSharing(t)
 	rounds := 200
@@ -127,7 +128,7 @@ func TestRandomClose(t *testing.T) {
 						err = m.Share(ctx, all[r.IntN(len(all))], 0, page)
 						cancel()
 					case 4:
-						err = m.Shrink(r.Uint64N(4)*page, testkit.NewSemaphore(t, 0).At(1)) // never
+						err = m.Shrink(r.Uint64N(4)*page, testkit.NewSemaphore(t, 0).At(1)) // a point that is never reached
 					case 5, 6:
 						err = s.Do(gpu.Fill(m.Buffer().Range(r.Uint64N(8)*page, page/64), []byte{byte(w)}))
 						if err != nil {
@@ -149,7 +150,7 @@ func TestRandomClose(t *testing.T) {
 			for range r.IntN(2000) {
 				runtime.Gosched()
 			}
-			if err := x.Close(); err != nil && !errors.Is(err, gpu.ErrRange) && !errors.Is(err, gpu.ErrClosed) { // of streams that failed
+			if err := x.Close(); err != nil && !errors.Is(err, gpu.ErrRange) && !errors.Is(err, gpu.ErrClosed) { // errors of streams that failed
 				t.Error(err)
 			}
 		}

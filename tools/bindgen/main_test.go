@@ -152,8 +152,8 @@ func (u user) spoil(files map[string]string) {
 	}
 }
 
-// spoilProof changes the files that the record of the proof covers, and checks that the package's
-// test reports it. No C compiler is available meanwhile.
+// spoilProof changes the symbol table, and changes and removes the record of its proof. It checks
+// that the package's test reports each fault. No C compiler is available meanwhile.
 func (u user) spoilProof(files map[string]string) {
 	u.t.Helper()
 	gocmd, err := exec.LookPath("go")
@@ -234,7 +234,7 @@ func TestModule(t *testing.T) {
 	u.command("", "vet", "./...")
 	if !testing.Short() {
 		for _, system := range []string{"GOOS=windows GOARCH=amd64", "GOOS=darwin GOARCH=arm64", "GOOS=linux GOARCH=arm64"} {
-			u.command(system, "vet", "-printf=false", "-lostcancel=false", "./...") // quicker without what needs facts of other packages
+			u.command(system, "vet", "-printf=false", "-lostcancel=false", "./...") // quicker without the checks that need facts of other packages
 		}
 		u.command("", "build", "-tags", "nogpu", "./...")
 	}

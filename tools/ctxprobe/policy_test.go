@@ -304,9 +304,9 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// kept lists methods to which package driver forbids passing memory of another device's pool
-// without access, and SetNodes, which makes the context current. The runtime copies such memory by
-// CopyPeer, and refuses other uses.
+// kept lists methods that must not get memory of another device's pool if the device has no access
+// to the pool. Package driver forbids that: the runtime copies such memory by CopyPeer, and refuses
+// other uses. SetNodes is listed too, because it makes the context current.
 var kept = []string{"Fill", "FillStrided", "Copy", "Upload", "Download", "Launch", "LaunchGraph", "Prefetch", "SetNode", "SetNodes"}
 
 // breaches returns the calls of the driver that do not work according to a table: a function that

@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// onTextbook returns the options for that program.
+// onTextbook returns the options for the textbook program.
 func onTextbook(t *testing.T) options {
 	t.Helper()
 	o := testOptions(t, "./tools/explore/internal/textbook")
@@ -129,8 +129,8 @@ func TestTextbook(t *testing.T) {
 }
 
 // TestDeterminism repeats schedules of package gpu with other numbers of processors and other
-// settings of the garbage collector. They must stay the same. Those of the textbook must also be
-// the same on every machine.
+// settings of the garbage collector. They must stay the same. The textbook's schedules must also
+// be the same on every machine.
 func TestDeterminism(t *testing.T) {
 	for _, x := range []struct{ pkg, test, golden string }{
 		{"./tools/explore/internal/textbook", "TestTwinABA", "testdata/hashes.txt"},

@@ -69,8 +69,8 @@ func nativeBenches() []bench {
 	}
 }
 
-// products submits n products ahead on each side. The raw side records an event behind each, or
-// behind the last.
+// products returns both sides of a benchmark that submits n products ahead. If events is set, the
+// raw side records an event behind each product, otherwise only behind the last one.
 func products(e *env, side, n int, events bool) (s sides, err error) {
 	x, err := newProducer(e, side)
 	if err != nil {
@@ -151,7 +151,7 @@ func newProducer(e *env, side int) (x *producer, err error) {
 		}
 		return x.of[1].Multiply(cudadriver.Stream(n.Stream), cuda.DevicePtr(n.Ptrs[0]), cuda.DevicePtr(n.Ptrs[1]), cuda.DevicePtr(n.Ptrs[2]))
 	}
-	// The values in the matrices do not change the time, except NaN.
+	// The time does not depend on the values in the matrices, unless they are NaN.
 	r.v++
 	err = r.q.Submit(r.order(nil, 0, r.sem, r.v), gpu.Fill(matrices.All(), []byte{0, 0, 0x80, 0x3f}))
 	if err == nil {

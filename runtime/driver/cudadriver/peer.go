@@ -51,7 +51,8 @@ func (d *device) EnablePeer(other driver.Device) error {
 	}
 	err = d.lib.CtxEnablePeerAccess(o.ctx, 0)
 	switch {
-	// Other code in the process has enabled it.
+	// ErrorPeerAccessAlreadyEnabled means that other code in the process, or an earlier call, has
+	// enabled access to the context.
 	case err == nil, errors.Is(err, cuda.ErrorPeerAccessAlreadyEnabled):
 		d.peers[o.id] = o
 		return nil

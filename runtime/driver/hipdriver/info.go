@@ -92,9 +92,9 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 	return info, target, nil
 }
 
-// gcnArchName returns "gfx90a:sramecc+:xnack-", or "" if the library does not report it. Only the
-// properties of a device have it. Their layout depends on the name of the function that returns
-// them: hipGetDeviceProperties uses the layout of headers before 6.0.
+// gcnArchName returns a name such as "gfx90a:sramecc+:xnack-", or "" if the library does not report
+// it. Only the properties of a device have it. Their layout depends on the name of the function
+// that returns them: hipGetDeviceProperties uses the layout of headers before 6.0.
 func gcnArchName(lib *hip.Library, index int32) (string, error) {
 	var text []byte
 	switch {

@@ -175,8 +175,8 @@ func (v *device) destroyAll() []string {
 	return left
 }
 
-// enter begins a call that is not submitted. It returns an error if the device does not work, or if
-// bound is set and the device is not current on the thread.
+// enter begins a call that is not submitted. It returns an error if the device does not work. With
+// Config.Strict and bound, it also does if the device is not current on the thread.
 func (v *device) enter(c code, bound bool) error {
 	v.calls[c].Add(1)
 	if bound && v.d.strict {
@@ -195,9 +195,9 @@ func (v *device) enter(c code, bound bool) error {
 	return nil
 }
 
-// end begins a call that frees or destroys something. It needs a bound thread. If ok is true, the
-// call must do its work even if err is not nil. As with GPU APIs, err is then about the device, and
-// the caller cannot try again.
+// end begins a call that frees or destroys something. With Config.Strict it needs a bound thread. If
+// ok is true, the call must do its work even if err is not nil. As with GPU APIs, err is then about
+// the device, and the caller cannot try again.
 func (v *device) end(c code) (err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.strict {

@@ -282,7 +282,7 @@ var operations = []struct {
 			x.must(err)
 			b, err := d.Alloc(gpu.DeviceMem, 64)
 			x.must(err)
-			// May still be in flight at Close.
+			// The work may still be in flight at Close.
 			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 			x.must(d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(b.All(), []byte{1})))
 			x.keeps("Close", func() { x.must(d.Close()) })
@@ -295,7 +295,7 @@ var operations = []struct {
 			x.must(err)
 			b, err := d.Alloc(gpu.DeviceMem, 64)
 			x.must(err)
-			// May still be in flight at Shutdown.
+			// The work may still be in flight at Shutdown.
 			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 			x.must(d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(b.All(), []byte{1})))
 			x.keeps("Shutdown", func() { x.must(d.Shutdown(x.ctx)) })
@@ -561,7 +561,7 @@ var operations = []struct {
 	{"collective.Communicator.Close", func(x *stand) {
 		x.onComm(func() {
 			c := x.communicator()
-			// May still be in flight at Close.
+			// The group may still be in flight at Close.
 			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum())))
 			x.keeps("Close", func() { x.must(c.Close()) })
 		})
@@ -570,7 +570,7 @@ var operations = []struct {
 	{"collective.Communicator.Shutdown", func(x *stand) {
 		x.onComm(func() {
 			c := x.communicator()
-			// May still be in flight.
+			// The group may still be in flight.
 			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum())))
 			x.keeps("Shutdown", func() { x.must(c.Shutdown(x.ctx)) })
 		})

@@ -66,8 +66,8 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 	case drop != nil:
 		err = fmt.Errorf("destroy the factor of a group of %d: %w", len(ops), explain(r.lib, drop))
 	}
-	// ErrSymbol and ErrUnsupported would mean that nothing was issued. The calls before may have
-	// been.
+	// ErrSymbol and ErrUnsupported would say that nothing was issued, but earlier operations of the
+	// group may have been issued.
 	if errors.Is(err, dl.ErrSymbol) || errors.Is(err, driver.ErrUnsupported) {
 		err = fmt.Errorf("inside a group: %v", err)
 	}

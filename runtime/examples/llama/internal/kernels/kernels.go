@@ -91,7 +91,7 @@ func (k *Kernels) Usual() *Kernels {
 // single says whether kernels for one row are used.
 func (k *Kernels) single(rows int) bool { return rows == 1 && !k.invariant }
 
-// grid returns a grid of dependent blocks.
+// grid returns a grid. Its launch is dependent if the device can do that, unless Usual made k.
 func (k *Kernels) grid(threads, shared int, blocks ...int) gpu.Grid {
 	g := gpu.Grid{Threads: [3]uint32{uint32(threads)}, SharedMem: uint32(shared)}
 	for i, n := range blocks {
@@ -110,8 +110,8 @@ func (k *Kernels) gridOne(out, in int) gpu.Grid {
 	return k.grid(256, shared, (pairs+8*rounds-1)/(8*rounds))
 }
 
-// gridMany returns the grid of a product with up to size rows. If there are few results, blocks of
-// a cluster share the columns. Their number does not depend on size.
+// gridMany returns the grid of a product with up to size rows. If there are few results, the blocks
+// of a cluster share the columns. The number of blocks does not depend on size.
 func (k *Kernels) gridMany(kind, size, out, in int) gpu.Grid {
 	tile, stage := 32*manyTall[kind], 32*manyWide[kind]*k.plan.wide(kind)
 	tiles, splits := (out+tile-1)/tile, 1
@@ -130,7 +130,7 @@ type part struct{ size, from, to int }
 
 func (p part) rows() int32 { return int32(p.to - p.from) }
 
-// parts returns a single part if the device has a block for so many rows.
+// parts divides rows among launches. It returns a single part if one block can take all rows.
 func (k *Kernels) parts(kind, rows int) []part {
 	var list []part
 	for from := 0; from < rows; {
@@ -169,7 +169,7 @@ type plan struct {
 // A manyPlan has 0 stages if a block with this number of rows does not fit.
 type manyPlan struct{ stages, shared int }
 
-// wide returns how many times 16 columns of a kind's matrix take 32 bytes.
+// wide returns how many times 16 columns of a kind's matrix fit into 32 bytes.
 func (p *plan) wide(kind int) int {
 	if p.fp8 && kind != logitsKind {
 		return 2
