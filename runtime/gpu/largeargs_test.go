@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// tensorArgs has a value of the size of CUDA's tensor map, between others.
+// tensorArgs has a field of the size of CUDA's tensor map between smaller fields.
 type tensorArgs struct {
 	Out   gpu.Range
 	Small uint8
@@ -26,7 +26,8 @@ type mostArgs struct {
 	Last uint32
 }
 
-// TestLargeArguments passes large arguments to kernels through every API.
+// TestLargeArguments launches kernels with large arguments in a stream, in a queue and in nested
+// recordings.
 func TestLargeArguments(t *testing.T) {
 	t.Run("tensor", func(t *testing.T) {
 		largeArguments(t, "tensor", 18, func(out gpu.Range, i uint64) (tensorArgs, []uint64) {

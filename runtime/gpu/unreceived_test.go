@@ -15,8 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestUnreceived fails streams. Close must return the first error if the program has not received
-// it in any way, and the number of such streams.
+// TestUnreceived fails streams. Close must return the first error that the program has not received
+// in any way. The error must say how many streams have such errors.
 func TestUnreceived(t *testing.T) {
 	fails := func(t *testing.T, s *gpu.Stream) {
 		t.Helper()

@@ -9,9 +9,9 @@ import "sync"
 // starts when there is something to free, and ends when nothing is left.
 //
 // While CUDA waits in such a call, it accepts no work for any stream. So the reclaimer pauses while
-// a stream waits for other code (for a value in memory or a shared event). Perhaps that wait ends
-// only through work that this program must still submit, and could not submit meanwhile. Or it
-// never ends, because another process was killed.
+// a stream waits for other code (for a value in memory or a shared event). Perhaps the wait
+// ends only after this program submits more work, which CUDA would not accept. Perhaps it never
+// ends, because another process was killed.
 type reclaimer struct {
 	// mu protects the following fields. No other lock is taken while it is held.
 	mu   sync.Mutex
@@ -19,9 +19,9 @@ type reclaimer struct {
 	busy bool
 }
 
-// Reclaim gives functions to the reclaimer, which calls them in order, after earlier ones. Without
-// fns it only restarts the reclaimer if functions are left. If the device is closed it does nothing
-// and returns false, because Close frees everything.
+// Reclaim gives functions to the reclaimer. The reclaimer calls all functions in the order in which
+// it gets them. A call without fns restarts the reclaimer after a pause, if functions are left. If
+// the device is closed, Reclaim does nothing and returns false, because Close frees everything.
 func (d *Device) Reclaim(fns ...func()) bool {
 	if d.Stay() != nil {
 		return false

@@ -61,8 +61,9 @@ type Body struct {
 }
 
 // Control records a command that reads a number of 4 bytes and executes the body whose bounds
-// contain the number. No two bodies are for the same number. With loop there is one body, and the
-// command repeats this until the number is out of its bounds.
+// contain the number. No two bodies are for the same number. With loop there is one body. Then the
+// command reads the number and executes the body again, until the number is out of the body's
+// bounds.
 func (c *Recording) Control(number memory.Range, loop bool, bodies []Body, after []Command) (Command, error) {
 	var wrong error
 	for i := range bodies { // check before c.mu is locked, because mayNest locks the child's mu
@@ -230,8 +231,8 @@ func (c *Recording) copyBody(b *body, binds []memory.Range) {
 	c.copyTo(&c.bodies, &child.bodies, by, b.params)
 }
 
-// copyTo appends shifted commands of another recording to a list. The recording has their arguments
-// already.
+// copyTo appends shifted commands of another recording to a list. c already has the arguments of
+// these commands.
 func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam) {
 	for i := range from.n {
 		cmd := c.shifted(*from.at(i), by, params)
@@ -240,8 +241,9 @@ func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam
 	}
 }
 
-// shifted returns a copy of a conditional for another recording, in which references and commands
-// of bodies have other numbers. params replace the parameters of the first recording.
+// shifted returns a copy of a conditional for another recording. There, the references and the
+// commands of bodies have other numbers. params replace the parameters of the conditional's
+// recording.
 func (x *conditional) shifted(by shift, params []nestedParam) *conditional {
 	n := *x
 	n.bodies = slices.Clone(x.bodies)
@@ -264,8 +266,7 @@ func (x *conditional) shifted(by shift, params []nestedParam) *conditional {
 	return &n
 }
 
-// conditionals returns how many of the commands from one number to another are conditionals that
-// graphs run.
+// conditionals counts the conditionals that graphs run among the commands [from, to).
 func (c *Recording) conditionals(from, to int) (n int) {
 	for i := from; i < to; i++ {
 		if cmd := c.cmds.at(i); cmd.op.Kind == work.Control && cmd.rare.cond.why == "" {
@@ -461,9 +462,9 @@ func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 	return at
 }
 
-// Abandon is called when a control step of the submission has failed. Work of its body may be in
-// flight up to the mark m. If keep is set, work in other streams may be in flight too, and the
-// instance stays in use.
+// Abandon notes how a failed control step of the submission has used the instance. Work of the
+// step's body may be in flight up to the mark m, which becomes the mark of the last use. If keep is
+// set, work in other streams may be in flight too. Then the instance stays in use.
 func (p *Part) Abandon(m engine.Mark, keep bool) {
 	r := p.run
 	if r == nil || r.instance == nil {

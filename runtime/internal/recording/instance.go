@@ -37,7 +37,9 @@ type instances struct {
 	many   bool // each execution in flight needs an instance of its own
 	timers int  // how many timestamps there are
 
-	mu  sync.Mutex  // protects all and the instances' fields; only coverMu and Semaphore.mu are locked under it
+	// mu protects the field all, and the fields of instances and runs that say so. Only coverMu and
+	// Semaphore.mu are locked under it.
+	mu  sync.Mutex
 	all []*instance // End adds the first; none is removed
 }
 
@@ -83,7 +85,7 @@ type run struct {
 	left int
 }
 
-// start sets the run up for a new execution of which a number of parts use an instance.
+// start prepares the run for a new execution. users is the number of parts that use an instance.
 func (r *run) start(c *Recording, users int) *run {
 	*r = run{of: c, left: users}
 	return r
@@ -91,9 +93,9 @@ func (r *run) start(c *Recording, users int) *run {
 
 // needInstances counts the parts of a layout that use an instance, if executions need instances of
 // their own. If the first such part is a group of collectives, or a conditional that the host runs,
-// needInstances inserts an empty part before it, which takes the instance: making an instance on a
-// communicator's timeline would delay other ranks. l must be the last layout of the recording,
-// because the empty part moves later parts.
+// needInstances inserts an empty part before it. The empty part takes the instance. Making an
+// instance on a communicator's timeline would delay other ranks. l must be the last layout of the
+// recording, because the empty part moves later parts.
 func (c *Recording) needInstances(l *layout) {
 	if !c.instances.many {
 		return
@@ -136,8 +138,9 @@ func (p *Part) takeInstance(s *engine.Submission) bool {
 }
 
 // comesAfter reports whether the execution comes after a mark: the mark has been passed, or the
-// execution's timeline or waits order the execution after it. Only a passed mark counts if the
-// recording has timestamps and an event cannot be recorded again before the host has seen it done.
+// execution's timeline or waits order the execution after it. Some drivers cannot record an event
+// again before the host has seen it done. With such a driver, if the recording has timestamps, only
+// a passed mark counts.
 func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	if m.Timeline == nil || m.Passed() || m.Retiring() {
 		return true
