@@ -254,11 +254,12 @@ func (tl *Timeline) End() {
 	tl.ended.Store(true)
 }
 
-// IsOver returns a channel that Device.run closes at its end.
+// IsOver returns a channel that is closed when the pending-queue thread has ended.
 func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
 
 // LossToReturn returns the error with which the device was lost, or nil. tell says that Close must
-// return this error: the device was lost during Close, and not because Close gave up.
+// return this error. That is so if the device was lost during Close for another reason than that
+// Close gave up.
 func (d *Device) LossToReturn() (lost error, tell bool) {
 	f := d.lost.Load()
 	if f == nil {
@@ -330,10 +331,10 @@ func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(er
 	return ""
 }
 
-// Outlast is called after the device's own streams have been destroyed. It waits until none of this
-// work can still run: work on adopted streams, if the device is lost, and work behind waits for
-// other code. If the context ends first, Outlast returns a text that says which work may still run,
-// and all native objects must be left to the driver. Otherwise it returns "".
+// Outlast is called after the device's own streams have been destroyed. If the device is lost, it
+// waits until the work on adopted streams has ended. If Close gave up, it waits until no stream
+// waits for other code. If the context ends first, Outlast returns a text that says which work may
+// still run, and all native objects must be left to the driver. Otherwise it returns "".
 func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	switch {
 	case lost && !d.outlastAdopted(ctx):
@@ -443,9 +444,9 @@ func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 }
 
 // outlastOthers waits until no stream waits for other code any more (see Timeline.awaiting). It
-// returns false if the context ends first. Unless Close gave up the device, there is nothing to
-// wait for, and it returns true at once. The streams have been destroyed, but their work may still
-// run, because drivers destroy a stream without waiting for its work.
+// returns false if the context ends first. If Close did not give up the device, it returns true at
+// once. The streams have been destroyed, but their work may still run, because drivers destroy a
+// stream without waiting for its work.
 func (d *Device) outlastOthers(ctx context.Context) bool {
 	if !errors.Is(d.Failed(), ErrGivenUp) {
 		return true

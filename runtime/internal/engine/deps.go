@@ -62,8 +62,8 @@ func (f *Follows) reset() {
 // has failed, it returns Failed and the error. If the work for a wait has not been issued, it
 // returns Unknown. In these two cases Deps stays empty.
 //
-// A signal that the submission's own timeline will give adds no mark, because a stream runs its
-// work in order. Only a barrier needs that mark, because a barrier is not in the stream.
+// The mark in a signal is left out if it is on the submission's own timeline, because a stream runs
+// its work in order. For a barrier that mark is added, because a barrier is not in the stream.
 func (s *Submission) gather() (sema.WaitState, error) {
 	s.Deps.afterBarrier = false
 	for i := range s.Waits {

@@ -32,8 +32,8 @@ type Device struct {
 	downloads  downloadPoller
 	reclaimer  reclaimer
 	slots      chan struct{}  // each running call of Do has put one element into it; its capacity is callsAtOnce
-	making     sync.WaitGroup // calls between enter and making.Done; the pending-queue thread waits for them before Destroy
-	calls      wake.Count     // running host calls and notifications, and calls between Stay and Leave
+	making     sync.WaitGroup // calls between enter and making.Done; Destroy is called when there are none
+	calls      wake.Count     // running host calls, and calls between Stay and Leave
 
 	lost   atomic.Pointer[Failure] // nil unless the device is lost
 	phase  atomic.Int32            // isOpen to isEnded; only grows; set to isEnded under mu
@@ -60,9 +60,8 @@ type Owner interface {
 	Start() error
 
 	// FreeUnused frees memory that nothing uses any more. It returns when the memory is free or the
-	// context ends. A goroutine that issues an allocation calls it when the device has no memory
-	// left. No timeline is locked. FreeUnused may block, so the pending-queue thread never calls
-	// it.
+	// context ends. Collect calls it when the device has no memory left for an allocation. No
+	// timeline is locked. FreeUnused may block, so the pending-queue thread never calls it.
 	FreeUnused(ctx context.Context)
 
 	// IsLost is called once, with the reason, when the device is lost. The caller may be any

@@ -84,7 +84,7 @@ func (p *EventPool) take() *Event { return p.takeOne(false) }
 const MostInUse = 1 << 15
 
 // Spare is like take, for uses that can do without an event. If few events are free, or MostInUse
-// are in use, it returns nil and leaves the free ones for submissions.
+// are in use, it returns nil and leaves the free events for submissions.
 func (p *EventPool) Spare() *Event { return p.takeOne(true) }
 
 func (p *EventPool) takeOne(spare bool) *Event {

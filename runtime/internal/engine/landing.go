@@ -48,7 +48,7 @@ func (tl *Timeline) pollDownloadLater(seq uint64) {
 func (tl *Timeline) hasDownload() bool { return tl.lastDownload.Load() > tl.passed.Load() && tl.Busy() }
 
 // pollDownloads is the function of the timer. It polls the downloads in flight that nobody waits
-// for, and restarts the timer if some are left and Stay returns no error yet.
+// for, and restarts the timer if some are left, unless the device has reached phase isLeft.
 func (d *Device) pollDownloads() {
 	l := &d.downloads
 	again, further := false, false

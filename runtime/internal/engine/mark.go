@@ -74,8 +74,8 @@ func (tl *Timeline) mark() error {
 	return nil
 }
 
-// tryMark records an event behind seq if there is none. It does nothing if another goroutine holds
-// tl.mu. That goroutine is issuing work. It records an event itself, or it soon unlocks mu.
+// tryMark records an event behind the last issued submission if none is recorded behind seq. If
+// another goroutine holds tl.mu, tryMark does nothing: a later poll tries again.
 func (tl *Timeline) tryMark(seq uint64) (err error) {
 	if last := min(seq, tl.issued.Load()); last > tl.marked.Load() && tl.mu.TryLock() {
 		if last > tl.marked.Load() {
@@ -135,7 +135,7 @@ func (m Mark) Record() error {
 			runtime.Gosched()
 			continue
 		}
-		// Records behind m.Seq or later work: m.Seq was issued before mu was unlocked.
+		// mark records behind m.Seq or later work, because m.Seq was issued before mu was unlocked.
 		err := m.Timeline.mark()
 		m.Timeline.mu.Unlock()
 		if err != nil {
@@ -147,9 +147,10 @@ func (m Mark) Record() error {
 	return nil
 }
 
-// untilIssued waits until the work at the mark is in the ring. Its signals have been published, so
-// the goroutine that issues it needs only a few more instructions and does not block. untilIssued
-// does not lock mu, because a lane's thread may lock it for the next group and hold it for long.
+// untilIssued waits until the work at the mark is in the ring. The signals of that work have been
+// published, so the goroutine that issues it needs only a few more instructions and does not block.
+// untilIssued does not lock mu, because a lane's thread may lock it for the next group and hold it
+// for long.
 func (m Mark) untilIssued() {
 	for m.Timeline.issued.Load() < m.Seq {
 		runtime.Gosched()
