@@ -32,7 +32,7 @@ type Device struct {
 	downloads  downloadPoller
 	reclaimer  reclaimer
 	slots      chan struct{}  // each running call of Do has put one element into it; its capacity is callsAtOnce
-	making     sync.WaitGroup // calls between enter and making.Done; Destroy is called when there are none
+	making     sync.WaitGroup // calls between enter and making.Done; Destroy runs after them
 	calls      wake.Count     // running host calls, and calls between Stay and Leave
 
 	lost   atomic.Pointer[Failure] // nil unless the device is lost
@@ -77,8 +77,8 @@ type Owner interface {
 	// this tells whether work or the program has failed the semaphore.
 	OfWork(err error) bool
 
-	// StreamFailed is called when s has failed and its err is the first failure of a Stream. So it
-	// is called at most once for a Stream. Submissions that wait for the Stream are told
+	// StreamFailed is called when a Stream has failed with err because its submission s has failed.
+	// It is called at most once for a Stream. Submissions that wait for the Stream are told
 	// afterwards.
 	StreamFailed(s *Submission, err error)
 

@@ -10,7 +10,7 @@ type Holder interface {
 	Use(m Mark) error
 
 	// Unuse undoes Use after the driver has refused the work. It reports whether another operation
-	// may already be waiting for m. It may be called even if Use was not.
+	// may already be waiting for m. Unuse may be called even if Use was not.
 	Unuse(m Mark) (awaited bool)
 
 	// Release is called when n submissions no longer hold the object. The caller may hold a

@@ -6,8 +6,9 @@ import (
 )
 
 // Behind most submissions an event is recorded at once, by the goroutine that issues them. Behind
-// two kinds it is recorded later, unless Timeline.records gives a reason to do it at once: work of
-// a Stream, and allocations and frees that have no signals. Behind these an event is recorded
+// two kinds of submissions it is recorded later: behind work of a Stream, and behind allocations
+// and frees that have no signals. Timeline.records has the exceptions. Behind these two kinds an
+// event is recorded
 //   - when somebody needs it: the program asks for a point of the Stream, a goroutine waits, or
 //     another timeline waits for the work;
 //   - before the stream is made to wait, or is given work that may itself wait. An event recorded

@@ -21,8 +21,8 @@ type Submission struct {
 	Err      atomic.Pointer[Failure]
 	Mode     waitMode
 	recorded bool // event has been recorded; protected by the ring's mu while in the ring
-	// UsesRest says that Rest has data for this operation. So the engine must call Rest.Start, unless
-	// there is an Action, and Rest.Release.
+	// UsesRest says that Rest has data for this operation. So the engine must call Rest.Release,
+	// and Rest.Start unless there is an Action.
 	UsesRest bool
 	Across   bool // the operation uses memory of another device; implies UsesRest
 	// Lends says that Rest.Release signals the program that it may reuse memory (Order.Free). So

@@ -34,7 +34,7 @@ func (tl *Timeline) PollFor(seq uint64, by sema.PollSource) *wake.Policy {
 }
 
 // MarkOf returns the mark of the work that will give the signal p. If p is the signal of a barrier,
-// that is the first mark that the barrier waits for.
+// that is the first of the marks that the barrier waits for.
 func MarkOf(p sema.Signal) Mark { return Mark{p.Producer.(*Timeline), p.Seq} }
 
 // Join adds a mark of package sema.
