@@ -1,27 +1,30 @@
 package engine
 
 // An Action implements an operation that needs more than native calls on a stream, such as an
-// allocation. A submission without an Action is a plain operation: a fill, a copy, a launch. One
-// Action value serves all submissions of its kind, so it has no state. The state is in the
-// Submission.
+// allocation. Fills, copies and launches have no Action. One Action value serves all submissions of
+// its kind, so it has no state. The state is in the Submission.
 //
 // One goroutine at a time calls the methods for a submission. They are called in one of these
 // orders:
 //
 //	Prepare, Issue, Issued, (the stream passes the work,) Release
+//	Prepare, Issue, Undo, Release    the driver refuses the operation
 //	Prepare, Undo, Prepare, …        the submission is parked and issued again later
 //	Prepare, Undo, Issued, Release   the stream has received some of the waits, but not the operation
-//	Undo, Release                    the submission fails, before Prepare or after it
+//	Prepare, Undo, Release           the submission fails before Issue
+//	Undo, Release                    the submission fails before Prepare
 //	Release                          the submission fails before the engine tries to issue it
 //
-// Prepare and Blocks run with no timeline locked. HoldsUp, Issue, Issued, Retries and Explain run
-// with the submission's timeline locked. Release may run with a Timeline.retireMu locked. No method
-// may call the public API, which takes the same locks.
+// Issue may be called a second time (see Retries). Prepare and Blocks run with no timeline locked.
+// HoldsUp, Issue, Issued, Retries and Explain run with the submission's timeline locked. Release
+// may run with a Timeline.retireMu locked. No method may call the public API, which takes the same
+// locks.
 type Action interface {
 	// Prepare acquires everything that Issue needs, such as memory. s.Deps has the marks of the
-	// submission's waits, and Prepare may add marks. It runs on the thread that issues the
-	// submission: the caller of Submit, the pending-queue thread, the lane's thread, or, if Blocks
-	// returns true, a goroutine of its own.
+	// submission's waits, and Prepare may add marks. It runs on the goroutine that issues the
+	// submission: the caller of Submit, the pending-queue thread, the lane's thread, or the
+	// goroutine that released the last timepoint. If a parked submission becomes ready and Blocks
+	// returns true, Prepare runs on a new goroutine.
 	//
 	// If Prepare returns an error, the submission is not issued, and the engine calls Undo with the
 	// Outcome that Prepare returned. Without an error the Outcome is ignored.
@@ -40,7 +43,7 @@ type Action interface {
 	Issue(s *Submission, tl *Timeline) (started bool, err error)
 
 	// Issued is called when the stream has received the submission and s.Seq is its number. broken
-	// says that the stream has received only a part, because a native call failed. Issued reports
+	// says that a native call failed, so the stream may have received only a part. Issued reports
 	// whether the engine must poll for the work even if no timepoint waits for its signals.
 	Issued(s *Submission, tl *Timeline, broken bool) (wanted bool)
 

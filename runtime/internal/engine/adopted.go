@@ -37,7 +37,8 @@ func (tl *Timeline) halted() error {
 }
 
 // mayGive returns nil if work may be issued to this adopted stream now. It returns an error if the
-// queue was closed, or if other code is capturing the stream into a graph. The caller holds tl.mu.
+// queue was closed, if other code is capturing the stream into a graph, or if the driver cannot
+// tell. The caller holds tl.mu.
 func (tl *Timeline) mayGive() error {
 	if tl.closed.Load() {
 		return tl.closedError()
@@ -57,7 +58,8 @@ func (d *Device) AddTimeline(tl *Timeline) {
 	d.timelines.Store(&all)
 }
 
-// CloseAdopted stops using an adopted stream. Issued work continues. Parked work fails.
+// CloseAdopted stops using an adopted stream. Issued work and published barriers continue. Parked
+// work fails.
 func (tl *Timeline) CloseAdopted() {
 	// Locking mu waits until no goroutine is issuing work. Goroutines that lock mu later see that
 	// closed is true.

@@ -7,12 +7,13 @@ import "github.com/puregpu/puregpu/runtime/internal/sema"
 // gives its signals at once.
 //
 // Otherwise the barrier is published: it publishes its signals together with the marks of all the
-// work that it waits for. So other submissions can already wait for these signals: their streams
-// wait for that work. The barrier gives its signals when all its waits are reached.
+// work that it waits for. So other submissions can already wait for these signals: the streams of
+// those submissions wait for that work. The barrier gives its signals when all its waits are
+// reached.
 
-// startBarrier handles a barrier when the work for all its waits has been issued. If all that work
-// is done, it completes the barrier. If some of the work has failed, it fails the barrier.
-// Otherwise it publishes the barrier.
+// startBarrier handles a barrier when the work for all its waits has been issued. If some of that
+// work has failed, it fails the barrier. If all the work is done, and no wait is for the signal of
+// another barrier, it completes the barrier. Otherwise it publishes the barrier.
 func (tl *Timeline) startBarrier(s *Submission) {
 	live := 0
 	for i, m := range s.Deps.marks {

@@ -23,7 +23,7 @@ const (
 	isOpen    int32 = iota
 	isClosing       // no new submissions are accepted
 	isStopped       // nothing is issued any more, not even parked submissions
-	isLeft          // Stay returns an error: no call may begin to use native objects of the device
+	isLeft          // Stay returns an error: Close does not wait for calls that begin now
 	// isEnded: the pending-queue thread destroys the native objects. This phase is set under
 	// Device.mu, because Device.readyAll and Device.enter check for it under that mutex.
 	isEnded
@@ -39,7 +39,7 @@ func (d *Device) IsLeaving() bool { return d.phase.Load() >= isLeft }
 // An ending is the part of a Device that Close uses.
 type ending struct {
 	over    chan struct{} // closed when the pending-queue thread has ended
-	overdue bool          // Close gave up waiting for host calls
+	overdue bool          // Close gave up waiting for calls that use the device
 	// inUse says that Close gave up waiting for work of other devices that uses memory or events of
 	// this one.
 	inUse        bool
@@ -90,7 +90,7 @@ func Lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // Stop executes steps 1 to 3 of closing. When it returns, no submission is parked, and everything
 // in flight is done or has failed. If work does not end in time, Stop notes that in u and loses the
-// device with the error that lost returns, which wraps ErrGivenUp. Stop returns the errors of
+// device with the error that lost returns. That error wraps ErrGivenUp. Stop returns the errors of
 // closing the lanes.
 func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes error) {
 	d.ending.known = d.lost.Load()
@@ -110,7 +110,7 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 		u.giveUp(ctx)
 		why := lost()
 		d.Lose(why)
-		// Otherwise another goroutine lost the device first, for another reason.
+		// If f is not why, another goroutine had already lost the device, for another reason.
 		if f := d.lost.Load(); errors.Is(f.Err, why) {
 			d.ending.known = f
 		}
@@ -122,8 +122,9 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 	return lanes
 }
 
-// AwaitUsers executes step 4 of closing: it waits for calls that use the device. Then it starts
-// step 5 on the pending-queue thread. GivenBack waits for step 5.
+// AwaitUsers executes step 4 of closing: it waits for calls that use the device, and for work of
+// other devices that uses its memory or events. Then it starts step 5 on the pending-queue thread.
+// GivenBack waits for step 5.
 func (d *Device) AwaitUsers(ctx context.Context, u *Unended) {
 	d.phase.Store(isLeft)
 	within, cancel := Lasting(ctx) // host calls may have waited for work that Stop has just failed
@@ -193,7 +194,7 @@ func (d *Device) Stay() error {
 func (d *Device) Leave() { d.calls.Add(-1) }
 
 // awaitBorrowers waits until no work of other devices uses memory or events of this device. It
-// returns false if the context ends first.
+// returns false if the context ends first, or if such work may still run (see outlasted).
 func (d *Device) awaitBorrowers(ctx context.Context) bool {
 	for _, m := range d.lent.end() {
 		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold mu for long
@@ -253,11 +254,12 @@ func (tl *Timeline) End() {
 	tl.ended.Store(true)
 }
 
-// IsOver returns a channel that Device.run closes at its end.
+// IsOver returns a channel that is closed when the pending-queue thread has ended.
 func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
 
 // LossToReturn returns the error with which the device was lost, or nil. tell says that Close must
-// return this error: the device was lost during Close, and not because Close gave up.
+// return this error. That is so if the device was lost during Close for another reason than that
+// Close gave up.
 func (d *Device) LossToReturn() (lost error, tell bool) {
 	f := d.lost.Load()
 	if f == nil {
@@ -275,8 +277,8 @@ func (d *Device) Overdue() bool { return d.ending.overdue }
 
 // GivenBack waits until the pending-queue thread has destroyed all native objects, and returns the
 // errors of Owner.Destroy. A driver may block in a call that destroys something until work ends,
-// and the work may never end. So GivenBack gives up 2*GiveBackTime after the context has ended, and
-// returns an error.
+// and the work may never end. So when the context has ended, GivenBack waits only 2*GiveBackTime
+// longer, and then returns an error.
 func (d *Device) GivenBack(ctx context.Context) []error {
 	select {
 	case <-d.ending.over:
@@ -329,10 +331,10 @@ func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(er
 	return ""
 }
 
-// Outlast is called after the device's own streams have been destroyed. It waits until none of this
-// work can still run: work on adopted streams, if the device is lost, and work behind waits for
-// other code. If the context ends first, Outlast returns a text that says which work may still run,
-// and all native objects must be left to the driver. Otherwise it returns "".
+// Outlast is called after the device's own streams have been destroyed. If the device is lost, it
+// waits until the work on adopted streams has ended. If Close gave up, it waits until no stream
+// waits for other code. If the context ends first, Outlast returns a text that says which work may
+// still run, and all native objects must be left to the driver. Otherwise it returns "".
 func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	switch {
 	case lost && !d.outlastAdopted(ctx):
@@ -358,7 +360,7 @@ func (d *Device) DestroyNative(ctx context.Context, add func(error)) {
 }
 
 // Settle waits until the stream is idle. It returns an error if the context ends or the device is
-// lost first. It runs on a bound thread.
+// lost first, or if the driver returns an error. It runs on a bound thread.
 func (tl *Timeline) Settle(ctx context.Context) error {
 	d := tl.Device
 	done, err := d.Drain(ctx, tl.Stream, func() bool { return d.lost.Load() != nil })
@@ -368,10 +370,11 @@ func (tl *Timeline) Settle(ctx context.Context) error {
 	return err
 }
 
-// Drain records an event and waits until the stream is idle. It returns false if the context ends
-// or stop returns true first. It runs on a bound thread. A pending event must not be recorded
-// again. So Drain queries the same event again if a query fails, and keeps an event that stays
-// pending out of the pool.
+// Drain records an event and waits until the stream has passed it. It returns false if the context
+// ends or stop returns true first, or if the driver returns an error. It gives up after maxFailed
+// failed queries. It runs on a bound thread. A pending event must not be recorded again. So Drain
+// queries the same event again if a query fails, and keeps an event that stays pending out of the
+// pool.
 func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
 	e, err := d.Events.get()
 	if err != nil {
@@ -426,7 +429,8 @@ func (d *Device) outlastAdopted(ctx context.Context) bool {
 }
 
 // hasPassedIn waits until the stream has passed seq, or until a query of the driver fails. It
-// returns false if the context ends first.
+// returns false if the context ends first. If no event is recorded behind seq, hasPassedIn returns
+// true.
 func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	e, _ := tl.eventBehind(seq)
 	if e == nil {
@@ -440,9 +444,9 @@ func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 }
 
 // outlastOthers waits until no stream waits for other code any more (see Timeline.awaiting). It
-// returns false if the context ends first. Unless Close gave up the device, there is nothing to
-// wait for, and it returns true at once. The streams have been destroyed, but their work may still
-// run, because drivers destroy a stream without waiting for its work.
+// returns false if the context ends first. If Close did not give up the device, it returns true at
+// once. The streams have been destroyed, but their work may still run, because drivers destroy a
+// stream without waiting for its work.
 func (d *Device) outlastOthers(ctx context.Context) bool {
 	if !errors.Is(d.Failed(), ErrGivenUp) {
 		return true
@@ -465,7 +469,7 @@ func (tl *Timeline) stillAwaits() bool {
 
 // LeaveToDriver makes Close return without destroying native objects: they stay allocated. It is
 // called if other devices' work still uses them, or if a stream is still busy or waits for other
-// code. Freeing memory or closing the device would block the driver until that stream is idle.
+// code. Freeing memory or closing the device would block in the driver until that stream is idle.
 // Meanwhile the driver would accept no work from this process.
 //
 // Work in flight keeps everything that it holds. Semaphores given in Order.Free fail. Functions

@@ -13,7 +13,9 @@ func (d *Device) complete(s *Submission) *sema.Timepoint {
 }
 
 // signal gives the signals of a submission that is done: it raises the semaphores. If s.Delivers is
-// set it calls Rest.Deliver first. It returns the timepoints to release.
+// set it calls Rest.Deliver first. If a semaphore already has the value of its signal or a higher
+// one, signal fails that semaphore and the semaphores of the remaining signals. It returns the
+// timepoints to release.
 func (d *Device) signal(s *Submission) *sema.Timepoint {
 	if s.Delivers {
 		s.Rest.Deliver(nil)
@@ -85,8 +87,8 @@ func (d *Device) Recycle(s *Submission) {
 }
 
 // releaseHeld releases everything that a submission holds, and resets the Submission. A Submission
-// keeps its event for its next use, unless another goroutine also has a reference to the event.
-// releaseHeld adds the Holders to held, which releases them in batches.
+// keeps its event for its next use, unless another goroutine also has a reference to the event. The
+// Holders are added to held, to be released in batches.
 func (d *Device) releaseHeld(s *Submission, held *holderRun) {
 	if len(s.Observers) > 0 {
 		for _, o := range s.Observers {

@@ -59,11 +59,11 @@ func (f *Follows) reset() {
 }
 
 // gather sets Deps to the marks of all waits that are not reached, and returns Ordered. If a wait
-// has failed, it returns Failed and the error. If no work that would satisfy a wait has been
-// issued, it returns Unknown. In these two cases Deps stays empty.
+// has failed, it returns Failed and the error. If the work for a wait has not been issued, it
+// returns Unknown. In these two cases Deps stays empty.
 //
-// Marks of the submission's own timeline are left out, because a stream runs its work in order. A
-// barrier needs them, because it is not in the stream.
+// The mark in a signal is left out if it is on the submission's own timeline, because a stream runs
+// its work in order. For a barrier that mark is added, because a barrier is not in the stream.
 func (s *Submission) gather() (sema.WaitState, error) {
 	s.Deps.afterBarrier = false
 	for i := range s.Waits {
@@ -90,8 +90,8 @@ func (s *Submission) gather() (sema.WaitState, error) {
 	return sema.Ordered, nil
 }
 
-// gatherAll calls gather for the goroutine that issues the submission. If a wait has failed or is
-// for work that has not been issued, it returns an error and the matching Outcome.
+// gatherAll calls gather for the goroutine that issues the submission. If a wait has failed, or the
+// work for a wait has not been issued, it returns an error and the matching Outcome.
 func (s *Submission) gatherAll() (Outcome, error) {
 	switch how, err := s.gather(); how {
 	case sema.Failed:

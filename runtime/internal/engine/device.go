@@ -32,8 +32,8 @@ type Device struct {
 	downloads  downloadPoller
 	reclaimer  reclaimer
 	slots      chan struct{}  // each running call of Do has put one element into it; its capacity is callsAtOnce
-	making     sync.WaitGroup // calls between enter and making.Done; Destroy waits for them
-	calls      wake.Count     // host calls that run, and calls between Stay and Leave
+	making     sync.WaitGroup // calls between enter and making.Done; Destroy runs after them
+	calls      wake.Count     // running host calls, and calls between Stay and Leave
 
 	lost   atomic.Pointer[Failure] // nil unless the device is lost
 	phase  atomic.Int32            // isOpen to isEnded; only grows; set to isEnded under mu
@@ -41,7 +41,7 @@ type Device struct {
 	lent   loan // the work of other devices that uses memory or events of this one
 
 	// Short counts closed buffers and closed shared events that work may still use. While it is
-	// above 0, all work that may use them is polled, so that they are freed soon.
+	// above 0, all work that may use them is polled, so that they are freed soon. LetGo adds one.
 	Short atomic.Int32
 	// letsGo says that LetGo was called. It is set before Open.
 	letsGo bool
@@ -60,9 +60,8 @@ type Owner interface {
 	Start() error
 
 	// FreeUnused frees memory that nothing uses any more. It returns when the memory is free or the
-	// context ends. A goroutine that issues an allocation calls it when the device has no memory
-	// left. No timeline is locked. FreeUnused may block, so the pending-queue thread never calls
-	// it.
+	// context ends. Collect calls it when the device has no memory left for an allocation. No
+	// timeline is locked. FreeUnused may block, so the pending-queue thread never calls it.
 	FreeUnused(ctx context.Context)
 
 	// IsLost is called once, with the reason, when the device is lost. The caller may be any
@@ -78,14 +77,15 @@ type Owner interface {
 	// this tells whether work or the program has failed the semaphore.
 	OfWork(err error) bool
 
-	// StreamFailed is called when s has failed and its err is the first failure of a Stream. So it
-	// is called at most once for a Stream. Submissions that wait for the Stream are told
+	// StreamFailed is called when a Stream has failed with err because its submission s has failed.
+	// It is called at most once for a Stream. Submissions that wait for the Stream are told
 	// afterwards.
 	StreamFailed(s *Submission, err error)
 
-	// Destroy destroys all native objects, streams first, and returns the errors. It runs once, on
-	// the pending-queue thread, as its last step. No lock is held, and no other call uses the
-	// device.
+	// Destroy destroys all native objects, streams first, or leaves all of them to the driver. It
+	// returns the errors. It runs once, on the pending-queue thread, as the last step of that
+	// thread. No lock is held. No other call uses the device, unless Close gave up waiting for
+	// calls (Overdue).
 	Destroy() []error
 }
 
@@ -100,8 +100,9 @@ func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 }
 
 // LetGo lets the garbage collector find a device that was dropped: while the device is idle, its
-// threads do not refer to it. While work is in flight, the poller refers to the device. So the
-// poller polls all work, even if nobody waits for the work. LetGo must be called before Open.
+// threads do not refer to it. While work is in flight, the poller must refer to the device. So
+// LetGo makes the poller poll all work, even if nobody waits for the work. LetGo must be called
+// before Open.
 func (d *Device) LetGo() {
 	d.letsGo = true
 	d.Short.Add(1)

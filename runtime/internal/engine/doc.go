@@ -1,10 +1,10 @@
 // Package engine is the scheduler. It issues operations to native streams (CUDA or HIP streams), in
 // the order that semaphores define, and finds out when the operations are done.
 //
-// It knows devices of a [driver.Driver], timelines, semaphores (package sema) and operations
-// (package work). It does not know the objects that operations use, such as buffers and recordings.
-// The layers above, mainly package gpu, give it access to these objects through seven small
-// interfaces:
+// The engine knows devices of a [driver.Driver], timelines, semaphores (package sema) and
+// operations (package work). It does not know the objects that operations use, such as buffers and
+// recordings. The layers above, mainly package gpu, give it access to these objects through seven
+// small interfaces:
 //
 //   - [Owner] is the device object of the layers above. It creates queues, frees memory and makes
 //     errors.
@@ -24,8 +24,10 @@
 // The stream has passed a submission when an event behind it is complete. Then the submission is
 // retired: its signals are given, the objects that it holds are released, and the Submission is
 // recycled. A submission that is issued and not retired is in flight. The work for a wait is the
-// work that will signal the point. A submission is parked while the work for one of its waits has
-// not been issued. When the last such work is issued, the submission is ready.
+// work that will signal the point. A wait is open while its point is not reached and the work for
+// it has not been issued. For a host call a wait is open until its point is reached. A submission
+// is parked while one of its waits is open. When none of them is open any more, the submission is
+// ready.
 //
 // # How a fill is executed
 //
@@ -35,9 +37,9 @@
 // signals, and calls [Timeline.Submit]. From then on the Submission belongs to the scheduler. The
 // following steps are taken, each in the file named:
 //
-//  1. timeline.go, Timeline.issue. No lock is held. The submission gets an event. Its waits are
-//     turned into marks: "behind number n of that timeline" (gather). If the work that would
-//     satisfy a wait has not been issued, the outcome is Early, and step 6 follows.
+//  1. timeline.go, Timeline.issue. No lock is held. If the submission has no event, it gets one
+//     (equip). Its waits are turned into marks (gather). A mark means "behind number n of timeline
+//     t". If the work for a wait has not been issued, the outcome is Early, and step 6 follows.
 //  2. timeline.go, lockFor and findEvents. Marks that the stream is already ordered after are
 //     removed (cover.go). For each other mark the engine looks up an event recorded behind it, or
 //     records one (mark.go). Then it locks Timeline.mu.
@@ -46,14 +48,15 @@
 //     made. An event is recorded if mark.go says that one is needed now.
 //  4. timeline.go, announce and enter. With mu still locked, the signals are published with the
 //     submission's number, so that other work can wait for them. The submission is put into the
-//     ring of submissions in flight (ring.go). Then mu is unlocked, and timepoints that waited for
-//     these signals are released.
-//  5. timeline.go, Timeline.Poll. A goroutine that waits, the poller (poll.go), or every 128th
-//     submitter queries an event. If the event is complete, the submissions up to it are retired
-//     (retire.go).
+//     ring of submissions in flight (ring.go). Then mu is unlocked, and the timepoints that waited
+//     until this work was issued are released.
+//  5. timeline.go, Timeline.Poll and tidy. An event is queried by a goroutine that waits, by the
+//     poller (poll.go), by the timer for downloads (landing.go), or now and then by a submitter
+//     (tidy). If the event is complete, the submissions up to it are retired (retire.go).
 //  6. submit.go, parking.go. An Early submission is parked: it registers a timepoint with the
-//     semaphore of each wait. When its last timepoint is released it is ready. Then the
-//     pending-queue thread (pendingqueue.go), or the goroutine that signalled, continues at step 1.
+//     semaphore of each open wait. When its last timepoint is released it is ready. Then the
+//     pending-queue thread (pendingqueue.go), the goroutine that released the timepoint, or a new
+//     goroutine continues at step 1.
 //
 // # Invariants
 //

@@ -116,7 +116,8 @@ func (m Mark) describe() string {
 	return fmt.Sprintf("%d of %s (passed %d)", m.Seq, m.Timeline.name(), m.Timeline.passed.Load())
 }
 
-// name returns the name of the timeline's queue, for Dump.
+// name returns the name of the timeline's queue, for Dump, or a text that says that the queue is
+// gone.
 func (tl *Timeline) name() string {
 	if tl.IsListed() {
 		return tl.Queue.String()

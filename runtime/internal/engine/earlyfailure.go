@@ -6,11 +6,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Work may fail while it is still in a stream: its device is lost, its lane fails, the driver took
-// only a part of it, or a semaphore that it signals fails for another reason. Then its signals fail
-// at once, but the device may still run it. So its signals say nothing about the stream. Failed
-// work keeps everything that it holds (buffers, modules, recordings, pinned memory, events) until
-// its stream has passed it. Other streams that wait for it keep waiting.
+// Work may fail while it is still in a stream: its device is lost, its lane fails, or the driver
+// took only a part of it. Then its signals fail at once, but the device may still run it. A
+// semaphore that work signals may also fail for another reason, for example because the program
+// fails it. So a failed signal says nothing about the stream. Failed work keeps everything that it
+// holds (buffers, modules, recordings, pinned memory, events) until its stream has passed it. Other
+// streams that wait for it keep waiting.
 
 // A failedRange is a range of a timeline's submissions that failed before the stream had passed
 // them.
@@ -77,8 +78,9 @@ func (tl *Timeline) addFailed(first, last uint64, err error) {
 	tl.failures.Store(&grown)
 }
 
-// FailInFlight fails the signals of all issued work that the stream has not passed. It returns the
-// timepoints to release. The work stays in the ring, because the stream may still run it.
+// FailInFlight fails the signals of all issued work that the stream has not passed. If the device
+// is lost, it also wakes the goroutines that are blocked in Await. It returns the timepoints to
+// release. The work stays in the ring, because the stream may still run it.
 func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -106,8 +108,8 @@ func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	return released.First()
 }
 
-// cause returns the error of a submission that its stream has passed. It returns an error if work
-// that the submission waited for has failed, otherwise nil.
+// cause is called for a submission whose stream has passed it. If work that the submission waited
+// for has failed, it returns the error of that work, otherwise nil.
 func (s *Submission) cause() error {
 	// If afterBarrier is set, a wait is for a barrier. A barrier may fail even if the work that it
 	// waits for succeeds.
@@ -126,7 +128,7 @@ func (s *Submission) cause() error {
 // Otherwise it returns nil.
 //
 // It checks Waits and not Follows. Follows also has marks of earlier work that used the same memory
-// or the same block of a recording. If that work fails, the submission does not fail.
+// or the same instance of a recording. If that work fails, the submission does not fail.
 func (s *Submission) waitFailed() error {
 	// Check all waits. For some of them no native wait was made, because earlier work in the stream
 	// had waited already.

@@ -14,9 +14,10 @@ import (
 )
 
 // An Event is a native event of its device's pool, with a reference count. A submission has at most
-// one. It is recorded behind that submission, or not at all. Every stream that waits for the
-// submission waits for that event. A recycled Submission keeps its event for its next use, unless
-// another goroutine still has a reference.
+// one event, which is recorded right behind that submission or not at all. A stream that waits for
+// a submission waits for the first event recorded behind it: the event of that submission or of a
+// later one. A recycled Submission keeps its event for its next use, unless another goroutine still
+// has a reference.
 type Event struct {
 	pool   *EventPool
 	Handle driver.Event
@@ -47,8 +48,8 @@ func (e *Event) Drop() {
 // advance (see Device.Refill).
 type EventPool struct {
 	dev    *Device
-	first  int           // number of events that begin makes
-	batch  int           // the smallest number of events that grow makes
+	first  int           // least number of events that begin makes
+	batch  int           // least number of events that grow makes
 	timers driver.Timers // makes events that record times; nil if the device needs none
 
 	// mu protects the following fields, and Event.next of free events. No other lock is taken while
@@ -60,12 +61,13 @@ type EventPool struct {
 	growing bool // a refiller goroutine is making events
 }
 
-// Configure sets how many events begin makes. This is also the least number that grow makes.
-// Configure must be called before begin.
+// Configure sets the least number of events that begin makes, and the least number that grow makes.
+// Both are first. Configure must be called before begin.
 func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
 
-// RecordTimes makes all events of the pool record times. It also multiplies the number of events
-// that begin makes by the factor times, up to most events. It must be called before begin.
+// RecordTimes makes the events of the pool record times, as far as the driver can make such events.
+// It also multiplies the number of events that begin makes by the factor times, up to most events.
+// It must be called before begin.
 func (p *EventPool) RecordTimes(timers driver.Timers, times, most int) {
 	p.timers, p.first = timers, max(p.first, min(times*p.first, most))
 }
@@ -81,8 +83,8 @@ func (p *EventPool) take() *Event { return p.takeOne(false) }
 // MostInUse is the number of events in use at which Spare begins to return nil.
 const MostInUse = 1 << 15
 
-// Spare is like take, for uses that can do without an event. When few events are free, it returns
-// nil and leaves them for submissions.
+// Spare is like take, for uses that can do without an event. If few events are free, or MostInUse
+// are in use, it returns nil and leaves the free events for submissions.
 func (p *EventPool) Spare() *Event { return p.takeOne(true) }
 
 func (p *EventPool) takeOne(spare bool) *Event {

@@ -34,9 +34,8 @@ func (f *Frontier) Add(m Mark) {
 	*f = append(*f, m)
 }
 
-// AddLive adds a mark, and removes marks of other timelines that have been passed. It is for
-// frontiers in which a passed mark means nothing. Without the removal, marks of closed timelines
-// would pile up.
+// AddLive adds a mark, and removes the passed marks of other timelines. It is for frontiers in
+// which a passed mark means nothing. Without the removal, marks of closed timelines would pile up.
 func (f *Frontier) AddLive(m Mark) {
 	*f = slices.DeleteFunc(*f, func(at Mark) bool { return at.Timeline != m.Timeline && at.Timeline.passed.Load() >= at.Seq })
 	f.Add(m)
@@ -53,7 +52,8 @@ func (f Frontier) Passed() bool {
 }
 
 // Await blocks until the streams have passed all marks. It returns false if the context ends first.
-// A mark of a lost device counts as passed, because nobody can find out any more.
+// A mark of a lost device counts as passed, because nobody can find out any more whether its stream
+// passes it.
 func (f Frontier) Await(ctx context.Context) bool {
 	for _, m := range f {
 		m.Timeline.want(m.Seq)
@@ -154,7 +154,8 @@ func (l *loan) end() Frontier {
 	return l.marks
 }
 
-// timelines returns the timelines of all work that uses or has used the device's events or memory.
+// timelines returns the timelines of all work that may still use the device's events or memory. For
+// some of them that work may be done already.
 func (l *loan) timelines() (all []*Timeline) {
 	l.any(func(m Mark) bool {
 		all = append(all, m.Timeline)

@@ -1,8 +1,8 @@
 package engine
 
-// A Holder is an object that work uses: memory, code, a recording. A submission holds it, so that
-// it is not freed, from the call of Submit until the stream has passed the work. If the submission
-// fails before it is issued, it releases the Holder then.
+// A Holder is an object that work uses: memory, code, a recording. A submission holds the object
+// from the call of Submit until the stream has passed the work, so that the object is not freed. If
+// the submission fails before it is issued, it releases the object then.
 type Holder interface {
 	// Use records that work may use the object. The work is about to be issued and will have the
 	// mark m. If another device owns the object, Use calls Borrow of that device. The caller holds
@@ -10,7 +10,7 @@ type Holder interface {
 	Use(m Mark) error
 
 	// Unuse undoes Use after the driver has refused the work. It reports whether another operation
-	// may already be waiting for m. It may be called even if Use was not.
+	// may already be waiting for m. Unuse may be called even if Use was not.
 	Unuse(m Mark) (awaited bool)
 
 	// Release is called when n submissions no longer hold the object. The caller may hold a
@@ -40,8 +40,9 @@ func (r *holderRun) release() {
 }
 
 // Borrow records that work may use memory or another object of d. The work is about to be issued
-// and will have the mark m, usually on another device. If d is closed, Borrow returns false and the
-// work must not use the object.
+// and will have the mark m, usually on another device. While d.Short is above 0, Borrow requests
+// polling of the work. If d is closed and the work is on another device, Borrow returns false and
+// the work must not use the object.
 func (d *Device) Borrow(m Mark) bool {
 	if d != m.Timeline.Device && !d.lent.add(m) {
 		return false

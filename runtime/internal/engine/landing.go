@@ -8,7 +8,8 @@ import (
 
 // Limits of the pauses between polls of downloads that nobody waits for. Most programs wait for a
 // download immediately. Then the waiting goroutine polls it, within the first pause. Each pause is
-// twice as long as the previous pause.
+// twice as long as the previous pause, up to longestPause. After a poll that found finished work,
+// the pauses begin again with firstPause.
 const (
 	firstPause   = time.Millisecond
 	longestPause = 8 * time.Millisecond
@@ -47,7 +48,7 @@ func (tl *Timeline) pollDownloadLater(seq uint64) {
 func (tl *Timeline) hasDownload() bool { return tl.lastDownload.Load() > tl.passed.Load() && tl.Busy() }
 
 // pollDownloads is the function of the timer. It polls the downloads in flight that nobody waits
-// for, and restarts the timer if some are left.
+// for, and restarts the timer if some are left, unless the device has reached phase isLeft.
 func (d *Device) pollDownloads() {
 	l := &d.downloads
 	again, further := false, false

@@ -13,11 +13,11 @@ import (
 // operations and Close may wait for the mu of a timeline that has a lane.
 //
 // A group goes through a lane as follows. The submitter calls Take and registers the waits. When
-// the work for all waits has been issued, Ready is called, by the submitter or by the goroutine
-// that released the last timepoint. Then the lane's thread calls Timeline.IssueReady or
-// Device.FailSubmission. If a wait is for a device of another driver, the outcome of IssueReady is
-// Foreign. Then the group is parked again until its waits are reached. Then Ready is called a
-// second time. Until then the lane issues nothing else.
+// the work for all waits has been issued, Ready is called, by the submitter, by the goroutine that
+// released the last timepoint, or by the pending-queue thread. Then the lane's thread calls
+// Timeline.IssueReady or Device.FailSubmission. If a wait is for a device of another driver, the
+// outcome of IssueReady is Foreign. Then the group is parked again until its waits are reached.
+// Then Ready is called a second time. Until then the lane issues nothing else.
 //
 // Any goroutine may call the methods. Only CloseWithDevice waits for the lane's thread.
 type Lane interface {
@@ -36,9 +36,9 @@ type Lane interface {
 	Ready(s *Submission) error
 
 	// Halted returns two errors. takes is nil if the lane accepts work, otherwise the reason why
-	// not. issued is nil unless the work that the lane has issued fails. While a lane is being
-	// closed, it accepts no work but its work in flight goes on. The caller may hold Device.mu or a
-	// retireMu, so Halted takes no lock.
+	// not. If the work that the lane has issued fails, issued is the error, otherwise nil. While a
+	// lane is being closed, it accepts no work but its work in flight goes on. The caller may hold
+	// Device.mu or a retireMu, so Halted takes no lock.
 	Halted() (takes, issued error)
 
 	// PollFor makes the lane's thread poll until the work seq is done. It returns false if the
@@ -76,9 +76,9 @@ const (
 	LaneLost              // in a native call that does not return; it may hold Timeline.mu
 )
 
-// ByLane reports whether the lane issues the submission. It does so only for collective operations.
-// A program may find a lane's queue in a trace and submit other operations to it, which are issued
-// as on any queue.
+// ByLane reports whether the lane issues the submission. A lane issues only collective operations.
+// A program may find a lane's queue in a trace and submit other operations to that queue. These are
+// issued as on any other queue.
 func (s *Submission) ByLane() bool { return s.Op.Kind.ByLane() }
 
 // AddLane adds a lane and its timeline to the device. From then on the device polls the timeline,
@@ -114,7 +114,8 @@ func (d *Device) ListLanes() []Lane {
 // HasLanes reports whether the device has lanes.
 func (d *Device) HasLanes() bool { return len(d.ListLanes()) > 0 }
 
-// failLanes calls Fail of all lanes, because the device is lost. It does not wait for the calls.
+// failLanes is called when the device is lost. It calls Fail of each lane whose issued work has not
+// failed yet, and does not wait for the calls.
 func (d *Device) failLanes(err error) {
 	for _, l := range d.ListLanes() {
 		if _, issued := l.Halted(); issued == nil {

@@ -54,8 +54,8 @@ func (d *Device) lostBy(err error) *Failure {
 }
 
 // markLost marks the device as lost, so that it accepts no more work. It reports whether this call
-// was the first to do so. It may be called with locks held, so it does not fail the work. In either
-// case the caller must fail the work, with Check or failAll, when it holds no locks.
+// was the first to do so. It may be called with locks held, so it does not fail the work. If first
+// is true, the caller must call Check or failAll when it holds no locks.
 func (d *Device) markLost(err error) (first bool) {
 	if first = d.lost.CompareAndSwap(nil, d.lostBy(err)); first {
 		d.Owner.IsLost(d.Failed())
@@ -137,7 +137,8 @@ func (d *Device) loseFollowers() {
 
 // loseBehind looks for a submission with a number between from and to that waits for unfinished
 // work of a lost device. If there is one, and the stream has not passed it, loseBehind loses the
-// timeline's device. It queries the driver once. The caller has locked no timeline of the device.
+// timeline's device. It queries the driver at most once. The caller has locked no timeline of the
+// device.
 func (tl *Timeline) loseBehind(from, to uint64) {
 	seq, err := tl.behindLost(from, to)
 	if err != nil && tl.Device.lost.Load() == nil && !tl.hasPassed(seq) {
@@ -200,7 +201,7 @@ func (tl *Timeline) hasPassed(seq uint64) bool {
 	return err == nil && passed
 }
 
-// followedEvery is the number of polls without a result between two actions of wantFollowed.
+// wantFollowed acts once in followedEvery polls that find nothing done.
 const followedEvery = 16
 
 // wantFollowed is called after a poll that found nothing done. In every followedEvery-th call it

@@ -6,8 +6,9 @@ import (
 )
 
 // Behind most submissions an event is recorded at once, by the goroutine that issues them. Behind
-// two kinds it is recorded later, unless Timeline.records gives a reason to do it at once: work of
-// a Stream, and allocations and frees that have no signals. Behind these an event is recorded
+// two kinds of submissions it is recorded later: behind work of a Stream, and behind allocations
+// and frees that have no signals. Timeline.records has the exceptions. Behind these two kinds an
+// event is recorded
 //   - when somebody needs it: the program asks for a point of the Stream, a goroutine waits, or
 //     another timeline waits for the work;
 //   - before the stream is made to wait, or is given work that may itself wait. An event recorded
@@ -74,8 +75,8 @@ func (tl *Timeline) mark() error {
 	return nil
 }
 
-// tryMark records an event behind seq if there is none. It does nothing if another goroutine holds
-// tl.mu. That goroutine is issuing work. It records an event itself, or it soon unlocks mu.
+// tryMark records an event behind the last issued submission if none is recorded behind seq. If
+// another goroutine holds tl.mu, tryMark does nothing: a later poll tries again.
 func (tl *Timeline) tryMark(seq uint64) (err error) {
 	if last := min(seq, tl.issued.Load()); last > tl.marked.Load() && tl.mu.TryLock() {
 		if last > tl.marked.Load() {
@@ -135,7 +136,7 @@ func (m Mark) Record() error {
 			runtime.Gosched()
 			continue
 		}
-		// Records behind m.Seq or later work: m.Seq was issued before mu was unlocked.
+		// mark records behind m.Seq or later work, because m.Seq was issued before mu was unlocked.
 		err := m.Timeline.mark()
 		m.Timeline.mu.Unlock()
 		if err != nil {
@@ -147,9 +148,10 @@ func (m Mark) Record() error {
 	return nil
 }
 
-// untilIssued waits until the work at the mark is in the ring. Its signals have been published, so
-// the goroutine that issues it needs only a few more instructions and does not block. untilIssued
-// does not lock mu, because a lane's thread may lock it for the next group and hold it for long.
+// untilIssued waits until the work at the mark is in the ring. The signals of that work have been
+// published, so the goroutine that issues it needs only a few more instructions and does not block.
+// untilIssued does not lock mu, because a lane's thread may lock it for the next group and hold it
+// for long.
 func (m Mark) untilIssued() {
 	for m.Timeline.issued.Load() < m.Seq {
 		runtime.Gosched()

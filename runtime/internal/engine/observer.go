@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// An Observer follows one submission, for a tracer or for a Timing. The methods must not block.
-// The goroutine that submits or issues the submission calls the methods from Parks to Recorded.
+// An Observer follows one submission, for a tracer or for a Timing. The methods must not block. The
+// goroutine that submits or issues the submission calls Parks, Begins, Begun and Recorded.
 type Observer interface {
 	// Parks says that the submission is parked. It may be called again.
 	Parks()
@@ -18,12 +18,15 @@ type Observer interface {
 	// record events, and may clear s.Timed.
 	Begun(s *Submission, some bool)
 
-	// Recorded is called if issuing the submission also recorded an event behind it.
+	// Recorded is called when an event has been recorded right behind the submission as a part of
+	// issuing it, with the timeline locked. It is not called if a native call of the submission has
+	// failed, or if the event is recorded later.
 	Recorded(e *Event)
 
-	// EventBehind returns the event behind the submission, with a reference for the caller, or nil.
-	// The observer of the next submission takes the time of that event as the time at which the
-	// stream became free. The caller holds a ring's mu.
+	// EventBehind returns the event behind the submission, with a reference for the caller. It
+	// returns nil if it has no event, or if the stream may have been idle between the submission
+	// and the time now. The observer of the next submission takes the time of that event as the
+	// time at which the stream became free. The caller holds a ring's mu.
 	EventBehind(now time.Duration) *Event
 
 	// Fails says that the signals fail. It may be called again.
@@ -35,9 +38,9 @@ type Observer interface {
 }
 
 // InFront returns the event behind the submission issued last, with a reference for the caller. It
-// returns nil if that submission has been retired or no observer of it has an event. Observers take
-// the time of that event as the time at which the stream is free for the work that is being issued.
-// The caller holds mu.
+// returns nil if that submission has been retired, or if EventBehind returns nil for each observer
+// of it. Observers take the time of that event as the time at which the stream is free for the work
+// that is being issued. The caller holds mu.
 func (tl *Timeline) InFront(now time.Duration) *Event {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()

@@ -41,8 +41,8 @@ func (d *Device) Collect(mayBlock bool) {
 // collect waits for them.
 func (tl *Timeline) collect() {
 	// One round may find only the oldest event complete. So go on until the last submission is
-	// done, or a round retires nothing. Locking queryMu may wait for another goroutine's poll,
-	// which may have queried before the latest work ended. So query here in any case.
+	// done, or a round retires nothing. Locking queryMu may wait for another goroutine's poll, and
+	// that goroutine may have queried before the latest work ended. So query here in any case.
 	seq := tl.issued.Load()
 	for again := true; again && !(Mark{tl, seq}).decided(); {
 		unmarked := tl.tryMark(seq)

@@ -20,7 +20,7 @@ type parking struct {
 	before, after *Submission     // neighbours in that list
 
 	since Moment // when the submission was parked, or the host call began
-	// tps are all registered timepoints, &tp first. When the Submission is recycled, the others go
+	// tps are all registered timepoints, &tp first. When the Submission is recycled, all but tp go
 	// back to the pool.
 	tps []*sema.Timepoint
 	tp  sema.Timepoint // the first timepoint, so that one wait needs none from the pool
@@ -210,8 +210,8 @@ func (s *Submission) cancelTimepoints() {
 	}
 }
 
-// timepoint returns a timepoint for a wait of the submission: parking.tp for the first wait, and a
-// timepoint of the pool for each other wait.
+// timepoint returns a timepoint for a wait of the submission: parking.tp if the submission has no
+// timepoint yet, otherwise a timepoint of the pool.
 func (s *Submission) timepoint() *sema.Timepoint {
 	if len(s.parking.tps) > 0 {
 		return s.Timeline.Device.timepoints.Get(s)

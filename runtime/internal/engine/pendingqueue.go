@@ -13,7 +13,7 @@ import (
 // that are ready for the pending-queue thread. Device.mu protects runnow, runend, parked, nparked
 // and called, and the links of the lists.
 type pendingQueue struct {
-	wake    chan *Device // wakes the pending-queue thread; it receives its device
+	wake    chan *Device // wakes the pending-queue thread, which receives its device
 	runnow  *Submission  // list of the ready submissions, oldest first
 	runend  **Submission
 	running atomic.Int32 // number of goroutines that are issuing ready submissions
@@ -53,8 +53,8 @@ func (d *Device) run(started chan<- error) {
 		if ended {
 			d.making.Wait()
 			if d.ending.left = d.Owner.Destroy(); len(d.ending.left) == 0 && d.lost.Load() == nil {
-				// Destroy has unbound the device from the thread. If it failed, the thread stays
-				// locked and so ends with this goroutine.
+				// Destroy has unbound the device from the thread. If Destroy failed or the device
+				// is lost, the thread stays locked and so ends with this goroutine.
 				runtime.UnlockOSThread()
 			}
 			return
@@ -110,9 +110,9 @@ func (d *Device) work() (worked, ended bool) {
 	return worked, ended && !worked
 }
 
-// MayBlock reports whether the goroutine that issues the submission may block. It may if it is the
-// caller of Submit. It may not if the submission was parked: then the pending-queue thread may be
-// issuing it.
+// MayBlock reports whether the goroutine that issues the submission may block. The caller of Submit
+// may block. If the submission was parked, its issuer may not block, because it may be the
+// pending-queue thread.
 func (s *Submission) MayBlock() bool { return len(s.parking.tps) == 0 && !s.parking.reparked }
 
 // lacksEvent takes an event from the pool for a ready submission that needs one. It reports whether
@@ -141,9 +141,10 @@ func (d *Device) awaitEvent(s *Submission) {
 }
 
 // mayWait reports whether issuing a ready submission may block, so that the pending-queue thread
-// must not issue it. It may block if it makes a graph or a recording's block, grows a portable
-// pool, or calls a function of the program. While a goroutine of its own issues it, later
-// submissions may overtake it. That is allowed, because only semaphores order parked submissions.
+// must not issue it. It may block if it makes a graph or an instance of a recording, grows a
+// portable pool, or calls a function of the program. While a new goroutine issues the submission,
+// later submissions may overtake it. That is allowed, because only semaphores order parked
+// submissions.
 func (s *Submission) mayWait() bool {
 	return !s.MayBlock() && s.Action != nil && s.Action.Blocks(s)
 }

@@ -13,10 +13,10 @@ func (d *Device) Wanted() bool {
 	return false
 }
 
-// pollWanted polls the timelines that somebody waits for. further reports whether a poll found
-// finished work, and asked whether any timeline was polled. If again is set, the caller polls
-// without a pause. Then pollWanted skips timelines to which other goroutines are issuing work (see
-// skipsPoll).
+// pollWanted polls the timelines that somebody waits for. further reports whether a poll returned
+// true (see Timeline.Poll), and asked whether any timeline was polled. If again is set, the caller
+// polls without a pause. Then pollWanted skips timelines to which other goroutines are issuing work
+// (see skipsPoll).
 func (d *Device) pollWanted(again bool) (further, asked bool) {
 	for _, tl := range d.All() {
 		if wanted := tl.wanted.Load(); tl.Busy() && tl.passed.Load() < wanted && !tl.skipsPoll(again, wake.PollerSkips) {

@@ -39,7 +39,8 @@ func (tl *Timeline) Get(kind work.Kind) *Submission {
 	return s
 }
 
-// putAll puts Submissions into the free list. They are linked by next from first to last.
+// putAll puts Submissions into the free list. They are linked by next from first to last. If the
+// timeline is closed, putAll trims the list.
 func (tl *Timeline) putAll(first, last *Submission) {
 	kept, n := 0, 1
 	for s := first; s != last; s = s.next {
@@ -78,8 +79,8 @@ func (tl *Timeline) Trim() {
 	}
 }
 
-// TrimRecords discards the device's free Submissions and timepoints. It also removes closed
-// timelines that have no work left from the device's list.
+// TrimRecords discards the device's free Submissions and timepoints. It also removes from the
+// device's list the closed timelines that have no work left.
 func (d *Device) TrimRecords() {
 	d.removeSpent()
 	for _, tl := range d.All() {

@@ -5,9 +5,9 @@ package engine
 // driver has made a new event or new memory. The pending-queue thread must not block: for a
 // submission that lacks an event, another goroutine waits (awaitEvent).
 
-// Refill starts a goroutine on a bound thread. It calls fill, which fills a pool, and then filled.
-// If the device is closed, Refill only calls filled. An error of fill is dropped: a call that finds
-// the pool empty tries again itself.
+// Refill starts a goroutine on a bound thread. The goroutine calls fill, which fills a pool, and
+// then filled. If the device is closed, Refill only calls filled. An error of fill goes to Check
+// and nowhere else: a call that finds the pool empty tries again itself.
 func (d *Device) Refill(fill func() error, filled func()) {
 	if !d.enter() {
 		filled()

@@ -6,8 +6,9 @@ import (
 
 // To retire a submission means: give its signals, release the objects that it holds, and recycle
 // the Submission. A submission is retired when an event behind it is complete, in the order of the
-// numbers. Submissions of other timelines that it waited for are retired first. So a goroutine that
-// sees a submission done also sees everything done that the submission waited for.
+// numbers. Submissions of other timelines that it waited for are retired first, unless they have
+// failed. So if a goroutine sees that a submission is done, all work that the submission waited for
+// is done or has failed.
 
 // retire retires all submissions up to seq. The caller knows that the stream has passed them.
 // retire stops and returns false at a submission that waits for a barrier which has not given its
@@ -54,7 +55,7 @@ func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 				}
 			}
 			if s.Deps.afterBarrier && !s.waited() {
-				// False again below if this batch is not empty, because retiring the batch may
+				// If this batch is not empty, held is cleared below, because retiring the batch may
 				// complete the barrier.
 				held = true
 				break take
@@ -123,8 +124,9 @@ func (tl *Timeline) outcomeOf(s *Submission) error {
 	return s.cause()
 }
 
-// sameSignal returns how many submissions at the start of batch have a single signal, all of the
-// same semaphore and with growing values. One call of Arrive can give all these signals.
+// sameSignal returns how many submissions at the start of batch have succeeded, deliver nothing,
+// and have a single signal each, all of the same semaphore and with growing values. One call of
+// Arrive can give all these signals.
 func sameSignal(batch []*Submission) int {
 	value := uint64(0)
 	for i, s := range batch {

@@ -10,7 +10,7 @@ import (
 type Statistics struct {
 	Events, Timepoints, Records sema.PoolStats
 	Parked                      int // parked submissions, without published barriers
-	InFlight                    int // submissions in flight, and published barriers
+	InFlight                    int // submissions in flight that have not failed, published barriers
 	Issuing                     int // goroutines that are issuing submissions that were parked
 }
 
@@ -42,7 +42,7 @@ func (r *records) addTo(s *Statistics) {
 type OpenState int
 
 const (
-	IsParked  OpenState = iota // parked: the work for one of its waits has not been issued
+	IsParked  OpenState = iota // parked: one of its waits is open
 	isRunning                  // a host call whose function is running
 	isBehind                   // ready, but the lane issues other submissions first
 )
@@ -81,5 +81,5 @@ func FindProducer(p sema.Signal, fn func(*Submission)) (tl *Timeline) {
 }
 
 // IsListed reports whether the timeline is in its device's list. A closed timeline is removed from
-// the list when its work is done.
+// the list at some time after its work is done.
 func (tl *Timeline) IsListed() bool { return slices.Contains(tl.Device.All(), tl) }

@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Submission is one operation with its waits and signals, from the call of Submit until its
-// signals are given. Afterwards its timeline reuses the Submission for another operation.
+// A Submission is one operation with its waits and signals, from the call of Submit until it is
+// recycled. Afterwards its timeline reuses the Submission for another operation.
 //
 // The fields that every operation uses come first, so that they share few cache lines: often one
 // processor parks a submission and another one issues it.
@@ -21,7 +21,9 @@ type Submission struct {
 	Err      atomic.Pointer[Failure]
 	Mode     waitMode
 	recorded bool // event has been recorded; protected by the ring's mu while in the ring
-	UsesRest bool // Rest has data for this operation, so Rest.Start and Rest.Release must be called
+	// UsesRest says that Rest has data for this operation. So the engine must call Rest.Release,
+	// and Rest.Start unless there is an Action.
+	UsesRest bool
 	Across   bool // the operation uses memory of another device; implies UsesRest
 	// Lends says that Rest.Release signals the program that it may reuse memory (Order.Free). So
 	// the work is polled even if nobody waits for Signals.
@@ -30,7 +32,8 @@ type Submission struct {
 	Timed    bool   // an Observer needs an event right behind the work
 	Seq      uint64 // number on the timeline, once issued
 	Op       work.Op
-	Action   Action // nil for a plain operation
+	// Action is nil if Rest.Start or Op.Run makes the native calls, or if there are none.
+	Action Action
 
 	Observers []Observer // most submissions have none
 
@@ -88,8 +91,8 @@ type Rest interface {
 }
 
 // An Address is the device address of Size bytes. If Late is nil, the address is Ptr, and Size does
-// not matter. Otherwise it is Ptr bytes behind the start of Late, which is known only when the
-// operation is issued.
+// not matter. Otherwise the address is Ptr bytes behind the start of Late. That start is known only
+// when the operation is issued.
 type Address struct {
 	Ptr  driver.Ptr
 	Size uint64
@@ -192,7 +195,8 @@ func (s *Submission) start(tl *Timeline, dst, src driver.Ptr) (started bool, err
 	return s.Op.Run(tl.Device.Native, tl.Stream, dst, src, nil)
 }
 
-// mayUse calls Use of every Holder in Holds. m is the mark that the submission will have.
+// mayUse calls Use of each Holder in Holds, until one returns an error. m is the mark that the
+// submission will have.
 func (s *Submission) mayUse(m Mark) error {
 	for _, h := range s.Holds {
 		if err := h.Use(m); err != nil {

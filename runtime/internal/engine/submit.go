@@ -9,10 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Submit issues a submission, hands it to the timeline's lane, or parks it. The outcome is then
-// Issued. A barrier makes no native calls: if all its waits are issued, startBarrier publishes its
-// signals. If the submission fails before Submit returns, the outcome is Refused or NotIssued, and
-// the error says why.
+// Submit issues a submission, hands it to the timeline's lane, or parks it. A barrier makes no
+// native calls: if the work for all its waits has been issued, startBarrier handles it. If the
+// outcome is Refused or NotIssued, the submission has failed and the error says why. With any other
+// outcome the caller ignores the error: the signals tell whether the submission succeeds.
 func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	if s.Op.Kind != work.Barrier && !s.ByLane() && s.Mode != UntilReached {
 		if how, err := tl.issue(s); how != Early {
@@ -56,9 +56,10 @@ func (tl *Timeline) ParkAgain(s *Submission) {
 	}
 }
 
-// registerWaits registers a timepoint for each wait of a submission, and parks the submission. If
-// nothing is left to wait for, it does not park the submission and returns true. Then the caller
-// must call run.
+// registerWaits registers a timepoint for each open wait of a submission, and parks the submission
+// if there is such a wait. If no wait is open when it returns, the submission is not parked:
+// registerWaits completes a published barrier and returns false. For any other submission it
+// returns true, and the caller must start the submission.
 func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 	s.parking.open.Store(1) // one more, so that s cannot become ready before all waits are registered
 	registered := len(s.parking.tps)
@@ -113,8 +114,9 @@ func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 }
 
 // run starts a submission that has no open waits. It hands a group of collectives to the lane. It
-// runs a host call or a notification on a new goroutine. It issues other submissions itself. If
-// s.Err is set, run fails the submission instead, or the lane does.
+// runs an operation of the host on a new goroutine. It calls startBarrier for a barrier, and
+// IssueReady for any other submission. If s.Err is set, run fails the submission instead, or the
+// lane does.
 func (tl *Timeline) run(s *Submission) {
 	f := s.Err.Load()
 	switch {
@@ -167,7 +169,8 @@ func (s *Submission) failedStream() error {
 	return nil
 }
 
-// call runs a host call or a notification. It is called on a new goroutine.
+// call runs an operation of the host, such as a host call or a notification. It is called on a new
+// goroutine.
 func (tl *Timeline) call(s *Submission) {
 	d := tl.Device
 	defer d.Leave()

@@ -69,8 +69,8 @@ type Timeline struct {
 	failures atomic.Pointer[[]failedRange] // work that failed before it was passed, in order
 }
 
-// NewTimeline returns a timeline of the device d. The caller then sets Stream and the other
-// exported fields.
+// NewTimeline returns a timeline of the device d. The caller then sets NewRecord and Stream, and
+// Lane or Adopted if needed.
 func NewTimeline(d *Device, queue fmt.Stringer) *Timeline {
 	tl := &Timeline{Device: d, Queue: queue, tidyAt: tidyEvery}
 	tl.ring.head = 1
@@ -102,8 +102,8 @@ const tidyEvery = 128
 
 // issue gives a submission to the stream if the work for all its waits has been issued, and
 // publishes its signals. It runs on any thread. If the outcome is Issued or IssuedBroken, the
-// stream has the submission. If it is Early, the caller must park the submission. With any other
-// outcome the submission has failed or has been parked again.
+// submission has a number and is in the ring. If the outcome is Early, the caller must park the
+// submission. With any other outcome the submission has failed or has been parked again.
 //
 // issue and the functions it calls put rare cases into functions of their own. The driver's calls
 // evict most of this code from the processor's caches, and loading it again takes most of the time.
@@ -158,14 +158,15 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	return how, err
 }
 
-// announce publishes the signals of a submission that the stream has received. If err is not nil,
-// the stream has received only a part of the submission. Then the signals fail now, and everything
-// that the submission holds stays held until the stream has passed it. announce returns the
-// timepoints to release, and whether the work must be polled. The caller holds tl.mu.
+// announce publishes the signals of a submission that the stream has received. If err is not nil, a
+// native call has failed and the stream may have received only a part of the submission. Then the
+// signals fail now, and everything that the submission holds stays held until the stream has passed
+// it. announce returns the timepoints to release, and whether the work must be polled. The caller
+// holds tl.mu.
 func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint, wanted bool) {
 	wanted = s.Lends
 	if s.Action != nil {
-		// Must come before the signals of s are published.
+		// Issued must be called before the signals of s are published.
 		wanted = s.Action.Issued(s, tl, err != nil) || wanted
 	}
 	if err != nil {
@@ -195,8 +196,8 @@ func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	return seq >= tl.tidyAt && tl.tidyLater(seq, done)
 }
 
-// equip takes an event from the pool for a submission, and calls Prepare of its action. It may
-// block while a pool grows, so the timeline is not locked. If equip returns an error, it has
+// equip takes an event from the pool if the submission has none, and calls Prepare of its action.
+// It may block while a pool grows, so the timeline is not locked. If equip returns an error, it has
 // already called dismiss.
 func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	err = tl.Device.halted()
@@ -268,7 +269,7 @@ func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 // IssueReady issues a submission that was parked and is ready.
 func (tl *Timeline) IssueReady(s *Submission) (Outcome, error) {
 	how, err := tl.issue(s)
-	if how == Early { // the signal that it waits for was published and then withdrawn
+	if how == Early { // a signal that s waits for was published and then withdrawn
 		tl.Device.FailSubmission(s, err)
 	}
 	return how, err
@@ -296,13 +297,23 @@ func (tl *Timeline) tidyLater(seq, done uint64) bool {
 type Outcome int
 
 const (
-	NotIssued    Outcome = iota // a wait has failed, or the device or queue accepts no more work
-	Refused                     // the driver or Prepare returned an error; the stream has none of it
-	Issued                      // the stream has received it
-	IssuedBroken                // the stream has a part, with an event behind it, or the device is lost
-	Foreign                     // a wait is for a device of another driver, so the host must wait
-	Early                       // the work for a wait has not been issued
-	Deferred                    // its action issues it later
+	// NotIssued: a wait has failed, no event could be found or recorded for a wait, or the device or
+	// queue accepts no more work.
+	NotIssued Outcome = iota
+	// Refused: the driver, Prepare, a Holder or a Memory returned an error. The stream has received
+	// nothing of the operation.
+	Refused
+	// Issued: the stream has received the submission.
+	Issued
+	// IssuedBroken: a native call failed after others had succeeded. An event is recorded behind the
+	// calls that succeeded, or the device is lost.
+	IssuedBroken
+	// Foreign: a wait is for a device of another driver, so the host must wait.
+	Foreign
+	// Early: the work for a wait has not been issued.
+	Early
+	// Deferred: the action has arranged that the submission is issued later.
+	Deferred
 )
 
 var errEarly = errors.New("gpu: the work for a wait has not been issued, or its signal has been withdrawn")
@@ -393,9 +404,9 @@ func (s *Submission) findEvents() (Outcome, error) {
 }
 
 // broken returns the outcome of a submission for which a native call has failed: Refused if the
-// stream has received nothing. Otherwise broken records an event, because only an event can show
-// when the received part is done. If no event can be recorded, nobody can know what the device
-// still runs, so the device is lost.
+// stream has received nothing. Otherwise the outcome is IssuedBroken, and broken records an event,
+// because only an event can show when the received part is done. If no event can be recorded,
+// nobody can know what the device still runs, so the device is lost.
 func (tl *Timeline) broken(s *Submission, started bool) Outcome {
 	if !started {
 		return Refused
@@ -516,15 +527,17 @@ func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 }
 
 // Poll queries the driver whether the work seq is done, and if not, whether the oldest work in
-// flight is done. It retires everything up to the work that it finds done, and reports whether
-// there was any. Poll does not block, and does nothing if another goroutine is polling the
-// timeline. If the event of seq is the oldest in flight, Poll queries it up to tries times.
+// flight is done. It retires everything up to the work that it finds done, and then returns true.
+// It also returns true if it loses the device because queries fail. It returns false if it finds
+// nothing done, or if retire returns false. Poll does not block, and does nothing if another
+// goroutine is polling the timeline. If the event of seq is the oldest in flight, Poll queries it
+// up to tries times.
 func (tl *Timeline) Poll(seq uint64, tries int) bool {
 	if (Mark{tl, seq}).decided() {
 		return false
 	}
-	// Call tryMark before locking queryMu: it locks two mutexes, and a goroutine holds at most two
-	// of the engine's mutexes.
+	// Call tryMark before locking queryMu. tryMark locks two mutexes, and a goroutine holds at most
+	// two of the engine's mutexes.
 	unmarked := tl.tryMark(seq)
 	return tl.queryMu.TryLock() && tl.pollInTurn(seq, tries, unmarked)
 }
@@ -578,14 +591,14 @@ func (tl *Timeline) findDone(seq uint64, tries int) (done uint64, err error) {
 	return oldest, nil
 }
 
-// watch is the number of times in a row that a waiting goroutine queries the oldest event in one
-// poll.
+// watch is the largest number of times in a row that a waiting goroutine queries the oldest event
+// in one poll.
 const watch = 8
 
-// query asks the driver up to tries times whether an event is complete. This is the first event
-// behind a submission whose number is at least seq and below end. If there is none and end is
-// math.MaxUint64, it is the last event recorded. at is the number of the event's submission, or 0
-// if there is no event to query. done reports whether the event is complete.
+// query asks the driver up to tries times whether an event is complete. It takes the first recorded
+// event of a submission with a number from seq to end-1. If there is none and end is
+// math.MaxUint64, it takes the last recorded event. at is the number of the event's submission, or
+// 0 if there is no event to query. done reports whether the event is complete.
 func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)
@@ -622,9 +635,10 @@ func (tl *Timeline) tidy(seq uint64) {
 }
 
 // reap retires the work up to the first event behind seq, if that event is complete. It returns
-// false if the event is not complete or the query fails. It ignores the error: goroutines that wait
-// for the work will get it. If seq has been passed, or another goroutine is polling, reap does
-// nothing and returns true.
+// false if there is no event, if the event is not complete, if the query fails, or if retire
+// returns false. It ignores the error: goroutines that wait for the work will get it. If seq has
+// been passed, the device is lost, or another goroutine is polling, reap does nothing and returns
+// true.
 func (tl *Timeline) reap(seq uint64) bool {
 	if (Mark{tl, seq}).decided() || !tl.queryMu.TryLock() {
 		return true

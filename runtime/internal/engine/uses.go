@@ -9,16 +9,18 @@ import (
 )
 
 // Uses are the marks of the work that may touch an allocation of a pool, or growing memory. Two
-// operations use them without a common lock:
+// kinds of submissions access these marks without a common lock:
 //
-//   - A submission that uses the memory adds its mark, and then checks that the memory is allocated
-//     (Timeline.start).
-//   - A submission that frees the memory marks it as freed, and then reads the uses (Left).
+//   - A submission that uses the memory first adds its mark, and then checks that the memory is
+//     allocated (Timeline.start).
+//   - A submission that frees the memory first records that the memory is freed, and then reads the
+//     uses (Left).
 //
-// So either the first finds the memory freed and fails, or the second finds its mark. A free need
-// not wait for uses that it is ordered after anyway. If there are others, the free is parked until
-// their streams have passed them. No stream waits for that, so a stuck stream does not block
-// others. It does not matter whether the signals of the uses were reached or have failed.
+// So either the submission that uses the memory finds the memory freed and fails, or the free finds
+// the mark of that submission. A free need not wait for uses that it is ordered after anyway. If
+// other uses are left, the free is parked until their streams have passed them. No stream waits for
+// that, so a stuck stream does not block others. Whether the signals of the uses were reached or
+// have failed does not matter.
 //
 // Shrinking growing memory works in the same way: it lowers the size that work may use, and then
 // reads the uses (InFlight).
@@ -42,8 +44,8 @@ func (u *Uses) Add(m Mark) {
 }
 
 // Lower undoes Add for work that the driver has refused. The mark may also stand for earlier work
-// of the timeline, which Add merged into it. So Lower reduces its number by one and does not remove
-// it.
+// of the timeline, which Add merged into it. So Lower reduces the number of the mark by one, and
+// does not remove the mark.
 func (u *Uses) Lower(m Mark) {
 	u.mu.Lock()
 	for i := range u.marks {
@@ -110,8 +112,8 @@ func (f Frontier) Signal(ctx context.Context, done *sema.Semaphore) {
 	done.Signal(1)
 }
 
-// Lost returns the first error of Mark.Lost for a mark of the frontier, or nil. With an error,
-// nobody will ever know whether the mark's stream has passed it.
+// Lost returns the first error of Mark.Lost for a mark of the frontier, or nil. If it returns an
+// error, nobody will ever know whether the mark's stream has passed it.
 func (f Frontier) Lost() error {
 	for _, m := range f {
 		if err := m.Lost(); err != nil {

@@ -33,7 +33,8 @@ func (tl *Timeline) PollFor(seq uint64, by sema.PollSource) *wake.Policy {
 	return &tl.Device.Waits
 }
 
-// MarkOf returns the mark of the work that will give the signal p.
+// MarkOf returns the mark of the work that will give the signal p. If p is the signal of a barrier,
+// that is the first of the marks that the barrier waits for.
 func MarkOf(p sema.Signal) Mark { return Mark{p.Producer.(*Timeline), p.Seq} }
 
 // Join adds a mark of package sema.
@@ -49,8 +50,8 @@ func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 
 // TimepointReleased is called when a timepoint of a parked submission has been released. If it was
 // the last one, there are three cases. A lane's submission is handed to the lane's thread. A
-// published barrier gives its signals, and TimepointReleased returns the timepoints to release. Any
-// other submission is ready.
+// published barrier gives its signals, and TimepointReleased returns the timepoints to release. For
+// any other submission TimepointReleased returns true.
 func (s *Submission) TimepointReleased(err error) (ready bool, more *sema.Timepoint) {
 	if err != nil { // the submission will fail, so its other waits do not matter
 		s.Err.CompareAndSwap(nil, &Failure{err})
@@ -73,8 +74,9 @@ func (s *Submission) TimepointReleased(err error) (ready bool, more *sema.Timepo
 	return true, nil
 }
 
-// IssueHere issues a ready submission on the calling thread. If that might block, or the stream has
-// much work in flight, it does nothing and returns false.
+// IssueHere issues a ready submission on the calling thread, and returns true. It issues nothing
+// and returns false if the submission runs on the host, if issuing might block, if the pool has no
+// event for the submission, or if the stream has much work in flight.
 func (s *Submission) IssueHere() bool {
 	if s.Op.Kind.OnHost() || s.mayWait() || s.lacksEvent() || s.Timeline.Load() >= 64 {
 		return false
@@ -96,8 +98,8 @@ func (s *Submission) HandOver(list *sema.Timepoint) {
 	ready.flush()
 }
 
-// A readyList collects ready submissions. It hands those that follow each other and are of one device
-// to that device's pending-queue thread with one call.
+// A readyList collects ready submissions. It hands consecutive submissions of one device to the
+// pending-queue thread of that device in one call.
 type readyList struct {
 	dev         *Device
 	first, last *Submission
