@@ -114,7 +114,7 @@ func (s *record) note(o *Order) error {
 	}
 	if len(o.Free) > 0 {
 		s.lent, s.Lends, s.UsesRest = newLent(1, o.Free), true, true
-		s.lent.shared = s.Op.Kind == work.Control // with the submissions of its bodies
+		s.lent.shared = s.Op.Kind == work.Control // its bodies' submissions use the same lent
 	}
 	return nil
 }
