@@ -31,8 +31,8 @@ func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	return nil
 }
 
-// holdCode holds the kernel's module until the launch is done, and also the event begun, unless it
-// is nil. If it returns an error, it has dropped the record.
+// holdCode holds the kernel's module until the launch is done, and also the event begun, if that is
+// not nil. If holdCode returns an error, it has dropped the record.
 func (s *record) holdCode(k *Kernel, begun *events.Event) error {
 	if err := k.exe.hold(); err != nil {
 		s.drop()
