@@ -20,11 +20,11 @@ import (
 // allocation is issued, such a use is [ErrUnallocated].
 //
 // An allocation is one call of the driver, or none if a portable pool has the memory. If the memory
-// cannot be allocated, the signals fail. If the Order has no points and the allocation is issued at
-// once, the call returns the error. The error is [ErrOutOfMemory] if the pool or the device is at
-// its limit, and [ErrClosed] if the pool has been closed meanwhile. The call blocks while the pool
-// grows. If there is no memory, it also blocks for up to a second while unused memory is freed, and
-// tries once more.
+// cannot be allocated, the signals fail. If the Order has no points, the Op has no Timing, and the
+// allocation is issued at once, the call returns the error. The error is [ErrOutOfMemory] if the
+// pool or the device is at its limit, and [ErrClosed] if the pool has been closed meanwhile. The
+// call blocks while the pool grows. If there is no memory, it also blocks for up to a second while
+// unused memory is freed, and tries once more.
 //
 // The buffer owns the memory until [Free] frees it. Without a Free, the memory goes back to the
 // pool when the buffer is closed and no longer used. A recording cannot allocate: see
@@ -74,11 +74,11 @@ func (q *Queue) alloc(o *Order, p *Pool, size uint64) (*Buffer, error) {
 // work is lost meanwhile, the signals fail, and the memory goes back to the pool when that device
 // is closed.
 //
-// If a wait fails, the memory stays allocated. For a buffer that is not from a pool, Free is a
-// barrier, and the buffer stays. The buffer need not be closed as well. A second Free is
-// [ErrUnallocated]: the call returns the error if it can tell, otherwise the signals fail with it.
-// To free a closed buffer is [ErrClosed]. Memory that the driver fails to free cannot be used any
-// more.
+// If a wait fails, the memory stays allocated. For an empty buffer, and for a buffer that is not
+// from a pool, Free is a barrier, and the buffer stays. The buffer need not be closed as well. A
+// second Free is [ErrUnallocated]: the call returns the error if it can tell, otherwise the signals
+// fail with it. To free a closed buffer is [ErrClosed]. Memory that the driver fails to free cannot
+// be used any more.
 //
 // Some memory of a driver's pool must not be freed in this queue's stream: memory of another
 // device, and with [driver.Caps].PoolsByStream memory that another queue allocated. When this queue
@@ -114,8 +114,7 @@ func (q *Queue) free(o *Order, b *Buffer) error {
 	return q.submit(r, o)
 }
 
-// free makes r a Free of the buffer b. If b cannot be held, it returns what keepBuffer would
-// return.
+// free makes r a Free of the buffer b. It handles a buffer that cannot be held as keepBuffer does.
 func (r *record) free(b *memory.Buffer) error {
 	if err := r.memory.SetFree(&r.Submission, b); err != nil {
 		return r.notKept(err)

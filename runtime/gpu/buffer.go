@@ -36,8 +36,8 @@ const (
 // it.
 const Alignment = memory.Alignment
 
-// A Buffer is memory. Its memory is freed when the buffer has been closed and no submission uses it
-// any more. [Free] also frees memory that [Alloc] allocated.
+// A Buffer is memory. The memory is freed when the buffer has been closed, and neither submissions
+// nor command buffers hold it any more. [Free] also frees memory that [Alloc] allocated.
 type Buffer memory.Buffer
 
 // in returns the buffer of package memory.
@@ -64,9 +64,9 @@ func (d *Device) Has(kind MemKind) bool {
 }
 
 // Alloc allocates a buffer of a kind of memory. It blocks while the driver does. A size of zero is
-// legal. If the device has no memory left, Alloc first frees closed buffers that are no longer
-// used, which may take the driver up to a second, and tries again. If that fails, the error is
-// [ErrOutOfMemory].
+// legal. If the device has no memory left, Alloc frees closed buffers that are no longer used and
+// unused memory of pools, which may take the driver up to a second, and tries again. If that fails,
+// the error is [ErrOutOfMemory].
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	if d.isZero() {
 		return nil, errs.Zero("alloc", "Device")
@@ -79,9 +79,9 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 // driver, so that transfers need no extra copy. It blocks while the driver pins the memory. The
 // memory must stay allocated, at the same address, until the buffer is no longer used. Then the
 // function freed, unless it is nil, is called on a goroutine of its own. The same memory may be
-// imported again when its buffer has been closed and the work that uses it is done. Unpinning it
-// first may take the driver up to a second. If the device cannot pin memory, the error is
-// [ErrUnsupported].
+// imported again when its buffer has been closed and the work that uses it is done. The new import
+// then waits until the old one is unpinned, which may take the driver up to a second. If the device
+// cannot pin memory, the error is [ErrUnsupported].
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, false)
 }
@@ -122,7 +122,7 @@ func (b *Buffer) Size() uint64 {
 
 // Ptr returns the address on the device, which is valid until the buffer is freed. It is 0 for a
 // closed buffer, for pool memory that is not allocated yet or has been deallocated, and for a
-// placeholder in a command buffer.
+// buffer of [CommandBuffer.Binding] or [CommandBuffer.Scratch].
 func (b *Buffer) Ptr() driver.Ptr {
 	return b.in().Ptr()
 }

@@ -156,7 +156,7 @@ func (d *Device) close(ctx context.Context) error {
 type giving struct {
 	*Device
 	ctx  context.Context // limits how long calls that return ErrBusy are repeated
-	lost bool            // the device is lost, and errs has an error that says so
+	lost bool            // the device is lost; add drops further errors about the loss
 	errs []error
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // groupOp returns the Op of a group. It copies the group. Each collective takes three elements of
-// Op.args.
+// Op.args. A group of more than comm.Few collectives is in opMore.group.
 func groupOp(g *comm.Group) (op Op) {
 	op.kind, op.data, op.n = collectiveOp, unsafe.Pointer(g.Communicator), int32(g.Len())
 	if g.Context != nil {

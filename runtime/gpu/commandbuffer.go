@@ -108,10 +108,10 @@ func BindingSlice[T any](c *CommandBuffer, n int) (Slice[T], error) {
 // the first command that uses it and after the last one. It need not be freed.
 //
 // [CommandBuffer.End] places all scratch buffers in one block of [DeviceMem] of
-// [CommandBuffer.ScratchSize] bytes, or in memory of the program ([CommandBuffer.SetScratch]). Two
-// buffers share bytes if every command that uses the first comes before every command that uses the
-// second. Barriers, host calls, collectives and lists of commands give that order. The order of the
-// calls of Add does not count.
+// [CommandBuffer.ScratchSize] bytes, or in memory of the program ([CommandBuffer.SetScratch]).
+// Buffers A and B share bytes if every command that uses A comes before every command that uses B.
+// Barriers, host calls, collectives and lists of commands give that order. The order of the calls
+// of Add does not count.
 //
 // Executions that overlap have an instance each. [Execute] makes an instance when it needs one. The
 // command buffer keeps its instances until it is closed. To have one instance only, order the
@@ -198,9 +198,9 @@ func (c *CommandBuffer) device() *Device { return deviceOf(c.in().Device().Engin
 
 // Timestamp records a time: when the device is done with all commands before the last barrier, and
 // with the commands in after. [CommandBuffer.Elapsed] tells the time between two timestamps.
-// [CommandBuffer.End] makes the event. Executions that overlap have events of their own, in blocks
-// (see [Execute]). If the driver does not let an event be recorded again while it is outstanding
-// (Caps.RerecordEvents), each execution in flight has its own events.
+// [CommandBuffer.End] makes the event. Executions that overlap have events of their own, in their
+// instances (see [Execute]). If the driver does not let an event be recorded again while it is
+// outstanding (Caps.RerecordEvents), each execution in flight has its own instance.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if c.isZero() {
 		return -1, errs.Zero("timestamp", "CommandBuffer")

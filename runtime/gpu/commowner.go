@@ -12,7 +12,7 @@ import (
 // A commOwner is a device as a comm.Owner.
 type commOwner Device
 
-// NewTimeline makes a queue for a communicator.
+// NewTimeline makes a queue for a communicator, and returns its timeline.
 func (o *commOwner) NewTimeline() *engine.Timeline { return newQueue((*Device)(o), -1).tl }
 
 // CommunicatorFailed tells the tracer that a communicator has failed.
@@ -20,7 +20,7 @@ func (o *commOwner) CommunicatorFailed(err error) {
 	observe.Tell(o.memory.Observer, observe.Lost, time.Now(), "", 0, err)
 }
 
-// FailOwed fails the semaphores of a group.
+// FailOwed fails the semaphores that a group was to signal.
 func (o *commOwner) FailOwed(tl *engine.Timeline, err error, owed []*sema.Semaphore) {
 	all := make([]*Semaphore, len(owed))
 	for i, s := range owed {

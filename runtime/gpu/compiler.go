@@ -9,13 +9,14 @@ import (
 )
 
 // Compiler returns the compiler for the device: NVRTC on CUDA, hipRTC on HIP. The first call opens
-// the compiler's library and blocks meanwhile. If the driver has no compiler, or the compiler's
-// library is missing, the error is [ErrUnsupported] and says what to install.
+// the compiler's library and blocks meanwhile. If the driver has no compiler, the error is
+// [ErrUnsupported]. If the compiler's library is missing, the error is [ErrUnsupported] too, and
+// says what to install.
 //
 // [Device.LoadCode] loads the code that the compiler makes. The compiler uses no resources of the
 // device, and may be used while the device works. After the device has been closed the compiler may
-// still be used, but opens no linker. It implements [driver.Linkers]. If it cannot link, the
-// methods of that interface return [ErrUnsupported].
+// still be used, but opens no linker. The compiler implements [driver.Linkers]. If it cannot link,
+// its method Linker returns [ErrUnsupported].
 //
 // Package [github.com/puregpu/puregpu/runtime/compile] compiles and loads in one call, and keeps
 // code on disk.

@@ -132,9 +132,10 @@ func (s *record) controlStep() error {
 	return err
 }
 
-// runControl reads a number of 4 bytes and executes the body whose bounds contain it. With loop it
-// does so until the number is out of the body's bounds. It waits for the device. ran is the body
-// that it has executed last. The caller holds the memory and the recordings.
+// runControl reads a number of 4 bytes and executes the body whose bounds contain the number, if
+// there is one. If loop is set, runControl repeats this until the number is out of the body's
+// bounds. It waits for the device. ran is the last body that it has begun to execute. The caller
+// holds the memory and the recordings.
 //
 // free is nil, or has the points of Order.Free. They wait for everything that runControl submits,
 // which may be in flight after runControl has failed.
@@ -175,9 +176,9 @@ func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Br
 	}
 }
 
-// executeHeld executes a recording that the caller holds, with the memory of its bindings. The values
-// have been checked. The bindings are checked once more, because pool memory may have been freed and
-// growing memory may have shrunk since the first check.
+// executeHeld executes a recording that the caller holds, with the memory of its bindings. The
+// values have been checked before. The bindings are checked once more, because pool memory may have
+// been freed and growing memory may have shrunk since the first check.
 func (q *Queue) executeHeld(o *Order, b *recording.Branch, free *lent) error {
 	if err := b.Recording.CheckBindings(b.Binds); err != nil {
 		return err
@@ -186,8 +187,9 @@ func (q *Queue) executeHeld(o *Order, b *recording.Branch, free *lent) error {
 	return q.executeSteps(o, steps, b.Binds, b.Given, free)
 }
 
-// readNumber copies a number of 4 bytes to pinned memory. The range has been checked before. If its
-// memory has gone since then, the copy fails behind the body, when the body has been issued.
+// readNumber copies a number of 4 bytes to pinned memory. The range has been checked before. If the
+// memory has been freed since then, the copy fails. In a loop, the body in front of the copy has
+// then been issued already.
 func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block, free *lent) error {
 	s := q.get(work.Download)
 	s.Op.Count, s.staging.Block = 4, to.Hold()

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// notOnDevice returns why a kernel cannot have values of a type, or "" if it can. where and of are
-// the name and the type of the part that causes this: at, or a field or element of at. A kernel can
-// have scalars of a fixed size, and arrays and structs of these, because C lays them out as Go
-// does.
+// notOnDevice returns why a kernel cannot have values of a type, or "" if it can. at is the name of
+// the value. where and of are the name and the type of the part that causes this: the value itself,
+// or a field or an element of it. A kernel can have scalars of a fixed size, and arrays and structs
+// of these, because C lays them out as Go does.
 func notOnDevice(t reflect.Type, at string) (where string, of reflect.Type, why string) {
 	switch t.Kind() {
 	case reflect.Bool,
@@ -70,5 +70,5 @@ func hasPointers(t reflect.Type) bool {
 		}
 		return false
 	}
-	return t.Kind() > reflect.Complex128 // for example a string
+	return t.Kind() > reflect.Complex128 // such as reflect.String
 }

@@ -14,15 +14,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A ParkedOperation is an operation that waits for a point without a producer, or for a point that
-// only the host can wait for.
+// A ParkedOperation is an operation that has not been issued yet. It waits for a point without a
+// producer, or for a point that only the host can wait for. A [Free] may wait for uses of its
+// memory instead.
 type ParkedOperation struct {
 	Op     string        // for example "fill"
 	Kernel string        // the name of the kernel to launch; "" for other operations
-	Label  string        // the label of the [Order]
+	Label  string        // the label of the Op
 	Queue  string        // as in [Queue.String]
 	Age    time.Duration // since it was parked
-	Waits  []ParkedWait  // unmet waits; none if it is about to be issued
+	Waits  []ParkedWait  // unmet waits; none if the operation waits for no point now
 }
 
 // A ParkedWait is an unmet wait of a parked operation.

@@ -48,7 +48,7 @@
 //
 // # Errors
 //
-// There are three classes.
+// There are three classes of errors.
 //
 // The call returns the caller's mistakes as [ErrArgument], [ErrRange] or [ErrClosed]. Nothing has
 // changed then: another operation may still signal the points that the refused operation would have
@@ -96,12 +96,11 @@
 //
 // # Ownership
 //
-// A submission holds the objects that it names. Buffers, kernels and pinned memory may be closed
-// right after the call, and are released when the work is known to be done. A device looks for
-// finished work when the program waits or asks, and now and then while work is submitted.
-// [Queue.Flush] asks. Lists, patterns and arguments are copied by the call. Device.Close releases
-// all remaining objects. Buffers, modules and kernels of a closed device may still be closed, which
-// does nothing.
+// A submission holds the objects that it names. Buffers and modules may be closed right after the
+// call, and are released when the work is known to be done. A device looks for finished work when
+// the program waits or asks, and now and then while work is submitted. [Queue.Flush] asks. Lists,
+// patterns and arguments are copied by the call. Device.Close releases all remaining objects.
+// Buffers and modules of a closed device may still be closed, which does nothing.
 //
 // # Blocking
 //
@@ -110,10 +109,11 @@
 // until its context ends. Their error lists the work that did not end in time, and says whether
 // native objects were left to the driver ([CloseError]). Calls that make or free native objects
 // block as long as the driver does: opening, allocating, importing, loading. Submitting blocks only
-// while it makes something that later calls use again: pinned memory for [UploadCopy], memory of a
-// pool that grows, a graph, or an instance of a recording ([Execute]). An allocation that finds no
-// memory waits up to a second for unused memory. A caller that submits faster than the runtime
-// makes events waits for an event. Nothing else blocks.
+// while it makes something that later calls use again: pinned memory for an upload or a download,
+// memory of a pool that grows, scratch memory of a queue ([Op.Scratch]), a graph, or an instance of
+// a recording ([Execute]). An allocation that finds no memory waits up to a second for unused
+// memory. A caller that submits faster than the runtime makes events waits for an event. Nothing
+// else blocks.
 //
 // # Threads
 //

@@ -12,15 +12,15 @@ import (
 )
 
 var (
-	// ErrClosed is the error of an object that was closed or destroyed while it had work or
-	// waiters.
+	// ErrClosed is the error of using an object that has been closed, and of work and waits that
+	// were pending when it was closed.
 	ErrClosed = sema.ErrClosed
 
 	// ErrValue is the error of a signal that does not raise its semaphore's value: each value can
 	// be signalled at most once.
 	ErrValue = sema.ErrValue
 
-	// ErrRange is an access outside a buffer.
+	// ErrRange is the error of an access outside a buffer.
 	ErrRange = errs.ErrRange
 
 	// ErrUnallocated is the error of using pool memory before its allocation or after its
@@ -37,7 +37,7 @@ var (
 	// ErrUnsupported is the error of something that the device, its driver or a library cannot do.
 	ErrUnsupported = driver.ErrUnsupported
 
-	// ErrArgument is the error of an argument that can never be valid.
+	// ErrArgument is the error of an argument that the call does not take.
 	ErrArgument = errs.ErrArgument
 )
 
@@ -45,17 +45,17 @@ var (
 func nilSemaphore(op string) error { return errs.Argument(op, "a nil Semaphore") }
 
 // A SubmitError is the error of a submission that failed after it was accepted. Submissions that
-// wait for the failed one fail with the same error. So the error names the operation that failed
+// wait for this submission fail with the same error. So the error names the operation that failed
 // first.
 type SubmitError struct {
 	Op     string // the operation, for example "fill"
 	Kernel string // the name of the launched kernel; "" for other operations
 	Label  string // the label of the Op
-	Queue  string // for example "queue 1", or the queue's name
+	Queue  string // for example `queue 1`, or `queue "copies"` if the queue has a name
 	Device string
 	Err    error
 
-	received *atomic.Bool // set when the program has received the error; nil if it is not recorded
+	received *atomic.Bool // set when the program receives the error; nil if Close never returns it
 }
 
 func (e *SubmitError) Error() string {

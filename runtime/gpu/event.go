@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Begun returns a launch with an event to record when all its blocks have begun. It is for package
-// interop. Other modules cannot make its argument.
+// Begun returns the launch with an event, which the launch records when all its blocks have begun.
+// Begun is for package interop. Other modules cannot make its argument.
 func Begun(launch Op, e *events.Event) Op {
 	switch launch.kind {
 	case launchOp:

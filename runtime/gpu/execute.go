@@ -16,8 +16,8 @@ import (
 //
 // There must be as many ranges as the recording has bindings. Each range must be large enough for
 // the commands, and aligned as they need it. The buffers are held until the execution is over.
-// Memory of pools, bound or recorded, must have been allocated when the execution is issued, else
-// its signals fail with [ErrUnallocated].
+// Memory of pools, bound or recorded, must have been allocated when the execution is issued.
+// Otherwise the signals of the execution fail with [ErrUnallocated].
 //
 // An execution blocks while it makes a graph. The first one makes a graph if [CommandBuffer.End]
 // could not. A later one does if the driver cannot change the graph, for example for other kinds of
@@ -73,8 +73,8 @@ func (op *Op) checkExecution(c *recording.Recording, bindings []memory.Range, gi
 	return c.CheckGiven(given)
 }
 
-// executeSteps submits steps, each behind the previous step. free is nil, or counts each step until
-// it is over. Then the order has no points of Free.
+// executeSteps submits steps, each behind the previous step. If free is not nil, it counts each
+// step until the step is over, and the order has no points of Free.
 func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given, free *lent) error {
 	if len(steps) == 1 {
 		if free != nil {
@@ -140,7 +140,7 @@ func signalled(o *Order) (all []*Semaphore) {
 	return all
 }
 
-// executeStep submits a step. If l is not nil, it counts the step until the step is over.
+// executeStep submits a step. If l is not nil, l counts the step until the step is over.
 func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range, given []recording.Given, l *lent) error {
 	op, call := work.Execute, x.Call()
 	if call != nil {

@@ -9,9 +9,9 @@ import (
 
 // MemInfo returns how many bytes of the device's memory are free now, and how many there are in
 // all. Memory that any program on the machine has allocated is not free, and neither is memory that
-// pools keep reserved. [Device.Trim] and [Pool.Trim] give reserved memory back. An allocation of
-// exactly the free size may still fail. MemInfo blocks while the driver answers (cuMemGetInfo,
-// hipMemGetInfo). If the driver does not report it, the error is [ErrUnsupported].
+// pools keep reserved. [Pool.Trim] gives reserved memory back. An allocation of exactly the free
+// size may still fail. MemInfo blocks while the driver answers (cuMemGetInfo, hipMemGetInfo). If
+// the driver does not report it, the error is [ErrUnsupported].
 func (d *Device) MemInfo() (free, total uint64, err error) {
 	if err := d.ready("memory info"); err != nil {
 		return 0, 0, err
@@ -30,8 +30,8 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 // Link describes the path from the device to another device's memory, as the driver reports it
 // (cuDeviceGetP2PAttribute; for AMD hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount).
 // CUDA does not report the kind of link. NVML reports it, if NVML is installed: NVLink, or the part
-// of PCI Express on the path. Devices of different drivers have no link. It blocks while the driver
-// answers. If the driver does not report it, the error is [ErrUnsupported].
+// of PCI Express on the path. Devices of different drivers have no link. Link blocks while the
+// driver answers. If the driver does not report it, the error is [ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	if err := d.ready("link"); err != nil {
 		return l, err
@@ -73,7 +73,7 @@ func (d *Device) PriorityRange() (least, greatest int) {
 
 // Occupancy returns how many blocks of the kernel a multiprocessor runs at a time, for blocks with
 // the given number of threads and bytes of dynamic shared memory. It is 0 if no such block can be
-// launched. Clusters are not considered. It blocks while the driver answers
+// launched. Clusters are not considered. Occupancy blocks while the driver answers
 // (cuOccupancyMaxActiveBlocksPerMultiprocessor,
 // hipModuleOccupancyMaxActiveBlocksPerMultiprocessor). No threads, or negative numbers, are
 // [ErrArgument]. If the driver does not report it, the error is [ErrUnsupported].
@@ -96,9 +96,9 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 // several sizes are equally good, it returns the largest. most limits the size; 0 means the
 // kernel's limit. It also returns the smallest grid, in blocks, that then fills all
 // multiprocessors. Both are 0 if no block can be launched. Like cuOccupancyMaxPotentialBlockSize,
-// it queries the occupancy for every multiple of the warp size, which takes some tens of driver
-// calls. It returns the errors of [Kernel.Occupancy]. If a kernel's shared memory depends on its
-// block size, call Occupancy for each size instead.
+// BlockSize queries the occupancy for multiples of the warp size, from the largest down, which
+// takes up to some tens of driver calls. It returns the errors of [Kernel.Occupancy]. If a kernel's
+// shared memory depends on its block size, call Occupancy for each size instead.
 func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 	if k.isZero() {
 		return 0, 0, errs.Zero("block size", "Kernel")
@@ -150,8 +150,8 @@ func (k *Kernel) ask(fn func(driver.Occupancy) error) error {
 	return d.ask("occupancy of kernel "+k.name, func() error { return fn(o) })
 }
 
-// held returns how many blocks a multiprocessor runs at a time. It returns 0 for blocks that
-// [Grid.check] refuses.
+// held returns how many blocks a multiprocessor runs at a time. It returns 0 for blocks with more
+// threads or shared memory than the kernel can have.
 func (k *Kernel) held(o driver.Occupancy, threads, shared int) (int, error) {
 	if n := k.maxThreads(); n > 0 && threads > n {
 		return 0, nil

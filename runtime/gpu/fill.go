@@ -45,10 +45,10 @@ func (q *Queue) fill(o *Order, op *Op) error {
 
 // Copy returns an Op that copies between ranges of the same size, on this device or another one.
 // One of the two must belong to the queue's driver. Between devices of one driver, the driver
-// copies, directly if the hardware supports it. Between drivers a goroutine copies in pieces
-// through the host. The goroutine begins when the waits are reached. Ranges of one buffer must not
-// overlap: that is [ErrArgument]. Ranges of different buffers that share memory must not overlap
-// either: drivers do not define the result.
+// copies, directly if the hardware supports it. Between drivers, goroutines copy in pieces through
+// the host. The goroutines begin when the waits are reached. Ranges of one buffer must not overlap:
+// that is [ErrArgument]. Ranges of different buffers that share memory must not overlap either:
+// drivers do not define the result.
 func Copy(dst, src Range) (op Op) {
 	op.kind, op.args[0], op.args[1] = copyOp, dst, src
 	return op
@@ -81,11 +81,11 @@ func (q *Queue) copy(o *Order, dst, src Range) error {
 	return q.submitWith(s, o, to.Buffer, from.Buffer)
 }
 
-// Prefetch returns an Op that moves managed memory to the memory of a device or of the host. The
-// memory stays managed. to is [DeviceMem] for the queue's device or [HostMem] for the host.
-// Prefetch is never needed. It saves the next user of the memory from fetching it page by page.
-// Other memory is [ErrArgument]. If the device cannot prefetch, the error is [ErrUnsupported]. A
-// recording cannot prefetch.
+// Prefetch returns an Op that moves managed memory to the memory of the queue's device or of the
+// host. The memory stays managed. to is [DeviceMem] for the queue's device or [HostMem] for the
+// host. Prefetch is never needed. It saves the next user of the memory from fetching it page by
+// page. A range of another kind of memory is [ErrArgument]. If the device cannot prefetch, the
+// error is [ErrUnsupported]. A recording cannot prefetch.
 func Prefetch(r Range, to MemKind) (op Op) {
 	op.kind, op.args[0], op.args[1].Offset = prefetchOp, r, uint64(to)
 	return op

@@ -25,7 +25,7 @@ type Grid struct {
 // GridFor returns a one-dimensional grid with a thread for each of n elements, in blocks of the
 // given number of threads. The last block may have threads without an element, so kernels must
 // compare their index with n. For no elements, the launch runs no kernel and gives its signals. A
-// negative n, no threads, or too many blocks make the launch fail with [ErrArgument].
+// negative n, fewer than one thread, or too many blocks make the launch fail with [ErrArgument].
 func GridFor(n, threads int) Grid {
 	if n < 0 || threads <= 0 || uint64(threads) > math.MaxUint32 {
 		return flawed(errs.Argument("grid", "%d elements in blocks of %d threads", n, threads))

@@ -69,8 +69,8 @@ func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 }
 
 // NewGroup makes a group of open devices, which may be of several drivers. It gives the kernels of
-// each device access to the memory of the driver's other devices, if the hardware supports it.
-// Without access, only copies work. If there is an error, the devices stay open.
+// each device access to the memory of the group's other devices of the same driver, if the hardware
+// supports it. Without access, only copies work. If there is an error, the devices stay open.
 func NewGroup(devices ...*Device) (*Group, error) {
 	if len(devices) == 0 {
 		return nil, errs.Argument("group", "no devices")
@@ -139,9 +139,9 @@ func (g *Group) Load(image []byte) ([]*Module, error) {
 	return all, nil
 }
 
-// NewPools makes a pool on each device. The other devices of its driver get access to it, if the
-// hardware supports it. The pools are in the order of the devices. If one cannot be made, the
-// others are closed again.
+// NewPools makes a pool on each device. The group's other devices of the same driver get access to
+// the pool, if the hardware supports it. The pools are in the order of the devices. If a pool
+// cannot be made, or access to it fails, all are closed again.
 func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	all := make([]*Pool, len(g.members()))
 	err := each(len(all), func(i int) (err error) {

@@ -19,7 +19,7 @@ import (
 // by value, for programs that learn its type only when they run. In a recording a [Param] takes the
 // place of a scalar. An untyped constant is an int or a float64: write uint32(n), float32(2).
 // Launch looks up the types of the arguments at each call, and allocates. [Typed] and generated
-// code do that once.
+// code look them up once.
 func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 	if k == nil || k.exe == nil {
 		return BadOp(errNoKernel)

@@ -20,7 +20,7 @@ import (
 //
 // A dependent launch begins early only if a kernel is directly in front of it. Two launches of a
 // queue have an event between them, which may prevent that. Launches of a [CommandBuffer] have no
-// event between them, in either mode. In a graph, a launch can begin early only if it comes after
+// event between them, in any mode. In a graph, a launch can begin early only if it comes after
 // exactly one other launch and nothing else.
 //
 // Recorded launches that are cooperative, or in clusters, are part of the graph if
@@ -96,7 +96,7 @@ func (g *Grid) resident(k *Kernel) (blocks uint64, ok bool) {
 	return uint64(n), ok
 }
 
-// checkCluster checks the launch's clusters.
+// checkCluster checks the launch's clusters, and replaces their zero dimensions by one.
 func (g *Grid) checkCluster(k *Kernel) error {
 	c, f := &g.Attrs.Cluster, &k.info
 	blocks := uint64(1)

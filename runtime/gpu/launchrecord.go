@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// setBuffer makes the address of a range a kernel argument, and holds its buffer. If the device has
-// ended, it holds nothing: the submission fails anyway, so the state of its buffers does not
-// matter.
+// setBuffer makes the address of a range a kernel argument, and holds the range's buffer. If ended
+// is set, the device is lost or closed, and setBuffer holds nothing: the submission fails anyway,
+// so the state of its buffers does not matter.
 func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	at, err := r.Check("launch", s.q.dev.mem())
 	if err == nil {
@@ -31,8 +31,8 @@ func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	return nil
 }
 
-// holdCode holds the kernel's code, and the event of its launch, until the launch is done. If it
-// returns an error, it has dropped the record.
+// holdCode holds the kernel's module until the launch is done, and also the event begun, if that is
+// not nil. If holdCode returns an error, it has dropped the record.
 func (s *record) holdCode(k *Kernel, begun *events.Event) error {
 	if err := k.exe.hold(); err != nil {
 		s.drop()
@@ -79,7 +79,7 @@ func (p *launchPart) kernelName() string {
 	return p.kernel.name
 }
 
-// setLayout makes room for kernel arguments, which are zero.
+// setLayout makes room for kernel arguments, and sets them to zero.
 func (p *launchPart) setLayout(l work.Layout) {
 	p.args = work.Align(l.Append(p.args[:0], nil))
 	p.launch.Args = l.Point(p.launch.Args[:0], p.args)

@@ -30,8 +30,8 @@ func (l *lent) over(submissions int) {
 	}
 }
 
-// tell signals the points, or fails them with an error. It does so on a goroutine of its own,
-// because the caller may hold locks.
+// If err is nil, tell signals the points. Otherwise it fails their semaphores with err. It does so
+// on a goroutine of its own, because the caller may hold locks.
 func (l *lent) tell(err error) {
 	go func() {
 		for _, p := range l.points {

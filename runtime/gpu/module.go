@@ -19,7 +19,7 @@ type Module struct {
 	mod    driver.Module
 	refs   atomic.Int32
 	closed atomic.Bool
-	names  map[string]string // native names by C++ expression; nil unless LoadCode was called
+	names  map[string]string // native names by C++ expression; nil if Load loaded the module
 }
 
 // Load loads device code in a form that the driver knows: for CUDA this is PTX, cubin or fatbin. If
@@ -37,7 +37,7 @@ func (d *Device) LoadCode(code driver.Code) (*Module, error) {
 	return d.load(code.Image, names)
 }
 
-// load is like Load, for an image whose C++ symbols have names.
+// load is like Load. names has the native names of C++ expressions; it is nil for Load.
 func (d *Device) load(image []byte, names map[string]string) (*Module, error) {
 	if err := d.ready("load code"); err != nil {
 		return nil, err
@@ -118,8 +118,8 @@ func (x *Module) native(name string) string {
 
 // Global returns a variable of the code as a buffer. It finds the variable by its name, or by an
 // expression if [Device.LoadCode] loaded the code. The buffer keeps the module loaded until the
-// buffer is closed. Global blocks while the driver looks for the variable. The memory belongs to
-// the code: its contents stay from one launch to the next.
+// buffer is closed and no longer used. Global blocks while the driver looks for the variable. The
+// memory belongs to the code: its contents stay from one launch to the next.
 func (x *Module) Global(name string) (*Buffer, error) {
 	if x.isZero() {
 		return nil, errs.Zero("global", "Module")

@@ -4,15 +4,15 @@ import (
 	"fmt"
 )
 
-// SetName gives the queue a name for errors and [Device.Parked]. An empty name removes it.
+// SetName gives the queue a name for errors, traces and [Device.Parked]. An empty name removes it.
 func (q *Queue) SetName(name string) {
 	if q != nil {
 		q.name.Store(&name)
 	}
 }
 
-// String returns the queue's name or number and its device, such as: queue "copies" of H200, queue
-// 0 of H200.
+// String describes the queue and its device, for example: queue "copies" of H200, queue 0 of H200,
+// native stream 0x7f10 of H200.
 func (q *Queue) String() string {
 	if q == nil || q.dev == nil {
 		return "no queue"

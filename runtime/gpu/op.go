@@ -38,14 +38,14 @@ type Op struct {
 	// args is too small, they are in more.ranges. For a group, n is the number of collectives. Each
 	// collective has three elements of args. If args is too small, they are in more.group.
 	n      int32
-	obj    any            // a function, a kernel, a recording, a reader or a writer; for a wrong Op, the error
-	data   unsafe.Pointer // host memory of args[1].Size bytes; for a launch, the event of Begun
+	obj    any            // such as a function, a kernel or a recording; for a wrong Op, the error
+	data   unsafe.Pointer // host memory, the event of Begun, a communicator, or the b of Alloc
 	more   *opMore        // the parts that do not fit; nil in most Ops
 	label  string
 	timing *Timing
-	grid   Grid // SharedMem of a native operation is its scratch size (see Scratch)
-	// args are the ranges of the operation, its destination first. A kernel argument that is not a
-	// buffer is in Offset and Size.
+	grid   Grid // of a native operation: Blocks[0] and Blocks[1] are the scratch size (see Scratch)
+	// args are the ranges of the operation, its destination first. Other values, such as a pattern,
+	// are in Offset and Size of an element. So is a kernel argument that is not a buffer.
 	args [opArgs]Range
 }
 
@@ -58,7 +58,7 @@ type opMore struct {
 	wide   []uint64          // kernel arguments of more than 16 bytes; the argument's Offset is an index
 	given  []recording.Given // values of parameters, all of them
 	uses   []recording.Use   // uses of parameters, in Ops to record
-	group  comm.Group        // a group with more collectives than fit, or with a context
+	group  comm.Group        // a group with more collectives than fit
 }
 
 // An opKind says which function made an Op.
@@ -102,7 +102,7 @@ func (op Op) Label(label string) Op {
 }
 
 // Timed returns the Op with a Timing, which measures how long the device takes for it. A recording
-// refuses it: [CommandBuffer.Timestamp] measures there.
+// refuses an Op with a Timing: [CommandBuffer.Timestamp] measures there.
 func (op Op) Timed(t *Timing) Op {
 	op.timing = t
 	return op
@@ -163,8 +163,9 @@ func (op *Op) bytes() []byte { return unsafe.Slice((*byte)(op.data), op.args[1].
 // it has submitted nothing: an argument is wrong, or the device is lost or closed. If the device is
 // lost or closed, the points in o.Signal fail too.
 //
-// Submit blocks only while it makes something that later calls use again: pinned memory for
-// [UploadCopy], memory of a pool that grows, a graph, or an instance of a recording ([Execute]).
+// Submit blocks only while it makes something that later calls use again: pinned memory for an
+// upload or a download, memory of a pool that grows, scratch memory of a queue ([Op.Scratch]), a
+// graph, or an instance of a recording ([Execute]).
 func (q *Queue) Submit(o Order, op Op) error { return q.do(&o, &op) }
 
 // do submits an Op.
@@ -291,8 +292,8 @@ func zeroStream(ops []Op) error {
 // Add records an operation. It comes after the commands in after, and after the last [Barrier].
 // Commands between two barriers may otherwise run in any order, or in parallel. Add copies the data
 // that the Op names: pattern, arguments, and the data of an upload. An Op with a Timing is
-// [ErrArgument]. So is an Op that only a queue can do: a download, a file, an allocation, a
-// notification, an event.
+// [ErrArgument]. So is an Op that only a queue can do: a download, a prefetch, reading or writing a
+// file, an allocation, a Free, a notification, an event.
 //
 // If Add returns an error, nothing was recorded. The error names the command by number and
 // operation.

@@ -20,7 +20,8 @@ type Options struct {
 	Priorities []int
 
 	// Events is how many events the pool has at first; 0 means 1,024, which take about 0.3 ms to
-	// make on CUDA. When half of them are in use, more are made ahead.
+	// make on CUDA. When half of the events are in use, or all but 512 of a large pool, more are
+	// made ahead.
 	Events int
 
 	// Spin is how long a wait polls the device before its goroutine sleeps. While it polls, it uses
@@ -28,10 +29,10 @@ type Options struct {
 	// microseconds. 0 means 50 microseconds; negative means no polling.
 	Spin time.Duration
 
-	// Poll is how long one goroutine continues to poll for all waiters. It is the waiter's
-	// goroutine if there is only one waiter, and otherwise a goroutine of the device. After that
-	// time the goroutine polls in intervals of up to a millisecond. 0 means 10 milliseconds;
-	// negative means not at all.
+	// Poll is how long one goroutine polls without a pause for all waiters. If there is only one
+	// waiter, its goroutine does so; otherwise a goroutine of the device does. After that time a
+	// goroutine of the device polls with pauses of up to a millisecond. 0 means 10 milliseconds;
+	// negative means that every poll is followed by a pause.
 	Poll time.Duration
 
 	// StageSize is the size in bytes of a block of pinned memory for uploads and downloads; 0 means

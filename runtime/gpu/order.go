@@ -14,8 +14,9 @@ import (
 // slices, imported memory and buffers any more. A Signal that is reached means the same. A Signal
 // that has failed does not: a device may go on with work whose semaphore was failed or whose
 // communicator was aborted. Free is signalled when that work ends. Free does not mean success. For
-// work of a lost device, Free is signalled when that device is closed. A point in Free that has
-// been reached by then stays as it is. If the call returns an error, it signals no point in Free.
+// work of a lost device, Free is signalled when that device is closed. If closing leaves native
+// objects to the driver, the points in Free fail instead. A point in Free that has been reached by
+// then stays as it is. If the call returns an error, it signals no point in Free.
 //
 // A [Stream] makes the Orders of its operations. An operation of another queue, or with points in
 // Free, can be put into a stream's order. Give the operation an Order of its own that waits for
@@ -35,7 +36,7 @@ type Order struct {
 func (o *Order) plain() bool { return len(o.Free) == 0 && o.label == "" && o.timing == nil }
 
 // untold reports whether only the call can report a failure of the operation. That is so if it
-// allocates or frees memory, and has no lists and no Timing.
+// allocates or frees memory, and has no points and no Timing.
 func (o *Order) untold(kind work.Kind) bool {
 	return (kind == work.Alloc || kind == work.Free) && len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.timing == nil
 }

@@ -89,12 +89,12 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 // out parts of a buffer of managed memory (Over). If neither is possible, the error is
 // [ErrUnsupported].
 //
-// A buffer given as Over must have room for at least one allocation of [Alignment] bytes. It stays
-// until the pool is closed and all its memory has been freed.
+// A buffer given as Over must have room for at least one allocation of [Alignment] bytes. The
+// buffer stays until the pool is closed and all memory of the pool has been freed.
 //
-// NewPool blocks while the driver makes the pool and reserves its initial size.
-// [ErrOutOfMemory] says that there is not enough memory. [driver.ErrBusy] says that the
-// device has completed nothing for ten seconds.
+// NewPool blocks while the driver makes the pool and reserves its initial size. [ErrOutOfMemory]
+// says that there is not enough memory. [driver.ErrBusy] says that the device has not reserved the
+// initial size within ten seconds.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	p, err := d.newPool(o)
 	if err == nil {
@@ -139,8 +139,7 @@ func (p *Pool) Stats() (PoolStats, error) {
 }
 
 // SetThreshold sets how many unused bytes the pool keeps reserved. Memory above the threshold goes
-// back to the system some time after a deallocation with waits or signals is done. [Pool.Trim]
-// gives it back immediately.
+// back to the system some time after a deallocation is done. [Pool.Trim] gives it back immediately.
 func (p *Pool) SetThreshold(n uint64) error {
 	return p.in().SetThreshold(n)
 }
@@ -150,9 +149,9 @@ func (p *Pool) Reuse() (Reuse, error) {
 	return p.in().Reuse()
 }
 
-// SetReuse sets when freed memory of one stream may be reused in another. A portable pool always
-// reuses it in all three cases. If [driver.Caps].PoolsByStream is set, the driver's pools never
-// reuse memory by events. The error of other settings is [ErrUnsupported].
+// SetReuse sets when freed memory of one stream may be reused in another. A portable pool reuses it
+// in all three cases of [Reuse], and this cannot be changed. If [driver.Caps].PoolsByStream is set,
+// the driver's pools never reuse memory by events. The error of other settings is [ErrUnsupported].
 func (p *Pool) SetReuse(r Reuse) error {
 	return p.in().SetReuse(r)
 }

@@ -24,13 +24,13 @@ type record struct {
 	label    string  // Order's label
 	timing   *Timing // Order's timing
 	edges    timingEdges
-	lent     *lent         // signalled when the submission releases the objects that it holds
+	lent     *lent         // counts the submission until it releases the objects that it holds
 	shared   *events.Event // the event to record or to wait for
 	fn       func() error  // the function of a host call or a notification
 	memory   memory.Part
 	group    comm.Part
 	staging  memory.Staging
-	to, from *memory.Buffer // the buffers of a copy between devices; nil is pinned memory of the runtime
+	to, from *memory.Buffer // written and read, if one is on another device; see between
 	launchPart
 	nativePart
 	recording recording.Part
@@ -62,7 +62,7 @@ func (q *Queue) newRecord() *record {
 // recordOf returns the record of a submission.
 func recordOf(s *engine.Submission) *record { return s.Rest.(*record) }
 
-// actions are the actions by kind of operation.
+// actions are the actions by kind of operation. Plain operations have none.
 var actions = [work.Control + 1]engine.Action{
 	work.Alloc:   memory.Alloc{},
 	work.Free:    memory.Free{},
@@ -175,7 +175,7 @@ func (r *record) Release() {
 		r.shared.Release()
 	}
 	r.staging.Release()
-	// If the call returned an error, it signals no point of Free.
+	// The call that submits a refused group returns an error, so it signals no point of Free.
 	if r.lent != nil && (r.lent.shared || !r.group.Refused()) {
 		r.lent.over(1)
 	}
@@ -187,8 +187,8 @@ func (r *record) Release() {
 	r.label, r.lent, r.shared, r.fn = "", nil, nil, nil
 }
 
-// Leave tells the waiters of Order.Free that the submission will never release the memory that it
-// was given.
+// Leave fails the points of Order.Free with why, because the submission will never release the
+// memory that it uses.
 func (r *record) Leave(why error) {
 	if r.lent != nil {
 		r.lent.tell(why)

@@ -76,8 +76,9 @@ func (s *Semaphore) Query() (uint64, error) {
 }
 
 // Signal sets the value from the host and releases everything that waits for it. If the value is
-// not above the present one, the error is [ErrValue]. If the semaphore has failed, the error is its
-// failure. Neither error changes anything.
+// not above the present one, the error is [ErrValue]. If the value is above [MaxValue], the error
+// is [ErrArgument]. If the semaphore has failed, the error is its failure. None of these errors
+// changes anything.
 func (s *Semaphore) Signal(value uint64) error {
 	if s == nil {
 		return nilSemaphore("signal")
@@ -305,8 +306,8 @@ type link struct {
 }
 
 // Link signals target with the value to when s reaches the value from, and fails target when s
-// fails. The returned unlink removes the link, and reports whether it came in time. Without a
-// target it does nothing.
+// fails or when target cannot be signalled with that value. The returned unlink removes the link,
+// and reports whether it came in time. Without a target it does nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate
@@ -328,7 +329,8 @@ func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func
 	return sema.TooLate
 }
 
-// pass signals the link's target, or fails it with err, and returns the timepoints to release.
+// pass signals the link's target. If err is not nil, or the target cannot be signalled, pass fails
+// the target. It returns the timepoints to release.
 func (l *link) pass(err error) *sema.Timepoint {
 	if err == nil {
 		var list *sema.Timepoint

@@ -12,12 +12,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// A Slice is a typed range of device memory: elements of type T in a buffer. It is a small value
-// that can be copied and compared. It holds no reference: the memory belongs to its buffer, which
+// A Slice is a typed range of memory: elements of type T in a buffer. It is a small value that can
+// be copied and compared. It holds no reference: the memory belongs to its buffer, which
 // [Slice.Close] closes or [Slice.Free] frees.
 //
-// T must mean the same to the host and to kernels: it is a number of a fixed size, or an array or
-// struct of such numbers. The zero Slice has no buffer: using it is [ErrArgument].
+// T must mean the same to the host and to kernels: it is a bool, a number of a fixed size, or an
+// array or struct of these. The zero Slice has no buffer: using it is [ErrArgument].
 type Slice[T any] struct {
 	_ [0]*T // prevents conversion to another Slice type
 	r Range
@@ -130,8 +130,9 @@ func (s Slice[T]) Slice(i, j int) Slice[T] {
 	return Slice[T]{r: Range{s.r.Buffer, s.r.Offset + uint64(i)*size, uint64(j-i) * size}}
 }
 
-// Host returns the elements as the host sees them, or nil if the host cannot access them. They are
-// valid as long as the result of [Buffer.Bytes].
+// Host returns the elements as the host sees them. It returns nil if the host cannot access them,
+// or if their address on the host is not aligned for T. The elements are valid as long as the
+// result of [Buffer.Bytes].
 func (s Slice[T]) Host() []T {
 	if s.r.Buffer == nil {
 		return nil
@@ -171,9 +172,9 @@ func (s Slice[T]) Download(dst []T) Op { return Download(BytesOf(dst), s.r) }
 // slice: see [Copy].
 func (s Slice[T]) CopyFrom(src Slice[T]) Op { return Copy(s.r, src.r) }
 
-// Fill returns the Op that sets each element to v. Devices repeat patterns of 1, 2, 4 or 8 bytes. A
-// larger element must itself be a repetition of such a pattern, as zero is; otherwise the error is
-// [ErrArgument]. See [Fill].
+// Fill returns the Op that sets each element to v. Devices repeat patterns of 1, 2, 4 or 8 bytes.
+// An element of another size must repeat such a pattern, and the pattern must be no larger than the
+// alignment of T. Zero does so for every T. Other elements are [ErrArgument]. See [Fill].
 func (s Slice[T]) Fill(v T) Op {
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v))
 	n := len(all)

@@ -9,11 +9,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A Stream runs operations in order: each operation begins when the previous one is done, even if
-// the previous one still waits for a semaphore. [Queue.NewStream] makes a Stream of a queue. It
-// takes the operations of the [Queue], without lists of points. Its calls return as early as calls
-// of the queue do, and cost the host as much time. Streams of one queue or of several run
-// concurrently.
+// A Stream runs operations in order: each operation begins when the previous operation is done. An
+// operation may be submitted while the previous operation still waits for a semaphore.
+// [Queue.NewStream] makes a Stream of a queue. A Stream takes the operations of the [Queue],
+// without lists of points. Its calls return as early as calls of the queue do, and cost the host as
+// much time. Streams of one queue or of several run concurrently.
 //
 // A stream fails as a whole, and for good: when a call is refused, when an operation fails, or by
 // [Stream.Fail]. Operations that have not been issued then do not run. Later calls and
@@ -83,7 +83,8 @@ func (s *Stream) clearWaits() {
 	}
 }
 
-// end unlocks the stream after operations have been submitted or, with an error, refused.
+// end unlocks the stream after operations have been submitted. If err is not nil, an operation was
+// refused, and end fails the stream.
 func (s *Stream) end(err error) error {
 	s.clearWaits()
 	s.order.label, s.order.timing = "", nil

@@ -23,7 +23,7 @@ import (
 // If the stream has no other work, a Timing includes the time that the host takes to give the
 // device the operation. For [Native] this is all the time that the function takes.
 //
-// Make one with [Device.NewTiming]. All methods may be called concurrently.
+// Make a Timing with [Device.NewTiming]. All methods may be called concurrently.
 type Timing struct {
 	dev    *Device
 	self   *Timing
@@ -105,7 +105,8 @@ func (t *Timing) begin(d *Device, edges timingEdges) error {
 // note sets a bit.
 func (t *Timing) note(bit int32) { t.noted.Or(bit) }
 
-// record records one of the events and sets its bit.
+// record records one of the events and sets its bit. If the driver refuses to record it, record
+// sets notedNone instead.
 func (t *Timing) record(tl *engine.Timeline, e driver.Event, bit int32) {
 	if tl.Device.Native.Record(e, tl.Stream) != nil {
 		bit = notedNone
@@ -164,9 +165,10 @@ func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 }
 
 // Duration returns how long the device took for the last operation that named the Timing. The
-// operation's signals must have been reached. Before that, or if the operation failed, or if there
-// was no operation, the error is [ErrArgument]. If the operation gave no work to a stream (a
-// barrier may give none), or the driver did not record an event, the error is [ErrUnsupported].
+// operation's signals must have been reached. Before that, or if there was no operation, the error
+// is [ErrArgument]. If the operation failed before it was measured, the error is [ErrArgument] too.
+// If the operation gave no work to a stream (a barrier may give none), or the driver did not record
+// an event, the error is [ErrUnsupported].
 //
 // For a host call it is the time that the function took. For a recording it is the time from the
 // first work of a stream to the last, including the host calls between them. For a recording of

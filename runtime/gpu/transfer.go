@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// copyAcross copies between devices of two drivers. One of them is the queue's.
+// copyAcross copies between devices of two drivers. One of the drivers is the queue's.
 func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 	up := dst.Buffer.Device().Engine.Driver == q.dev.native.Driver
 	mine, other := src, dst
@@ -78,8 +78,8 @@ func (q *Queue) transfer(o *Order, op string, r memory.Range, other *memory.Buff
 	return q.submitWith(s, o, r.Buffer, other)
 }
 
-// transferGoroutines is the highest number of goroutines that move a large range. One copies about
-// 8 GB/s to pinned memory. A link of PCIe 5 carries 55 GB/s.
+// transferGoroutines is the highest number of goroutines that move a large range. A goroutine
+// copies about 8 GB/s to pinned memory. A link of PCIe 5 carries 55 GB/s.
 const transferGoroutines = 8
 
 // move moves a range. If it is large, several goroutines move a share each, at the same time.
@@ -136,7 +136,7 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 
 var errEnded = errors.New("the function ended its goroutine")
 
-// piecesAhead is the number of pieces in flight at a time.
+// piecesAhead is the highest number of pieces of a share that are in flight at a time.
 const piecesAhead = 3
 
 // pieces are the parts of a range that moves through pinned memory. The caller holds the range's

@@ -17,29 +17,30 @@ type TypedKernel[A any] struct {
 	boundKernel
 }
 
-// A boundKernel is a kernel with the positions of its arguments in a struct.
+// A boundKernel is a kernel with the types and the layout of its arguments.
 type boundKernel struct {
 	kernel *Kernel
 	params []param
 	layout work.Layout // layout of the arguments: the struct's fields, or the arguments given to Launch
 }
 
-// A param is a kernel parameter and the struct field that is its argument.
+// A param is a kernel parameter, and the struct field or the argument of Launch from which it gets
+// its value.
 type param struct {
 	name   string
 	kind   paramKind
-	offset uintptr      // of the field in the struct
+	offset uintptr      // of the field in the struct; 0 for an argument of Launch
 	size   int          // of the argument, in bytes
 	typ    reflect.Type // nil if it is not known
 }
 
-// A paramKind says how a field becomes an argument.
+// A paramKind says how the Go value becomes the kernel's argument.
 type paramKind uint8
 
 const (
 	byValue    paramKind = iota
-	bufferAddr           // the field is a *Buffer
-	rangeAddr            // the field is a Range, or a Slice, which has a Range's layout
+	bufferAddr           // the Go value is a *Buffer
+	rangeAddr            // the Go value is a Range, or a Slice, which has a Range's layout
 )
 
 // Typed checks that the fields of a struct match a kernel's parameters, in order. It returns the

@@ -11,11 +11,12 @@ import (
 )
 
 // A failedStreams records the errors with which a device's streams have failed. Close returns the
-// errors that the program has not received: if nobody waits for a stream, nobody sees its error.
+// first error that the program has not received: if nobody waits for a stream, nobody sees its
+// error.
 type failedStreams struct {
 	mu   sync.Mutex // protects the following fields; no other lock is taken while it is held
 	errs []*SubmitError
-	more bool // some were not recorded, because there already were mostFailed
+	more bool // an error was not recorded, because errs was full
 }
 
 // mostFailed is the largest number of errors that are kept for Close.
@@ -73,8 +74,9 @@ func (f *failedStreams) err(d *Device, lossTold bool) error {
 }
 
 // noteFailure records that a stream has failed with err, the error of one of its operations. It
-// records nothing if the program caused the failure. Then the program has failed a semaphore that
-// the operation waited for, or has closed the device, the queue or its lane.
+// records nothing if the program caused the failure. The program causes a failure if it fails a
+// semaphore that the operation waits for, closes the device or the queue, or closes or aborts the
+// communicator.
 func (s *record) noteFailure(err error) {
 	e, ok := err.(*SubmitError)
 	if !ok || e.received == nil {

@@ -11,9 +11,9 @@ import (
 
 // Upload returns an Op that writes host data to a range. Leave the data alone until a signal of the
 // operation is reached. Data larger than [Options.StageSize] goes through pinned memory in pieces.
-// Goroutines that begin when the waits are reached move the pieces: up to 8, each with 3 blocks of
-// pinned memory. A recording copies the data to pinned memory when the Op is added, as with
-// [UploadCopy].
+// Goroutines that begin when the waits are reached move the pieces: up to 8, each with up to 3
+// blocks of pinned memory. A recording copies the data to pinned memory when the Op is added, as
+// with [UploadCopy].
 func Upload(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadOp, dst
 	op.setData(data)
@@ -107,8 +107,8 @@ func (q *Queue) download(o *Order, dst []byte, src Range) error {
 	return q.submitWith(s, o, nil, src.Buffer.in())
 }
 
-// notStaged returns the error of an operation that needs pinned memory, if none could be made. If
-// the device has failed, the operation is submitted and fails its signals.
+// notStaged returns the error of an operation for which no pinned memory could be made. If the
+// device has failed, notStaged instead submits a barrier, which fails the signals.
 func (q *Queue) notStaged(o *Order, op string, err error) error {
 	if q.dev.failed() != nil {
 		return q.submit(q.get(work.Barrier), o)
