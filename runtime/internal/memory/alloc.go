@@ -355,8 +355,7 @@ func (Free) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	return err == nil, err
 }
 
-// Issued reports whether the pool is closed. Then the memory is to go back to the driver soon, so
-// the engine must poll for the work.
+// Issued requests polling if the pool is closed, because the memory then goes back to the driver.
 func (Free) Issued(s *engine.Submission, _ *engine.Timeline, _ bool) bool {
 	return partOf(s).buffer.pool.closed.Load()
 }

@@ -185,8 +185,7 @@ func (d *Device) NewPool(o PoolOptions) (*PoolHandle, error) {
 	defer d.Engine.Leave()
 	var p *Pool
 	err = d.collecting(o.Kind, o.InitialSize, func() error {
-		// Each try needs a new Pool: if the driver cannot destroy the pool of the first try yet,
-		// that pool stays on the device's list.
+		// Each try needs a new Pool: that of a failed try may stay on the device's list.
 		p = &Pool{dev: d, opt: o}
 		switch {
 		case o.Over != nil:

@@ -118,7 +118,8 @@ func (p *Part) instance() *instance {
 	return p.recording.instances.all[0]
 }
 
-// takeInstance takes a free instance for the execution, and reports false if there is none.
+// takeInstance takes a free instance for the execution, unless the execution has an instance
+// already. It returns false if no instance is free.
 func (p *Part) takeInstance(s *engine.Submission) bool {
 	r := p.run
 	r.of.instances.mu.Lock()
@@ -135,8 +136,8 @@ func (p *Part) takeInstance(s *engine.Submission) bool {
 	return false
 }
 
-// comesAfter reports whether the execution comes after a mark: the mark has been passed, or the
-// execution's timeline or waits order the execution after it. Only a passed mark counts if the
+// comesAfter reports whether the execution comes after a mark: the work at the mark is done, or the
+// execution's timeline or waits order the execution after it. Only done work counts if the
 // recording has timestamps and an event cannot be recorded again before the host has seen it done.
 func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	if m.Timeline == nil || m.Passed() || m.Retiring() {
