@@ -360,8 +360,8 @@ func (Free) Issued(s *engine.Submission, _ *engine.Timeline, _ bool) bool {
 	return partOf(s).buffer.pool.closed.Load()
 }
 
-// If how is Early, Undo makes the memory allocated again. If how is Foreign, it only ends the wait
-// for uses. If how is Deferred, it parks the Free until the uses have been passed.
+// Undo makes the memory allocated again if how is Early, and only ends the wait for uses if how is
+// Foreign. If how is Deferred, Undo parks the Free until the uses have been passed.
 func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	p := partOf(s)
 	switch how {
