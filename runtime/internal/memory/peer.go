@@ -14,9 +14,10 @@ func (d *Device) same(o *Device) bool {
 	return d == o || d.Engine.Driver == o.Engine.Driver && d.Engine.Info.Index == o.Engine.Info.Index
 }
 
-// EnablePeers gives the device access to the memory of other devices. If the driver cannot give
-// access to the memory of one of them, EnablePeers returns an error if must is set, and otherwise
-// skips that device. It always skips devices of other drivers.
+// EnablePeers gives the device access to the memory of other devices. If the driver does not
+// support access to the memory of one of them, EnablePeers returns an error if must is set, and
+// otherwise skips that device. It returns every other error of the driver. It skips devices of
+// other drivers.
 func (d *Device) EnablePeers(others []*Device, must bool) error {
 	if d.Faces.Peers == nil {
 		if must {

@@ -20,8 +20,8 @@ type Part struct {
 	part      int
 	binds     []memory.Range // the bound ranges
 	values    []Value        // the values of all parameters
-	// The execution's run, or nil if the execution or this part needs no instance. It is &run1 if the
-	// execution has only this part.
+	// The execution's run, or nil if the execution or this part needs no instance. run is &run1 if
+	// the execution has only this part.
 	run  *run
 	run1 run
 }

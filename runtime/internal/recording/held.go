@@ -71,7 +71,7 @@ func (h *held) addNested(n *Recording) {
 }
 
 // use adds a mark to the uses of everything held. It also tells the devices that own the foreign
-// buffers.
+// buffers about the work.
 func (h *held) use(m engine.Mark) error {
 	h.addUse(m)
 	for _, b := range h.foreign {
