@@ -12,7 +12,7 @@ import (
 // A Communicator is one rank's end of a communicator. A communicator consists of devices, in one
 // process or many, that move and reduce data among them over the hardware's interconnect. Each end
 // takes groups of operations: see [Communicator.Group]. Each end has its own stream and OS thread.
-// Its work has an order relative to other work of the device only by semaphores, or in a
+// The work of an end has an order relative to other work of the device only by semaphores, or in a
 // [gpu.Stream].
 //
 // The ranks of a communicator must submit the same operations in the same order with the same
@@ -48,11 +48,11 @@ func New(ctx context.Context, dev *gpu.Device, o Options) (*Communicator, error)
 }
 
 // NewAll makes a communicator with a rank for each device, in their order. Rank in the options is
-// the rank of the first device. If Rank is given and Count is 0, the count is the number of
-// devices. NewAll then makes an id if none is given. If Rank or Count is -1, the Rendezvous
-// supplies the place of the process. All processes must then have as many devices as this one.
-// NewAll blocks until all ranks have joined or the context ends. If one end cannot be made, NewAll
-// makes none.
+// the rank of the first device. If Rank is not -1 and Count is 0, the count is the number of
+// devices. If Rank is then 0 and no id is given, NewAll makes the id. If Rank or Count is -1, the
+// Rendezvous supplies the place of the process. All processes must then have as many devices as
+// this one. NewAll blocks until all ranks have joined or the context ends. If one end cannot be
+// made, NewAll makes none.
 func NewAll(ctx context.Context, devices []*gpu.Device, o Options) ([]*Communicator, error) {
 	parts := make([]*comm.Device, len(devices))
 	for i, dev := range devices {
@@ -151,6 +151,7 @@ func (c *Communicator) Close() error { return c.in().Close() }
 
 // Shutdown is like Close, with a context instead of the ten seconds. When the context ends, the
 // communicator is aborted, and the library gets up to ten seconds for that. The error then wraps
-// the context's error. Close and Shutdown may be called concurrently and repeatedly. The context
-// that ends first bounds all of these calls, and they return the same error.
+// the context's error, and also [driver.ErrBusy] if a call of the library still does not return.
+// Close and Shutdown may be called concurrently and repeatedly. The context that ends first bounds
+// all of these calls, and they return the same error.
 func (c *Communicator) Shutdown(ctx context.Context) error { return c.in().Shutdown(ctx) }

@@ -31,7 +31,8 @@ func (c *Communicator) NewWindow(ctx context.Context, b *gpu.Buffer, symmetric b
 }
 
 // Close ends the registration of this rank, or of all ranks for a window. It waits until the
-// communicator is idle, since groups may use the memory, or until the communicator fails. Closing
+// communicator is idle, since groups may use the memory, or until the communicator fails. While the
+// communicator is suspended, Close returns [ErrSuspended], and the memory stays registered. Closing
 // again, or after the communicator was closed, does nothing. If the communicator has failed, or its
 // library returns an error, the memory stays registered until the communicator is closed. If the
 // buffer is closed before the registration ends, its memory is freed when the registration ends.

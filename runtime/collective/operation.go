@@ -57,8 +57,9 @@ func reduction(op driver.Reduction, factor float64) Reduction {
 
 // An Operation is one rank's part of a collective operation: see [Communicator.Group]. The
 // functions below make operations. All ranks must make the same operation, except for the ranges.
-// Sizes are in bytes and must be multiples of the element size. Below, n is the number of ranks: a
-// range called n times as large must have exactly n times the size of the other.
+// Sends and receives need only match each other. Sizes are in bytes and must be multiples of the
+// element size. Below, n is the number of ranks: a range called n times as large must have exactly
+// n times the size of the other.
 type Operation comm.Operation
 
 // operation makes an operation.

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-// The states of a buffer's memory. Memory that is not from a pool is always live. A binding is
+// The states of a buffer's memory. Memory that is not from a pool is always live. A placeholder is
 // always pending.
 const (
 	isLive    int32 = iota
@@ -115,7 +115,7 @@ func (Alloc) Prepare(s *engine.Submission) (engine.Outcome, error) {
 	return engine.Refused, partOf(s).buffer.takeMemory(s)
 }
 
-// Blocks reports whether a portable pool has to grow.
+// Blocks reports whether a portable pool may have to grow.
 func (Alloc) Blocks(s *engine.Submission) bool {
 	b := partOf(s).buffer
 	return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.Timeline))
@@ -139,7 +139,8 @@ func (Alloc) Issued(s *engine.Submission, tl *engine.Timeline, broken bool) bool
 	return false
 }
 
-// Undo gives the block back.
+// Undo gives the block of a portable pool back. The allocation has failed, unless the submission is
+// parked again.
 func (Alloc) Undo(s *engine.Submission, how engine.Outcome) {
 	b := partOf(s).buffer
 	if how == engine.Early || how == engine.Foreign {
@@ -149,8 +150,9 @@ func (Alloc) Undo(s *engine.Submission, how engine.Outcome) {
 	}
 }
 
-// Retries reports whether a native pool has found no memory. A portable pool has memory before the
-// allocation is issued.
+// Retries reports whether a native pool has found no memory and may find some after unused memory
+// has been freed. It returns false for a portable pool, which has taken a block before Issue is
+// called.
 func (Alloc) Retries(s *engine.Submission, err error) bool {
 	b := partOf(s).buffer
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
@@ -161,7 +163,7 @@ func (Alloc) Explain(s *engine.Submission, err error) error {
 	return partOf(s).buffer.holders(err)
 }
 
-// Release forgets the buffer, so that a free record does not keep it reachable.
+// Release forgets the buffer, so that the unused record does not keep the buffer reachable.
 func (Alloc) Release(s *engine.Submission) { partOf(s).buffer = nil }
 
 // takeMemory takes a block of a portable pool for an allocation. It is called before the timeline
@@ -206,7 +208,8 @@ func (b *Buffer) takeMemory(s *engine.Submission) error {
 	}
 }
 
-// returnMemory gives back the block of takeMemory, because the allocation was not issued.
+// returnMemory gives back the block of takeMemory and sets the state, because the allocation was
+// not issued. It does nothing if the memory is allocated.
 func (b *Buffer) returnMemory(state int32) {
 	if b.state.Load() == isLive {
 		return
@@ -220,7 +223,7 @@ func (b *Buffer) returnMemory(state int32) {
 }
 
 // spoil gives back the block of takeMemory when the stream has received only a part of the
-// allocation.
+// allocation. It does nothing if the memory is allocated all the same.
 func (b *Buffer) spoil(s *engine.Submission, tl *engine.Timeline) {
 	if b.state.Load() == isLive {
 		return
@@ -296,8 +299,8 @@ const (
 	FreeNothing                   // the buffer is not from a pool, or is empty
 )
 
-// CheckFree returns which queue frees the buffer if the queue of tl is asked to, or an error if
-// that queue cannot free it.
+// CheckFree returns which queue frees the memory when a Free of the buffer is submitted to the
+// queue of tl. It returns an error if that queue cannot take the Free.
 func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
 	switch {
 	case b.dev.Engine != tl.Device && b.dev.Engine.Driver != tl.Device.Driver:
@@ -352,12 +355,13 @@ func (Free) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	return err == nil, err
 }
 
-// Issued reports whether the pool is closed. Then the memory goes back to the driver.
+// Issued requests polling if the pool is closed, because the memory then goes back to the driver.
 func (Free) Issued(s *engine.Submission, _ *engine.Timeline, _ bool) bool {
 	return partOf(s).buffer.pool.closed.Load()
 }
 
-// Undo makes the memory allocated again, or parks the deallocation.
+// Undo makes the memory allocated again if how is Early, and only ends the wait for uses if how is
+// Foreign. If how is Deferred, Undo parks the Free until the uses have been passed.
 func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	p := partOf(s)
 	switch how {

@@ -22,11 +22,11 @@ const Alignment = 256
 type Buffer struct {
 	dev *Device
 	mem driver.Mem
-	// References besides the caller's: one for each submission that holds the buffer. -1 after the
-	// last reference was dropped.
+	// References besides the caller's: one for each submission, recording, pool and call that holds
+	// the buffer. refs is -1 after the last reference was dropped.
 	refs atomic.Int32
-	// The state of memory from a pool. mem has its address unless state is pending or failed. A
-	// placeholder is pending.
+	// The state of memory from a pool. mem has the memory's address unless state is isPending or
+	// isFailed. The state of a placeholder is isPending.
 	state  atomic.Int32
 	closed atomic.Bool
 	from   origin
@@ -38,15 +38,15 @@ type Buffer struct {
 	before, after *Buffer // neighbours in the device's list
 }
 
-// rare has fields that few buffers need: those of imported and growing memory, of placeholders, and
-// of buffers that the device reports if the program drops them.
+// rare has fields that few buffers need: those of imported and growing memory, of parts of other
+// objects, of placeholders, and of buffers that the device reports if the program drops them.
 type rare struct {
 	place   Place       // the place of a placeholder in a recording
-	host    []byte      // keeps the memory alive
+	host    []byte      // the program's memory, which this field keeps alive
 	unused  func()      // called by the goroutine that finds the memory unused; must not block
 	freed   func()      // called on a goroutine of its own when the memory is no longer used
-	awaited atomic.Bool // closed; the device is polled until the memory is unused
-	read    bool        // it is read-only
+	awaited atomic.Bool // the buffer is closed, and the device is polled until the memory is unused
+	read    bool        // the memory is read-only
 	watched *watched    // nil unless the device reports dropped buffers
 
 	opened driver.Mem             // the other process's memory; the buffer is a part of it
@@ -112,8 +112,8 @@ func (b *Buffer) allocate(kind driver.MemKind) error {
 	return err
 }
 
-// CanBe returns an error if no device can have that much memory. Drivers round sizes up, which must
-// not overflow.
+// CanBe returns an error if no device can have size bytes of memory. Drivers round sizes up, which
+// must not overflow.
 func CanBe(size uint64) error {
 	if size > math.MaxInt64 {
 		return fmt.Errorf("%d bytes: %w", size, driver.ErrOutOfMemory)
@@ -130,7 +130,7 @@ func newBuffer(d *Device, size uint64) *Buffer {
 	return b
 }
 
-// setRare sets the fields of a new buffer that few buffers need.
+// setRare sets the field rare of a new buffer. It keeps rare.watched.
 func (b *Buffer) setRare(r *rare) {
 	if b.rare != nil {
 		r.watched = b.rare.watched
@@ -172,7 +172,8 @@ func (b *Buffer) Kind() driver.MemKind {
 	return b.mem.Kind
 }
 
-// Size returns the size in bytes. Of growing memory it is the size that is mapped.
+// Size returns the size in bytes, or 0 for a nil buffer. For growing memory, it returns how many
+// bytes work may use now.
 func (b *Buffer) Size() uint64 {
 	switch {
 	case b == nil:
@@ -183,8 +184,8 @@ func (b *Buffer) Size() uint64 {
 	return b.mem.Size
 }
 
-// Ptr returns the address on the device. It is 0 for a closed buffer, for a placeholder, and for
-// pool memory that is not allocated.
+// Ptr returns the address on the device. It is 0 for a nil or closed buffer, for a placeholder, and
+// for pool memory that is not allocated.
 func (b *Buffer) Ptr() driver.Ptr {
 	if b == nil || b.closed.Load() || b.HasNoAddress() {
 		return 0
@@ -202,14 +203,15 @@ func (b *Buffer) Bytes() []byte {
 }
 
 // Late reports whether the address becomes known only when the operation that uses the buffer is
-// issued. The address of growing memory is known before, but not whether pages are mapped there.
+// issued. Late also returns true for growing memory: its address is known before, but not whether
+// pages are mapped there.
 func (b *Buffer) Late() bool { return b.hasUses() || b.Place().Recording != nil }
 
 // hasUses reports whether the memory can be taken away while the buffer is open. Then the buffer
 // knows the uses of the memory.
 func (b *Buffer) hasUses() bool { return b.from == pooled || b.from == mapped }
 
-// usesOf returns the uses of the memory, for a buffer that has some.
+// usesOf returns the uses of the memory. hasUses must be true for the buffer.
 func (b *Buffer) usesOf() *engine.Uses {
 	if b.from == mapped {
 		return &b.rare.growing.uses
@@ -274,7 +276,7 @@ func (b *Buffer) lent() bool { return b.rare != nil && b.rare.freed != nil }
 // Exists reports whether b is a device's buffer, and neither nil nor a zero value.
 func (b *Buffer) Exists() bool { return b != nil && b.dev != nil }
 
-// Hold adds a reference for a submission.
+// Hold adds a reference. It returns an error if the buffer has been closed.
 func (b *Buffer) Hold() error {
 	if b.closed.Load() || !engine.HoldLive(&b.refs, 0) {
 		return errBufferClosed

@@ -33,7 +33,7 @@ func (l *delays) end(w *delay) {
 	close(w.over)
 }
 
-// awaitReady waits until the delays have ended that are about to end. It returns early if the
+// awaitReady waits until all delays that are about to end have ended. It returns early if the
 // context ends.
 func (l *delays) awaitReady(ctx context.Context) {
 	l.mu.Lock()

@@ -21,7 +21,7 @@ type Device struct {
 	Stage  Stage
 	// Observer is nil without a tracer. It is set while the device is being opened.
 	Observer observe.Device
-	// Leaks reports dropped buffers and pools. It is nil unless the program asks for that.
+	// Leaks reports dropped buffers and pools. It is nil unless the program asks for reports.
 	Leaks *leaks.Reporter
 
 	buffers  books
@@ -40,14 +40,15 @@ func (d *Device) Init(e *engine.Device, f *faces.Faces, stageSize int) {
 	d.kept, d.leave = context.WithCancel(context.Background())
 }
 
-// LeaveToDriver is called instead of Close if the memory is left to the driver. Nothing waits any
-// more for the time when memory can be freed.
+// LeaveToDriver is called instead of Close if the memory is left to the driver. It ends the trims
+// of growing memory, and the calls of Share that wait for them.
 func (d *Device) LeaveToDriver() { d.leave() }
 
 // Failed returns why the device accepts no more work, or nil.
 func (d *Device) Failed() error { return d.Engine.Failed() }
 
-// ready is like Failed. The error of a nil or zero Device names the operation op.
+// ready is like Failed, but d may be nil or zero. The error for such a Device names the operation
+// op.
 func (d *Device) ready(op string) error {
 	if d == nil || d.Engine == nil {
 		return errs.Zero(op, "Device")
@@ -56,8 +57,10 @@ func (d *Device) ready(op string) error {
 }
 
 // FreeUnused waits until the parked Frees whose uses have been passed are issued, and until the
-// trims whose uses have been passed have given their pages to the reclaimer. Then it waits
-// until the reclaimer has freed unused memory. It returns early if the context ends.
+// trims whose uses have been passed have given their pages to the reclaimer. Then the reclaimer
+// trims the pools, and FreeUnused waits until the reclaimer has freed all unused memory. FreeUnused
+// returns early if the context ends. If the device is closed, or a stream may be waiting for other
+// code, FreeUnused does not wait for the reclaimer.
 func (d *Device) FreeUnused(ctx context.Context) {
 	d.delays.awaitReady(ctx)
 	freed := make(chan struct{})

@@ -54,8 +54,8 @@ func (b *Buffer) borrow(m engine.Mark) error {
 	return nil
 }
 
-// Unuse undoes Use. It returns true if the memory has been freed, or pages of it: the goroutine
-// that frees it may have seen the mark.
+// Unuse undoes Use. It returns true if a Free or a trim may have read the mark, and may wait for
+// it.
 func (u *Holding) Unuse(m engine.Mark) (awaited bool) {
 	b := (*Buffer)(u)
 	if !b.hasUses() {

@@ -37,7 +37,7 @@ type Growing struct {
 	ptr    driver.Ptr
 	max    uint64
 	page   uint64          // bytes of a page
-	users  []*Device       // the devices with access; the buffer's is the first
+	users  []*Device       // the devices with access; the buffer's device comes first
 	ctx    context.Context // canceled when the memory is freed, or left to the driver
 	cancel context.CancelFunc
 
@@ -46,19 +46,20 @@ type Growing struct {
 	unmaps atomic.Int32  // number of trims that may have read the uses
 	uses   engine.Uses
 
-	// growMu is held by one call of Grow, Share or Shrink at a time, and locked before mu. Such a
-	// call blocks on the driver.
+	// growMu is locked during a call of Grow, Share or Shrink, also while Grow or Share blocks on
+	// the driver. Share unlocks it while it waits for pages to be unmapped. growMu is locked before
+	// mu.
 	growMu sync.Mutex
 
 	mu    sync.Mutex // protects the following; held while pages are unmapped
 	pages []page     // by address; pages that Shrink has removed (page.gone is not 0) come last
 	trims uint64     // how many trims there have been; they are numbered from 1
 	// waits has the trims that wait for points. A later trim waits for these points too: pages that
-	// Grow has taken back meanwhile may still be used by work before them.
+	// Grow has taken back meanwhile may still be used by work before those points.
 	waits map[uint64]*trim
 	freed bool
 	stuck error // why pages that Shrink has removed will never be unmapped, or nil
-	// tell closes it; nil unless a goroutine waits in awaitUnmapped.
+	// tell closes unmapped. The channel is nil unless a goroutine waits in awaitUnmapped.
 	unmapped chan struct{}
 }
 
@@ -77,7 +78,7 @@ type physical struct {
 }
 
 // Reserve reserves max bytes of addresses, rounded up to pages. page is the size of a page, or 0
-// for the driver's. Devices of peers get access to the memory.
+// for the driver's. The devices in peers get access to the memory.
 func (d *Device) Reserve(max, page uint64, peers []*Device) (*Buffer, error) {
 	const op = "reserve addresses"
 	if err := d.ready(op); err != nil {
@@ -223,10 +224,10 @@ func (b *Buffer) Grow(size uint64) error {
 	return nil
 }
 
-// takeBack prevents that trims unmap pages that Shrink has removed, as far as these are among the
-// first n pages. It returns how many pages are mapped. If n or more are mapped, takeBack raises the
-// size to n pages. It leaves a larger size as it is. If fewer than n are mapped, the size is
-// unchanged, and no trim unmaps a page before giveAway is called.
+// takeBack keeps trims from unmapping any of the first n pages, also those that Shrink has removed.
+// It returns how many pages are mapped. If n or more are mapped, takeBack raises the size to n
+// pages. It leaves a larger size as it is. If fewer than n are mapped, the size is unchanged, and
+// no trim unmaps a page before giveAway is called.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -480,14 +481,15 @@ func (m *Growing) cut(size uint64, after []sema.Point) {
 type trim struct {
 	of     *Growing
 	number uint64
-	points []sema.Point // the points of Shrink, for which the trim waits first
-	// The uses for which it then waits; nil until the points are over.
+	points []sema.Point // the trim first waits for these points: those of its Shrink and of earlier trims
+	// The trim then waits for these uses. uses is nil until the points are over.
 	uses atomic.Pointer[engine.Frontier]
 	// The delay ends when the reclaimer is to unmap the pages, or the trim gives up.
 	delay *delay
 }
 
-// run unmaps the pages unless Grow takes them back.
+// run waits, and then makes the reclaimer unmap the pages that Grow has not taken back. It gives up
+// if the memory is freed, or if the device of one of the uses is lost.
 func (t *trim) run() {
 	m := t.of
 	defer m.dev.delays.end(t.delay)
@@ -543,7 +545,8 @@ func over(ctx context.Context, p sema.Point) bool {
 	}
 }
 
-// kept returns how many pages are left when a trim has unmapped its own. The caller holds mu.
+// kept returns how many pages are left when a trim and all earlier trims have unmapped their pages.
+// The caller holds mu.
 func (m *Growing) kept(trim uint64) int {
 	n := len(m.pages)
 	for n > 0 && m.pages[n-1].gone != 0 && m.pages[n-1].gone <= trim {

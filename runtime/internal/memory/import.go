@@ -92,8 +92,8 @@ func (d *Device) unpin(of *Buffer) {
 	})
 }
 
-// pinned reports whether a buffer of the device shares pages with of, and whether such a buffer is
-// closed.
+// pinned reports whether a buffer with pinned memory of the program shares pages with of, and
+// whether such a buffer is closed.
 func (s *books) pinned(of *Buffer) (is, closed bool) {
 	page := uintptr(os.Getpagesize())
 	pages := func(b *Buffer) (from, to uintptr) {

@@ -38,7 +38,7 @@ type books struct {
 	unpinning *Buffer // the buffer whose memory the reclaimer is unpinning, or nil
 
 	slab *bufferSlab
-	used int // buffers of the slab in use
+	used int // how many buffers of the slab fresh has handed out
 }
 
 // A bufferSlab is an array of buffers. Allocating it costs less than single allocations. It has as
@@ -60,7 +60,8 @@ func isHost(kind driver.MemKind) bool {
 }
 
 // bytes returns the counter for a buffer's memory and the size to count. The size is 0 if the
-// memory belongs to other code or to another buffer.
+// memory belongs to other code or to another buffer. It is also 0 for growing memory, whose pages
+// countPages counts.
 func (s *books) bytes(b *Buffer) (at *ByteStats, n uint64) {
 	if b.from == allocated || b.from == pooled && b.pool.over == nil {
 		n = b.mem.Size
@@ -99,15 +100,16 @@ func (s *books) count(at *ByteStats, n uint64) {
 	s.peak = max(s.peak, s.device.Live+s.host.Live)
 }
 
-// remove removes a buffer from the list. It reports false if the buffer is not on the list, because
-// the list has been closed.
+// remove removes a buffer from the list. It returns false if the buffer is not on the list: the
+// list has been closed, the buffer was removed before, or the buffer never had memory.
 func (s *books) remove(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unlist(b)
 }
 
-// removeToFree is like remove, for the reclaimer, which then frees the buffer and calls freed.
+// removeToFree is like remove, for the reclaimer. The reclaimer then frees the buffer, and calls
+// freed.
 func (s *books) removeToFree(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,10 @@ func (d *Device) same(o *Device) bool {
 	return d == o || d.Engine.Driver == o.Engine.Driver && d.Engine.Info.Index == o.Engine.Info.Index
 }
 
-// EnablePeers gives the device access to the memory of other devices. If must is set, a device
-// without access is an error.
+// EnablePeers gives the device access to the memory of other devices. If the driver does not
+// support access to the memory of one of them, EnablePeers returns an error if must is set, and
+// otherwise skips that device. It returns every other error of the driver. It skips devices of
+// other drivers.
 func (d *Device) EnablePeers(others []*Device, must bool) error {
 	if d.Faces.Peers == nil {
 		if must {
@@ -76,8 +78,10 @@ func (r Range) Usable(op string, d *Device) error {
 }
 
 // Owners returns the devices that a copy by this device must name as owners of two buffers' memory,
-// or nil if the copy need not name owners. A nil buffer is pinned memory of the runtime. Copies are
-// the only operations on memory to which the device may have no access.
+// or nil if the copy need not name owners. A nil buffer is pinned memory of the runtime. No owners
+// can be named if one of the buffers is from a pool of host memory. Then Owners returns an error if
+// the device may lack access to the other buffer. Only copies can use memory to which the device
+// has no access.
 func (d *Device) Owners(dst, src *Buffer) (dstOf, srcOf driver.Device, err error) {
 	switch {
 	case !d.Foreign(dst) && !d.Foreign(src):

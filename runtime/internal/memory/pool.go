@@ -34,7 +34,7 @@ type Pool struct {
 	blocks *blockpool.Pool // of a portable pool: the allocator of its memory
 	slabs  slabs           // the source of the memory in blocks, unless over is set
 	over   *Buffer         // the pool hands out parts of this buffer
-	keeps  bool            // the program cannot close it
+	keeps  bool            // it is the default pool, which the program cannot close
 	closed atomic.Bool
 	life   sync.RWMutex // protects closed; read-locked while a native pool allocates
 	// live counts allocations of a native pool whose free has not been issued, and calls in
@@ -50,7 +50,7 @@ type Pool struct {
 	users    sync.Map   // indices of the other devices that have access to a native pool
 
 	mu  sync.Mutex                         // protects tls from concurrent changes
-	tls atomic.Pointer[[]*engine.Timeline] // indexed by their numbers in blocks; each change makes a new slice
+	tls atomic.Pointer[[]*engine.Timeline] // timelines by their numbers in blocks; each change makes a new slice
 }
 
 // A PoolHandle is the program's reference to a pool. The device, its buffers and its work refer to
@@ -185,7 +185,7 @@ func (d *Device) NewPool(o PoolOptions) (*PoolHandle, error) {
 	defer d.Engine.Leave()
 	var p *Pool
 	err = d.collecting(o.Kind, o.InitialSize, func() error {
-		// Each try needs a new pool: the driver may keep the first one until it is destroyed.
+		// Each try needs a new Pool: that of a failed try may stay on the device's list.
 		p = &Pool{dev: d, opt: o}
 		switch {
 		case o.Over != nil:
@@ -544,7 +544,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 
 // Close closes the pool. It does not wait for work: allocated memory stays usable until it is
 // deallocated or its buffer is closed. Later allocations fail with [errs.ErrClosed]. So do earlier
-// ones that have not been issued.
+// allocations that have not been issued. Closing the default pool is an error.
 func (p *Pool) Close() error {
 	if p == nil || p.dev == nil {
 		return nil
@@ -573,9 +573,9 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// sweepPools destroys the closed pools that have no memory allocated. If streams may still use a
-// pool's memory, the pool gives back only its unused memory. The pool stays until the next sweep or
-// until the device is closed.
+// sweepPools makes the reclaimer destroy the closed pools that have no memory allocated. If streams
+// may still use a pool's memory, the pool gives back only its unused memory. The pool stays until
+// the next sweep or until the device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
 // sweepPoolsAfter does the work of sweepPools, and tries again after a pause if a pool is busy.
@@ -617,7 +617,8 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	})
 }
 
-// empty reports whether no memory of the pool is allocated, counting issued work only.
+// empty reports whether no memory of the pool is allocated, counting issued work only. A native
+// pool is also not empty during a call on the pool.
 func (p *Pool) empty() bool {
 	if p.blocks != nil {
 		return p.blocks.Stats().Live == 0
@@ -625,7 +626,8 @@ func (p *Pool) empty() bool {
 	return p.live.Load() == 0
 }
 
-// close destroys all pools. It runs on the device's thread when no memory is in use.
+// close destroys all pools, except that it trims the driver's default pool. It runs on the device's
+// thread when no memory is in use.
 func (p *pools) close() (errs []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -689,7 +691,7 @@ func (d *Device) SamplePools() (reserved, used uint64) {
 	d.pools.mu.Unlock()
 	for _, p := range all {
 		s, err := p.Stats()
-		if err != nil { // the pool has been closed
+		if err != nil { // the pool has been closed, or the driver has returned an error
 			continue
 		}
 		reserved, used = reserved+s.Reserved, used+s.Used

@@ -46,8 +46,8 @@ func (p *Pool) makeOver(b *Buffer) error {
 	return nil
 }
 
-// A slabs holds the driver allocations (slabs) of a portable pool. The pool makes one call at a
-// time.
+// A slabs holds the driver allocations (slabs) of a portable pool. The blockpool calls Grow and
+// Release one at a time.
 type slabs struct {
 	p   *Pool
 	mu  sync.Mutex // protects mem, which other goroutines read; no other lock is taken while it is held

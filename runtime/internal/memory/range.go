@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Outside marks a part of a gpu.Slice for indexes out of range. It is the offset and the size of the
-// part. No buffer is so large, so each use of the part fails.
+// Outside is the offset and the size of a part of a gpu.Slice that was taken with indexes out of
+// range. No buffer is that large, so each use of the part fails.
 const Outside = math.MaxUint64
 
 // A Range is a part of a buffer, in bytes.
@@ -20,7 +20,8 @@ type Range struct {
 	Offset, Size uint64
 }
 
-// Check returns the address of a range for an operation on a device.
+// Check returns the address of a range for the operation op on a device, or an error if the
+// operation cannot use the range.
 func (r Range) Check(op string, d *Device) (engine.Address, error) {
 	if r.Buffer != nil && r.Buffer.Place().Recording != nil {
 		return engine.Address{}, errs.Argument(op, "a binding of a command buffer, or a buffer of its Scratch, outside of it")
@@ -89,8 +90,8 @@ func (r Range) Address() engine.Address {
 	return engine.Address{Ptr: r.Buffer.mem.Ptr + driver.Ptr(r.Offset)}
 }
 
-// NoValues describes the buffer's memory if streams cannot wait for values in it or write them, and
-// returns "" otherwise.
+// NoValues returns "" if streams can write values to the buffer's memory and wait for values there.
+// Otherwise it describes the memory for an error.
 func (b *Buffer) NoValues() string {
 	switch {
 	case b.mem.Kind == driver.ManagedMem:
@@ -101,7 +102,8 @@ func (b *Buffer) NoValues() string {
 	return ""
 }
 
-// CheckValue returns an error if the range, which has been checked, cannot hold a value.
+// CheckValue returns an error if an operation of the kind cannot write the value to the range, or
+// wait for it there. The range has been checked.
 func (r Range) CheckValue(kind work.Kind, value uint64) error {
 	op := kind.String()
 	switch {

@@ -303,7 +303,8 @@ func (p *ImportedPool) give(m driver.Mem) error {
 	return err
 }
 
-// Close releases the pool, and returns nil. Imported memory stays until it is closed.
+// Close releases the pool, and returns nil. Imported memory stays usable until its buffer is
+// closed.
 func (p *ImportedPool) Close() error {
 	if p == nil || p.p == nil {
 		return nil

@@ -22,7 +22,8 @@ type Staging struct {
 	touch touch  // covers the program's memory from issue until the signals are given
 }
 
-// Issue is called before the native calls are made.
+// Issue gives the address of the block to the native calls, and begins the touch of a download's
+// destination. It is called before the native calls are made.
 func (p *Staging) Issue(x *work.Extra) {
 	if p.Block != nil {
 		p.Block.Give(x)
@@ -91,7 +92,7 @@ func (s *Stage) Statistics() StageStats {
 	return s.stat
 }
 
-// A Block is a block of pinned memory on loan.
+// A Block is a block of pinned memory.
 type Block struct {
 	of    *Stage
 	slab  *stageSlab
@@ -139,7 +140,7 @@ func (c *stageClass) put(b *Block) {
 
 const smallestStage = 8 // log2 of the bytes
 
-// class returns the class of blocks of n bytes or more.
+// class returns the class of the smallest blocks that have n bytes or more.
 func (s *Stage) class(n int) int { return max(bits.Len(uint(n-1)), smallestStage) }
 
 // take takes a block of n bytes or more from its class, or returns nil if none is free. If few are

@@ -52,12 +52,12 @@ func carve[T any](chunk *[]T, n int) []T {
 // A command is a command of a recording.
 type command struct {
 	op       work.Op
-	depends  bool          // the address of dst or src is known only in an execution
+	depends  bool          // the address of dst, src or a range of Native is known only in an execution
 	moves    bool          // an address or a parameter may change from one execution to the next
 	arg      int32         // where its arguments begin in args
 	dst, src int32         // indexes in refers, or -1
-	launch   driver.Launch // of a launch, without Args
-	layout   work.Layout   // of a launch: the kernel's layout of the arguments
+	launch   driver.Launch // of a launch; Args, also for Native, are set by End
+	layout   work.Layout   // layout of the arguments of a launch or of Native
 	bound    []argRef
 	after    []Command
 	rare     *rareCommand

@@ -44,7 +44,7 @@ type body struct {
 // A bindRef is a range for a binding of a body.
 type bindRef struct {
 	ref  int32  // index in Recording.refers of the place where the range begins
-	size uint64 // of the range; bindingSize means up to the end of the memory that is bound
+	size uint64 // size of the range; bindingSize means up to the end of the bound memory
 }
 
 // nameOf returns the name of a command of the body for messages.
@@ -231,8 +231,8 @@ func (c *Recording) copyBody(b *body, binds []memory.Range) {
 	c.copyTo(&c.bodies, &child.bodies, by, b.params)
 }
 
-// copyTo appends shifted commands of another recording to a list. c already has the arguments of
-// these commands.
+// copyTo appends shifted commands of another recording to a list. c has their references and
+// arguments already.
 func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam) {
 	for i := range from.n {
 		cmd := c.shifted(*from.at(i), by, params)
@@ -241,9 +241,8 @@ func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam
 	}
 }
 
-// shifted returns a copy of a conditional for another recording. There, the references and the
-// commands of bodies have other numbers. params replace the parameters of the conditional's
-// recording.
+// shifted returns a copy of a conditional for another recording, in which references and commands
+// of bodies have other numbers. params replace the parameters of the other recording.
 func (x *conditional) shifted(by shift, params []nestedParam) *conditional {
 	n := *x
 	n.bodies = slices.Clone(x.bodies)
@@ -462,9 +461,9 @@ func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 	return at
 }
 
-// Abandon notes how a failed control step of the submission has used the instance. Work of the
-// step's body may be in flight up to the mark m, which becomes the mark of the last use. If keep is
-// set, work in other streams may be in flight too. Then the instance stays in use.
+// Abandon is called when a control step of the submission has failed. Work of its body may be in
+// flight up to the mark m. If keep is set, work in other streams may be in flight too, and the
+// execution keeps its instance for ever.
 func (p *Part) Abandon(m engine.Mark, keep bool) {
 	r := p.run
 	if r == nil || r.instance == nil {

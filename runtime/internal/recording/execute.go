@@ -20,8 +20,10 @@ type Part struct {
 	part      int
 	binds     []memory.Range // the bound ranges
 	values    []Value        // the values of all parameters
-	run       *run           // the execution's run, or nil if it needs no instance; &run1 if this is the only part
-	run1      run
+	// The execution's run, or nil if the execution or this part needs no instance. run is &run1 if
+	// the execution has only this part.
+	run  *run
+	run1 run
 }
 
 // A Record is the engine.Rest of a submission: it has a Part.
@@ -43,7 +45,7 @@ func (p *Part) Release() {
 func (p *Part) Recording() *Recording { return p.recording }
 
 // Commands returns the number of the part's first command, how many commands the part has, and
-// whether it is a graph.
+// whether the part is a graph.
 func (p *Part) Commands() (first, n int, graph bool) {
 	x := &p.recording.parts[p.part]
 	return x.from, x.to - x.from, x.graph
@@ -61,7 +63,7 @@ func (p *Part) Number() int { return p.part }
 type Step struct {
 	c    *Recording
 	part int
-	held bool // the caller has the buffers and the recording, which the program may have closed
+	held bool // the caller has references to the buffers and the recording, which the program may have closed
 	// run is nil if the execution needs no instance. It is also nil if the execution has one part
 	// only: then the run is in the submission's record.
 	run *run
@@ -92,8 +94,8 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 }
 
 // AddSteps appends the steps of an execution of the command buffer with ranges and values. If held
-// is set, the caller has the ranges' buffers and the recording, and the program may have closed
-// them.
+// is set, the caller has references to the ranges' buffers and the recording, and the program may
+// have closed these.
 func (c *Recording) AddSteps(to []Step, binds []memory.Range, given []Given, held bool) []Step {
 	l := c.layouts[byGraph]
 	if l != c.layouts[byHost] && !c.graphsCan(l, binds, given) {
@@ -135,8 +137,8 @@ func (x Step) LeaveRest(left []Step) {
 	}
 }
 
-// Timed returns the first and the last step that a Timing measures. They are work of streams, or
-// host calls if there is no work of streams.
+// Timed returns the first and the last step that a Timing measures. They are work of streams. If
+// the host runs all steps, they are the first and the last of all steps.
 func Timed(steps []Step) (first, last int) {
 	onHost := func(x Step) bool { return x.at().onHost() }
 	first, last = 0, len(steps)-1
@@ -236,7 +238,7 @@ func (Execute) Prepare(s *engine.Submission) (engine.Outcome, error) {
 // Native.
 func (Execute) Blocks(s *engine.Submission) bool { return partOf(s).mayMake(s) }
 
-// HoldsUp returns true: a graph may wait for its launch in another stream.
+// HoldsUp returns true: a graph may wait for its previous launch in another stream.
 func (Execute) HoldsUp(*engine.Submission, *engine.Timeline) bool { return true }
 
 // Issue makes the native calls.
@@ -346,7 +348,7 @@ func (c *Recording) bindsForeign(binds []memory.Range) bool {
 }
 
 // crosses reports whether the bound ranges make a command of a part copy from or to another
-// device's memory.
+// device's memory, or test a number there.
 func (c *Recording) crosses(p *part, binds []memory.Range) bool {
 	if !c.bindsForeign(binds) {
 		return false

@@ -32,7 +32,8 @@ type source struct {
 	size    uint64     // bytes of the buffer that the recording uses
 }
 
-// init finds the addresses that are the same in all executions, and the sources of the others.
+// init finds the addresses that are the same in all executions, and the sources of all other
+// addresses.
 func (x *execution) init(refers []reference, params int) {
 	x.present = make([]driver.Ptr, len(refers)+2*params)
 	x.params = x.present[len(refers):]
@@ -93,7 +94,8 @@ func (s *source) address(b *instance, binds []memory.Range) engine.Address {
 	return engine.Address{Size: s.size, Late: s.buffer.Holding()}
 }
 
-// findLive finds the addresses of pool memory that is allocated already, for making a graph.
+// findLive finds the addresses of growing memory, and of pool memory that was allocated when it was
+// recorded. They are needed to make a graph before the first execution.
 func (x *execution) findLive(refers []reference) error {
 	for _, i := range x.moving {
 		if r := &refers[i]; !r.depends() && r.buffer.Late() {

@@ -59,8 +59,8 @@ const standInSize = 128 << 10
 
 // standIn gives fills and copies of a part the stand-in's addresses, if their own are known only
 // when the part is executed. So the graph can be made before the first execution, which sets the
-// nodes. standIn reports false if a node could not be set then, or if there is no memory. It runs
-// on a bound thread.
+// nodes. standIn returns false if a node could not be set then, if a function of Native would get
+// stand-in addresses, or if there is no memory. It runs on a bound thread.
 func (c *Recording) standIn(p *part) bool {
 	for cmd := range c.each(p) {
 		if cmd.depends && cmd.op.Kind == work.Native {
@@ -219,8 +219,8 @@ func (c *Recording) addCommand(b *building, cmd *command, number int, before []d
 	return nodes, nil
 }
 
-// replace puts a new graph in place of the old one. The old one stays until its last launch is
-// over.
+// replace puts a new graph in place of the old one. It destroys the replaced graphs whose launches
+// are over, and keeps the others for the next call.
 func (x *graphOf) replace(made graphOf, g driver.Graphs) {
 	old := x.old
 	if x.old = nil; x.exec != 0 {

@@ -70,7 +70,8 @@ func (h *held) addNested(n *Recording) {
 	h.nested, h.foreign = append(h.nested, n), append(h.foreign, n.held.foreign...)
 }
 
-// use adds a mark to the uses of everything held.
+// use adds a mark to the uses of everything held. It also tells the devices that own the foreign
+// buffers about the work.
 func (h *held) use(m engine.Mark) error {
 	h.addUse(m)
 	for _, b := range h.foreign {

@@ -120,7 +120,8 @@ func (p *Part) instance() *instance {
 	return p.recording.instances.all[0]
 }
 
-// takeInstance takes a free instance for the execution, and reports false if there is none.
+// takeInstance takes a free instance for the execution, unless the execution has an instance
+// already. It returns false if no instance is free.
 func (p *Part) takeInstance(s *engine.Submission) bool {
 	r := p.run
 	r.of.instances.mu.Lock()
@@ -137,10 +138,9 @@ func (p *Part) takeInstance(s *engine.Submission) bool {
 	return false
 }
 
-// comesAfter reports whether the execution comes after a mark: the mark has been passed, or the
-// execution's timeline or waits order the execution after it. Some drivers cannot record an event
-// again before the host has seen it done. With such a driver, if the recording has timestamps, only
-// a passed mark counts.
+// comesAfter reports whether the execution comes after a mark: the work at the mark is done, or the
+// execution's timeline or waits order the execution after it. Only done work counts if the
+// recording has timestamps and an event cannot be recorded again before the host has seen it done.
 func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	if m.Timeline == nil || m.Passed() || m.Retiring() {
 		return true

@@ -15,7 +15,8 @@ type nestedParam struct {
 	value        Value
 }
 
-// checkNested checks the parameters of a recording that is to be nested in this one.
+// checkNested checks the parameters of a recording that is to be nested in this one. It returns
+// what replaces each of them.
 func (c *Recording) checkNested(child *Recording, given []Given, uses []Use) ([]nestedParam, error) {
 	if err := child.CheckGiven(given); err != nil {
 		return nil, err

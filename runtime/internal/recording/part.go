@@ -8,8 +8,9 @@ import (
 )
 
 // A part consists of adjacent commands that are submitted as a whole. A host call is a part, and so
-// is a group of collectives. If the recording makes graphs, adjacent commands that cannot be nodes
-// of a graph are a part. So are the commands between such parts.
+// is a group of collectives, and a conditional that the host runs. If the recording makes graphs,
+// adjacent commands that cannot be nodes of a graph are a part. So are the commands between such
+// parts.
 type part struct {
 	from, to int
 	host     func() error
@@ -17,9 +18,9 @@ type part struct {
 	lane     *comm.Communicator // set if the part is a group of collectives
 	label    string             // label of a host call, a conditional, or of the first collective
 	graph    bool
-	tests    bool    // its graph has conditionals, so only the graph can run it
-	late     bool    // addresses of fills and copies are known only in an execution
-	native   bool    // issuing it may call functions of Native
+	tests    bool    // the graph has conditionals, so the part cannot be run without the graph
+	late     bool    // an address that a command other than a launch needs is known only in an execution
+	native   bool    // issuing the part may call functions of Native
 	awaits   bool    // the part has waits for values
 	grids    []int32 // indices of the parameters that give the grid of a launch in this part
 }
@@ -39,7 +40,7 @@ const (
 	byHost         // the host runs all conditionals
 )
 
-// addLayout divides the recording into parts.
+// addLayout appends the parts of a layout, and returns the layout. how is byGraph or byHost.
 func (c *Recording) addLayout(how int) layout {
 	l := layout{from: len(c.parts)}
 	c.split(how)
@@ -48,7 +49,7 @@ func (c *Recording) addLayout(how int) layout {
 	return l
 }
 
-// split divides the recording into parts.
+// split divides the commands into parts, and appends these to the recording's parts.
 func (c *Recording) split(how int) {
 	first, n := len(c.parts), c.cmds.n
 	if how == byGraph {
@@ -120,7 +121,7 @@ func (c *Recording) nextPart(from, how int, graphs bool) part {
 	return p
 }
 
-// setHow sets how a part is run. It reports false if there is nothing to run: all commands of the
+// setHow sets how a part is run. It returns false if there is nothing to run: all commands of the
 // part are barriers or do nothing. On a device with graphs, either all commands of a part can be
 // nodes of a graph, or none can. So the first command tells whether the part becomes a graph.
 func (c *Recording) setHow(p *part) bool {

@@ -470,8 +470,8 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 }
 
 // takeData appends the references and the arguments of another recording, which has ended. The
-// ranges in binds replace its bindings. scratch changes each reference to its scratch memory.
-// takeData returns the shift of references and arguments.
+// ranges in binds replace its bindings. takeData calls scratch to change each reference to child's
+// scratch memory. takeData returns the shift of references and arguments.
 func (c *Recording) takeData(child *Recording, binds []memory.Range, scratch func(*reference)) shift {
 	c.args = work.AlignEnd(c.args) // so that the child's arguments keep their alignment
 	by := shift{ref: int32(len(c.refers)), arg: int32(len(c.args))}
@@ -500,8 +500,8 @@ type shift struct {
 	body    int // added to indexes in bodies
 }
 
-// shifted returns a copy, for c, of another command buffer's command, whose parameters params
-// replaces. The copy's list after has room for one more command.
+// shifted returns a copy, for c, of a command of another command buffer. In the copy of a
+// conditional, params replace the parameters. The copy's list after has room for one more command.
 func (c *Recording) shifted(cmd command, by shift, params []nestedParam) command {
 	if cmd.dst >= 0 {
 		cmd.dst += by.ref
@@ -565,7 +565,8 @@ func (c *Recording) mayNest(child *Recording) error {
 	return child.flaw
 }
 
-// checkBindings checks the ranges given for bindings. If c is not nil, they may be of c's bindings.
+// checkBindings checks the ranges given for bindings. If c is not nil, the ranges may be in c's
+// bindings and scratch memory.
 func checkBindings(slots []slot, bindings []memory.Range, d *Device, c *Recording) error {
 	const op = "execute"
 	if len(bindings) != len(slots) {

@@ -33,7 +33,7 @@ type Recording struct {
 	dev    *Device
 	mode   Mode
 	order  bool         // each command comes after the previous command
-	refs   atomic.Int32 // one for the caller, and one for each execution
+	refs   atomic.Int32 // references: one of the caller, and one of each submission, outer recording and call in progress
 	closed atomic.Bool
 
 	mu      sync.Mutex // protects the following fields except instances
@@ -47,14 +47,14 @@ type Recording struct {
 	scratch scratchMemory
 	refers  []reference
 	nrefers int      // how many of refers belong to recorded commands
-	args    []uint64 // the words of all launches' arguments
+	args    []uint64 // the words of all commands' arguments
 	held    held
 
 	// End sets the following fields.
-	ptrs  []unsafe.Pointer // into args, one for each argument
+	ptrs  []unsafe.Pointer // pointers into args, one for each argument
 	parts []part
-	// The parts of an execution in which graphs run conditionals, and of one in which the host runs
-	// all.
+	// layouts[byGraph] has the parts of an execution in which graphs run conditionals.
+	// layouts[byHost] has those of an execution in which the host runs all conditionals.
 	layouts   [2]layout
 	refused   error              // the driver's error, if it refuses conditionals in graphs
 	described *observe.Recording // nil if no observer wants it
@@ -166,7 +166,7 @@ func (c *Recording) roomFor(words, refers int) error {
 	return nil
 }
 
-// Fail adds the number and kind of the command to an error.
+// Fail adds the number and kind of the command that is being recorded to an error.
 func (c *Recording) Fail(op work.Kind, err error) error {
 	return fmt.Errorf("command %d, %s: %w", c.cmds.n, op, err)
 }
@@ -178,7 +178,8 @@ func (c *Recording) SetLabel(at Command, label string) {
 	c.names.setLabel(at, label)
 }
 
-// Refuse returns the error of a command that is not recorded.
+// Refuse returns the error of a command that is not recorded: err with the command's number. If the
+// recording has ended or is closed, Refuse returns that error instead.
 func (c *Recording) Refuse(err error) (Command, error) {
 	if closed := c.enter(); closed != nil {
 		return -1, closed
@@ -459,8 +460,8 @@ func (c *Recording) destroy() error {
 	for _, b := range c.instances.list() {
 		errs = append(errs, b.destroy(c.dev)...)
 	}
-	// The parts stay: the goroutine that releases a parked execution reads its part (mayMake). It
-	// may do so after the device has been closed.
+	// The parts stay: a goroutine that is about to issue a parked execution reads the execution's
+	// part (mayMake), perhaps after the device has been closed.
 	c.held.release()
 	return errors.Join(errs...)
 }

@@ -187,7 +187,8 @@ func (c *Recording) placeScratch() (first *instance, err error) {
 }
 
 // scratchAnew turns a reference to the nested recording's instance into a reference to scratch
-// memory of this recording. anew has a buffer for each scratch buffer of the nested recording.
+// memory of this recording. anew has an entry for each scratch buffer of the nested recording: the
+// new buffer, or nil until it is made.
 func (c *Recording) scratchAnew(child *Recording, r *reference, anew []*memory.Buffer) {
 	i := scratchOf(r.scratch)
 	if anew[i] == nil {

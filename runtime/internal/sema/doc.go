@@ -1,6 +1,6 @@
 // Package sema provides semaphores. A semaphore is a 64-bit value that only grows, like a Vulkan
-// timeline semaphore. The host signals it, and so does finished work. The host or other work waits
-// until it reaches a value. The package knows work only through two interfaces:
+// timeline semaphore. The host signals it, and so does finished work. The host and other work can
+// wait until the semaphore reaches a value. The package knows work only through two interfaces:
 //
 //   - A [Producer] is a sequence of numbered work, such as a GPU stream. When work has been issued,
 //     [Semaphore.Publish] announces the values that the work will signal. When the work is done,
@@ -18,12 +18,14 @@
 // timepoints are released at that moment.
 //
 // The owner of a timepoint is a waiter, a function that the program gave to [Semaphore.OnReached],
-// or a goroutine that is blocked in [Wait]. A waiter takes its timepoints from a [TimepointPool].
+// or a goroutine that is blocked in [Wait] or [Semaphore.WaitIssued]. A waiter takes its timepoints
+// from a [TimepointPool].
 //
-// A method that releases timepoints only removes them. It returns them as a linked list, ordered by
-// value and then by age. The caller unlocks its mutexes and then passes the list to [Release],
-// [ReleaseIssuing] or [ReleaseFromHost], which notify the owners. So no code of a waiter or of the
-// program runs under a lock.
+// A method that releases timepoints, except [Semaphore.Signal], only removes them from the heaps.
+// It returns them as a linked list: first the timepoints registered with [UntilIssued], then all
+// others. Each of these two groups is ordered by value and then by age. The caller unlocks its
+// mutexes and then passes the list to [Release], [ReleaseIssuing] or [ReleaseFromHost], which
+// notify the owners. So no code of a waiter or of the program runs under a lock.
 //
 // # Locks
 //

@@ -34,7 +34,7 @@ const (
 	ByQuery       PollSource = iota // Semaphore.Query, which polls once
 	ByWaiter                        // the first poll of a waiting goroutine
 	ByWaiterAgain                   // a later poll of that goroutine, without a pause since the last one
-	ByPoller                        // the same, by a goroutine that stands in for the device's poller
+	ByPoller                        // such a later poll by a goroutine that stands in for the device's poller
 )
 
 // A Mark is the place behind the work with the number Seq of a producer.
@@ -45,8 +45,8 @@ type Mark struct {
 
 // A Signal says that a semaphore will be raised to Value when the work with the number Seq of
 // Producer is done. It is in flight from Publish to Arrive. If ByBarrier is set, the signal belongs
-// to a barrier: an operation that only waits for the work and then signals. It is given after the
-// signals of the work itself.
+// to a barrier: an operation that only waits for the work and then signals. The barrier's signal is
+// given after the signals of the work itself.
 type Signal = points.Point[Producer]
 
 // A join belongs to the signal of a barrier that waits for several producers. It has the marks of
@@ -61,8 +61,8 @@ type WaitState int
 
 const (
 	Reached WaitState = iota // the value is reached
-	Ordered                  // work that signals the value has been issued
-	Unknown                  // no work that signals the value has been issued
+	Ordered                  // work that signals this value or more has been issued
+	Unknown                  // no work that signals this value or more has been issued
 	Failed                   // the semaphore has failed
 )
 
@@ -230,9 +230,10 @@ func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool)
 	return s.value.Load(), next, issued
 }
 
-// next returns the mark of the work that a waiter for a value should poll: the work that signals
-// the value. If that signal belongs to a barrier that waits for several producers, next returns a
-// mark whose work is not done yet. If no work can be polled, the Producer of the result is nil.
+// next returns the mark of the work that a waiter for a value should poll. That is the work of the
+// lowest signal in flight that reaches the value or, if there is none, of the highest signal in
+// flight. If the signal belongs to a barrier that waits for several producers, next returns a mark
+// whose work is not done yet. If no work can be polled, the Producer of the result is nil.
 func (s *Semaphore) next(value uint64) Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,8 +255,8 @@ func (s *Semaphore) next(value uint64) Mark {
 	return next
 }
 
-// PollFor polls the producer that will signal a value. It returns how to go on polling, or nil if
-// polling again is useless.
+// PollFor polls the producer that a waiter for a value should poll. It returns how to go on
+// polling, or nil if polling again is useless.
 func (s *Semaphore) PollFor(value uint64, by PollSource) *wake.Policy {
 	m := s.next(value)
 	if m.Producer == nil {
@@ -268,8 +269,8 @@ func (s *Semaphore) PollFor(value uint64, by PollSource) *wake.Policy {
 // others.
 const pollAtOnce = 8
 
-// pollAll polls the producers of all signals in flight, but at most pollAtOnce of them. It polls
-// the producer of the highest signal first.
+// pollAll polls the producers of all signals in flight, and of the work that their barriers wait
+// for, but at most pollAtOnce producers. It polls the producer of the highest signal first.
 func (s *Semaphore) pollAll() {
 	var asks [pollAtOnce]points.Front[Producer]
 	n := 0

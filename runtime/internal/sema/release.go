@@ -1,7 +1,8 @@
 package sema
 
 // A Waiter is work (not a goroutine) that waits for one or more points before it is issued. It has
-// a [Timepoint] for each. The goroutine that signals a point calls the methods, without locks.
+// a [Timepoint] for each. The goroutine that signals a point, or fails its semaphore, calls the
+// methods without locks.
 type Waiter interface {
 	// TimepointReleased is called once for each timepoint of the waiter, when it is released. err
 	// is the failure of the semaphore, or nil. ready reports that this was the last timepoint, and
@@ -17,8 +18,8 @@ type Waiter interface {
 	IssueHere() bool
 
 	// HandOver gives ready waiters to the threads that issue them. list has one timepoint of each.
-	// All waiters in the list are of one type, and HandOver is called on the first. The caller must
-	// not use the list afterwards.
+	// All waiters in the list are of one type, and HandOver is called on the first waiter. The
+	// caller must not use the list afterwards.
 	HandOver(list *Timepoint)
 }
 

@@ -60,8 +60,8 @@ type Semaphore struct {
 
 // Bits of Semaphore.flags.
 const (
-	hasSignals = 1 << iota // published signals whose work is not known to be done
-	hasWaiters             // registered timepoints
+	hasSignals = 1 << iota // there are published signals whose work is not known to be done
+	hasWaiters             // there are registered timepoints
 )
 
 // An expected lists the signals of a semaphore that are in flight, and the timepoints that wait for
@@ -72,7 +72,7 @@ type expected struct {
 	issued  timepointHeap        // timepoints that wait until work that signals their value has been issued
 	reach   timepointHeap        // timepoints that wait until their value is reached
 	order   uint64               // the order number of the next timepoint
-	idle    *hostEvent           // host events that no goroutine uses now
+	idle    *hostEvent           // list of host events that no goroutine uses now
 	name    string
 }
 
@@ -102,8 +102,9 @@ func (s *Semaphore) Failed() error {
 	return s.failure.Load().err
 }
 
-// Query returns the current value, and the failure or nil. If signals are in flight, it first polls
-// their producers. It does not block.
+// Query returns the current value and nil. If the semaphore has failed, Query returns the value
+// before the failure, and the failure. If signals are in flight, Query first polls their producers,
+// but at most pollAtOnce of them. It does not block.
 func (s *Semaphore) Query() (uint64, error) {
 	if s.flags.Load()&hasSignals == 0 {
 		if v := s.value.Load(); v != failedValue {

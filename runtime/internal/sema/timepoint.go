@@ -22,7 +22,7 @@ type Timepoint struct {
 type Until uint8
 
 const (
-	UntilIssued      Until = iota // when work that signals the value has been issued, or the value is reached
+	UntilIssued      Until = iota // when work that signals this value or more has been issued, or the value is reached
 	UntilReached                  // when the value is reached; the producers are polled until then
 	UntilReachedLazy              // when the value is reached; this timepoint causes no polling
 )
@@ -75,8 +75,8 @@ func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) WaitState 
 	return how
 }
 
-// Cancel removes a registered timepoint from its semaphore. It returns false if the timepoint was
-// released or is being released.
+// Cancel removes a registered timepoint from its semaphore. It returns false if the timepoint is
+// not registered, because it was released or is being released.
 func (t *Timepoint) Cancel() bool {
 	s := t.on
 	s.mu.Lock()
