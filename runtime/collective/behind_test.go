@@ -71,13 +71,13 @@ func TestBehindFailedCollective(t *testing.T) {
 				issued, waiting := allocate(t, dev, 64), allocate(t, dev, 64)
 				must(t, s.Fill(issued.All(), []byte{1}))
 				p := s.Point()
-				must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
+				must(t, p.Semaphore.WaitIssued(minute(t), p.Value))
 				must(t, s.Do(gpu.HostCall(func() error { t.Error("a host call behind the all-reduce runs"); return nil })))
 				must(t, s.Fill(waiting.All(), []byte{1})) // this work is parked until the host call returns
 				fail(t, d, comms)
-				err := s.Wait(soon(t))
+				err := s.Wait(minute(t))
 				ended(t, "the stream", err)
-				ended(t, "the work that was issued", p.Semaphore.Wait(soon(t), p.Value))
+				ended(t, "the work that was issued", p.Semaphore.Wait(minute(t), p.Value))
 				if later := s.Fill(waiting.All(), []byte{2}); later != err {
 					t.Errorf("a call after the failure: %v; want %v", later, err)
 				}
@@ -100,16 +100,16 @@ func TestBehindFailedCollective(t *testing.T) {
 				q := dev.Queue(0)
 				must(t, q.Submit(order(reduced, 1, x[0], 1), gpu.Fill(issued.All(), []byte{1})))
 				must(t, q.Submit(order(x[0], 1, x[1], 1), gpu.Fill(far.All(), []byte{1})))
-				must(t, x[1].WaitIssued(soon(t), 1))
+				must(t, x[1].WaitIssued(minute(t), 1))
 				must(t, q.Submit(gpu.Order{Wait: []gpu.Point{x[1].At(1), gate.At(1)}, Signal: pts(x[2], 1)}, gpu.Fill(waiting.All(), []byte{1})))
 				fail(t, d, comms)
-				ended(t, "the all-reduce", reduced.Wait(soon(t), 1))
-				ended(t, "work behind it", x[0].Wait(soon(t), 1))
-				ended(t, "work behind that", x[1].Wait(soon(t), 1))
+				ended(t, "the all-reduce", reduced.Wait(minute(t), 1))
+				ended(t, "work behind it", x[0].Wait(minute(t), 1))
+				ended(t, "work behind that", x[1].Wait(minute(t), 1))
 				must(t, gate.Signal(1)) // now both waits of the parked work are reached
-				ended(t, "parked work", x[2].Wait(soon(t), 1))
+				ended(t, "parked work", x[2].Wait(minute(t), 1))
 				must(t, q.Submit(order(x[1], 1, x[3], 1), gpu.Fill(waiting.All(), []byte{2})))
-				ended(t, "work that is submitted after the failure", x[3].Wait(soon(t), 1))
+				ended(t, "work that is submitted after the failure", x[3].Wait(minute(t), 1))
 				synctest.Wait()
 				holds(t, "memory of work that was issued", dev, issued, 1)
 				holds(t, "memory of further work that was issued", dev, far, 1)
@@ -138,7 +138,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				})
 				synctest.Wait()
 				fail(t, d, comms)
-				ended(t, "the execution", done.Wait(soon(t), 1))
+				ended(t, "the execution", done.Wait(minute(t), 1))
 				synctest.Wait()
 				holds(t, "memory of a command that was issued", dev, issued, 1)
 				holds(t, "memory of a command that was not issued", dev, waiting, 0)
@@ -160,7 +160,7 @@ func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 		s, b := dev.Queue(0).NewStream(), allocate(t, dev, 64)
 		old, err := s.Alloc(nil, 64)
 		must(t, err)
-		must(t, s.Wait(soon(t)))
+		must(t, s.Wait(minute(t)))
 		must(t, s.Do(comms[0].Group(sum(b))))
 		must(t, s.Free(old))
 		made, err := s.Alloc(nil, 64)
@@ -168,9 +168,9 @@ func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 		called := make(chan struct{}, 1)
 		must(t, s.Do(gpu.Native("", func(gpu.NativeCall) error { called <- struct{}{}; return nil })))
 		p := s.Point()
-		must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
+		must(t, p.Semaphore.WaitIssued(minute(t), p.Value))
 		comms[0].Abort(nil)
-		if err := s.Wait(soon(t)); !errors.Is(err, collective.ErrAborted) {
+		if err := s.Wait(minute(t)); !errors.Is(err, collective.ErrAborted) {
 			t.Errorf("the stream: %v", err)
 		}
 		<-called
@@ -179,7 +179,7 @@ func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 		}
 		done := semaphores(t, 1)[0]
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Fill(made.All(), []byte{1})))
-		must(t, done.Wait(soon(t), 1))
+		must(t, done.Wait(minute(t), 1))
 		must(t, made.Close()) // frees the memory now, because the failed stream does not
 	})
 }
@@ -196,7 +196,7 @@ func TestWaitFailsWhileAnotherIsOpen(t *testing.T) {
 		must(t, q.Submit(gpu.Order{Signal: pts(issued, 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, q.Submit(gpu.Order{Wait: []gpu.Point{issued.At(1), never.At(1)}, Signal: pts(x, 1)}, gpu.Fill(b.All(), []byte{2})))
 		issued.Fail(why)
-		if err := x.Wait(soon(t), 1); !errors.Is(err, why) {
+		if err := x.Wait(minute(t), 1); !errors.Is(err, why) {
 			t.Errorf("the parked work: %v; want %v", err, why)
 		}
 		must(t, d.ResumeDevice(0))

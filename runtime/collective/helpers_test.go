@@ -37,7 +37,6 @@ var (
 	recorded          = testkit.Recorded
 	semaphores        = testkit.Semaphores
 	simKernels        = testkit.Kernels
-	soon              = testkit.Soon
 	sum               = testkit.Sum
 )
 

@@ -44,7 +44,7 @@ func testSmallFloats[T smallfloat.Float](t *testing.T, typ collective.ElementTyp
 			streams = append(streams, s)
 		}
 		for i, s := range streams {
-			must(t, s.Wait(soon(t)))
+			must(t, s.Wait(minute(t)))
 			if !slices.Equal(got[i], c.want) {
 				t.Errorf("%s on rank %d is %v, want %v", c.name, i, got[i], c.want)
 			}

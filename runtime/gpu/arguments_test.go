@@ -212,7 +212,7 @@ var queueOperations = map[string]func(m *mistake, o gpu.Order) error{
 		done := semaphores(m.t, 1)[0]
 		// The refused Free has freed nothing.
 		must(m.t, m.q.Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Free(b)))
-		must(m.t, done.Wait(soon(m.t), 1))
+		must(m.t, done.Wait(minute(m.t), 1))
 		return err
 	},
 }
@@ -367,12 +367,12 @@ func TestMistakes(t *testing.T) {
 		}
 		// The objects still work.
 		must(t, m.q.Submit(order(m.s, 5, m.s, 6), gpu.Fill(m.b.All(), []byte{1})))
-		must(t, m.s.Wait(soon(t), 6))
+		must(t, m.s.Wait(minute(t), 6))
 		failed, x := semaphores(t, 1)[0], semaphores(t, 1)[0]
 		// To signal a failed semaphore is no mistake, and the other signal is given.
 		failed.Fail(context.Canceled)
 		must(t, m.q.Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: failed, Value: 1}, {Semaphore: x, Value: 1}}}, gpu.Fill(m.b.All(), []byte{1})))
-		must(t, x.Wait(soon(t), 1))
+		must(t, x.Wait(minute(t), 1))
 	})
 }
 
@@ -384,7 +384,7 @@ func TestClosedBuffer(t *testing.T) {
 		b, err := dev.Alloc(gpu.HostMem, 64)
 		must(t, err)
 		p := alloca(t, q, gpu.Order{Signal: pts(s[1], 1)}, newPool(t, dev, gpu.PoolOptions{Kind: gpu.HostMem, Portable: true}), 64)
-		must(t, s[1].Wait(soon(t), 1))
+		must(t, s[1].Wait(minute(t), 1))
 		after := semaphores(t, 1)[0]
 		seen := b.Bytes()
 		for _, b := range []*gpu.Buffer{b, p} {
@@ -401,12 +401,12 @@ func TestClosedBuffer(t *testing.T) {
 				break
 			}
 			must(t, s[0].Signal(1))
-			must(t, after.Wait(soon(t), v+1))
+			must(t, after.Wait(minute(t), v+1))
 			if seen[63] != 7 {
 				t.Error("the work has not been done")
 			}
 		}
-		must(t, after.Wait(soon(t), 2))
+		must(t, after.Wait(minute(t), 2))
 		left := allocate(t, dev, 64)
 		dev.Close()
 		if left.Ptr() != 0 || left.Bytes() != nil {

@@ -54,7 +54,7 @@ func TestNames(t *testing.T) {
 		must(t, q.Submit(gpu.Order{Signal: pts(s, 6)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s.Signal(6))
 		d.ResumeDevice(0)
-		err := s.Wait(soon(t), 7) // the mistake is found when the work completes
+		err := s.Wait(minute(t), 7) // the mistake is found when the work completes
 		says(t, errorText{err}, `fill on queue "decode" of `+name, `semaphore "tokens"`, "signal 6", "at 6")
 		var failed *gpu.SubmitError
 		if !errors.As(err, &failed) || failed.Queue != `queue "decode"` || failed.Device != name || !errors.Is(err, gpu.ErrValue) {
@@ -98,7 +98,7 @@ func TestNamesWork(t *testing.T) {
 		}
 		must(t, d.LoseDevice(0, io.ErrUnexpectedEOF))
 		d.ResumeDevice(0)
-		err := a.Wait(soon(t), 2)
+		err := a.Wait(minute(t), 2)
 		says(t, errorText{err}, `gpu: launch of nothing ("layer 3") on queue 0 of `+name+": ")
 		var failed *gpu.SubmitError
 		if !errors.As(err, &failed) || failed.Op != "launch" || failed.Kernel != "nothing" || failed.Label != "layer 3" {
@@ -161,8 +161,8 @@ func TestParked(t *testing.T) {
 		close(leave)
 		d.ResumeDevice(0)
 		gpu.FailAll(io.EOF, host, stuck)
-		end.Wait(soon(t), 1)
-		far.Wait(soon(t), 1)
+		end.Wait(minute(t), 1)
+		far.Wait(minute(t), 1)
 		eventually(t, "nothing is parked", func() bool { return len(dev.Parked())+len(other.Parked()) == 0 })
 		must(t, dev.Close())
 		if list := dev.Parked(); len(list) > 0 {
@@ -191,7 +191,7 @@ func TestWaitEndedSays(t *testing.T) {
 		}
 		want := `gpu: wait for semaphore "tokens" to reach 6, which is at 5, to be signalled by: fill on queue 1 of ` + dev.Info().Name + `, in flight: context deadline exceeded`
 		d.ResumeDevice(0)
-		must(t, s.Wait(soon(t), 7))
+		must(t, s.Wait(minute(t), 7))
 		if err.Error() != want { // the error describes the moment when the wait ended, not now
 			t.Errorf("%v\nwant\n%s", err, want)
 		}
@@ -231,7 +231,7 @@ func TestStagingStats(t *testing.T) {
 		synctest.Wait() // until pinned memory for the download has been made
 		is("in flight", gpu.StagingStats{Held: 8192, Used: 1024 + 4096, Peak: 1024 + 4096})
 		d.ResumeDevice(0)
-		must(t, s.Wait(soon(t), 2))
+		must(t, s.Wait(minute(t), 2))
 		is("over", gpu.StagingStats{Held: 8192, Peak: 1024 + 4096})
 		c := commandBuffer(t, dev, gpu.AutoMode)
 		recorded(t)(c.Add(gpu.UploadCopy(b.Range(0, 300), make([]byte, 300))))

@@ -94,7 +94,7 @@ func TestDroppedBuffersAreReported(t *testing.T) {
 			x, err := gpu.AllocSliceIn[byte](s, nil, 100)
 			must(t, err)
 			must(t, s.Do(x.Fill(1)))
-			must(t, s.Wait(soon(t)))
+			must(t, s.Wait(minute(t)))
 		},
 		"of a stream, in flight": func(t *testing.T, dev *gpu.Device) {
 			s := dev.Queue(0).NewStream()
@@ -108,7 +108,7 @@ func TestDroppedBuffersAreReported(t *testing.T) {
 			s := dev.Queue(0).NewStream()
 			_, err = s.Alloc(p, 100)
 			must(t, err)
-			must(t, s.Wait(soon(t)))
+			must(t, s.Wait(minute(t)))
 			must(t, p.Close())
 		},
 		"of the program's memory": func(t *testing.T, dev *gpu.Device) {
@@ -150,7 +150,7 @@ func TestDroppedPoolsAreReported(t *testing.T) {
 				t.Errorf("reported: %q", got)
 			}
 			must(t, s.Do(gpu.Free(b)))
-			must(t, s.Wait(soon(t)))
+			must(t, s.Wait(minute(t)))
 		})
 	}
 }
@@ -191,7 +191,7 @@ func TestDroppedDevicesAreReported(t *testing.T) {
 	if got := ofDevices(); len(got) > 0 {
 		t.Errorf("reported although the program has a stream: %q", got)
 	}
-	must(t, s.Wait(soon(t)))
+	must(t, s.Wait(minute(t)))
 	s = nil
 	r.collect(t, 3)
 	if got := ofDevices(); len(got) != 1 {
@@ -244,7 +244,7 @@ func TestWhatIsClosedIsNotReported(t *testing.T) {
 		must(t, dev.SetCurrentPool(p)) // the device holds a reference
 		r.collect(t, 0)
 		must(t, start.Signal(1))
-		must(t, s.Wait(soon(t)))
+		must(t, s.Wait(minute(t)))
 		r.collect(t, 0)
 		p, err = dev.CurrentPool()
 		must(t, err)

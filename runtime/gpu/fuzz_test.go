@@ -443,7 +443,7 @@ func (f *fuzz) run() {
 	}
 	gpu.FailAll(errFuzz, f.semaphores...)
 	for i, s := range f.done {
-		if err := s.Wait(soon(t), 1); errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errFuzz) {
+		if err := s.Wait(minute(t), 1); errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errFuzz) {
 			t.Errorf("%s: neither reached nor failed: %v\n%s", f.what[i], err, dump(f.devs...))
 		}
 	}

@@ -49,7 +49,6 @@ var (
 	recorded          = testkit.Recorded
 	semaphores        = testkit.Semaphores
 	simKernels        = testkit.Kernels
-	soon              = testkit.Soon
 )
 
 // inStream submits an operation of a queue in a stream's order.

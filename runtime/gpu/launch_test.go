@@ -138,7 +138,7 @@ func TestLaunchAttrsRefused(t *testing.T) {
 	typed, err := gpu.Typed[struct{ N uint64 }](k)
 	must(t, err)
 	must(t, s.Do(typed.Launch(empty, struct{ N uint64 }{})))
-	must(t, s.Wait(soon(t)))
+	must(t, s.Wait(minute(t)))
 	if calls(d, 0, simdriver.OpLaunch) != 0 {
 		t.Error("a grid without blocks is launched")
 	}
@@ -236,17 +236,17 @@ func TestCooperativeFits(t *testing.T) {
 		for range 10 {
 			must(t, s.Do(typed.Launch(g, struct{ N uint64 }{})))
 		}
-		must(t, s.Wait(soon(t)))
+		must(t, s.Wait(minute(t)))
 		if n := calls(d, 0, simdriver.OpOccupancy) - asked; n != 1 {
 			t.Errorf("the driver was queried %d times for ten launches", n)
 		}
 		d.Inject(simdriver.Fault{Op: simdriver.OpOccupancy})
 		g.Threads[0] = 128
 		must(t, s.Do(typed.Launch(g, struct{ N uint64 }{})))
-		must(t, s.Wait(soon(t)))
+		must(t, s.Wait(minute(t)))
 		g.Blocks[0], g.Threads[0] = 1000, 64
 		must(t, s.Do(typed.Launch(g, struct{ N uint64 }{})))
-		if err := s.Wait(soon(t)); !errors.Is(err, simdriver.ErrInvalidValue) {
+		if err := s.Wait(minute(t)); !errors.Is(err, simdriver.ErrInvalidValue) {
 			t.Errorf("a cooperative grid that does not fit: %v", err)
 		}
 	})
@@ -277,7 +277,7 @@ func TestQueuePriorities(t *testing.T) {
 					if got := <-seen; got != want || q.Priority() != want {
 						t.Errorf("queue %d has priority %d, and its stream %d; want %d", i, q.Priority(), got, want)
 					}
-					must(t, s.Wait(soon(t), 1))
+					must(t, s.Wait(minute(t), 1))
 				}
 				must(t, b.Close())
 			})

@@ -79,7 +79,7 @@ func TestWrongOps(t *testing.T) {
 					t.Errorf("%s, %s: %v; want %v that says %q", name, way, err, c.kind, c.says)
 				}
 			}
-			if err := s.Wait(soon(t)); !errors.Is(err, c.kind) {
+			if err := s.Wait(minute(t)); !errors.Is(err, c.kind) {
 				t.Errorf("%s: the stream ends with %v", name, err)
 			}
 			if v, err := done.Query(); v != 0 || err != nil {
@@ -145,7 +145,7 @@ func TestOpAgain(t *testing.T) {
 		copy(data, []byte{3, 3, 3, 3})
 		got, later := make([]byte, 8), make([]byte, 8)
 		must(t, a.Do(gpu.Download(got, m.All()), fill, upload, gpu.Download(later, m.All())))
-		must(t, a.Wait(soon(t)))
+		must(t, a.Wait(minute(t)))
 		if !bytes.Equal(got, []byte{1, 1, 1, 1, 2, 2, 2, 2}) || !bytes.Equal(later, []byte{1, 1, 1, 1, 3, 3, 3, 3}) {
 			t.Errorf("%v, then %v", got, later)
 		}
@@ -176,7 +176,7 @@ func TestOpAgain(t *testing.T) {
 		must(t, near.Do(calls, move, gpu.Fill(m.Range(0, 4), []byte{7})))
 		must(t, far.After(near.Point()))
 		must(t, far.Do(calls, move))
-		must(t, far.Wait(soon(t)))
+		must(t, far.Wait(minute(t)))
 		if got := bytesOf(t, other.Queue(0), dst); n != 2 || got[0] != 7 || got[7] != 3 {
 			t.Errorf("%d calls, %v", n, got)
 		}
@@ -240,7 +240,7 @@ func TestDoWaits(t *testing.T) {
 	}()
 	must(t, s.Do(slow("first"), slow("second"), slow("third")))
 	must(t, <-ended)
-	must(t, s.Wait(soon(t)))
+	must(t, s.Wait(minute(t)))
 	if want := []string{"first", "second", "third", "other"}; !slices.Equal(order, want) {
 		t.Errorf("%q", order)
 	}
@@ -258,14 +258,14 @@ func TestDoStops(t *testing.T) {
 		} {
 			s := dev.Queue(0).NewStream()
 			must(t, s.Do(gpu.Fill(b.Range(0, 4), []byte{3}), gpu.Fill(b.Range(4, 4), []byte{4})))
-			must(t, s.Wait(soon(t)))
+			must(t, s.Wait(minute(t)))
 			must(t, s.After(host.At(1)))
 			must(t, s.Do(gpu.Barrier())) // parked, and so is the work after it
 			err := s.Do(never, wrong, never)
 			if !errors.Is(err, gpu.ErrArgument) && !errors.Is(err, gpu.ErrRange) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if again := s.Wait(soon(t)); again != err {
+			if again := s.Wait(minute(t)); again != err {
 				t.Errorf("%s: the stream ends with %v, want %v", name, again, err)
 			}
 			for _, ops := range [][]gpu.Op{{gpu.Barrier()}, {never, never}, {}} {
@@ -284,7 +284,7 @@ func TestDoStops(t *testing.T) {
 			t.Errorf("%d operations wait for the host, want 1", n)
 		}
 		must(t, host.Signal(1))
-		must(t, s.Wait(soon(t)))
+		must(t, s.Wait(minute(t)))
 		if got := bytesOf(t, dev.Queue(1), b); !bytes.Equal(got, []byte{3, 3, 3, 3, 4, 4, 4, 4}) {
 			t.Errorf("the memory has %v", got)
 		}
@@ -331,7 +331,7 @@ func TestLabels(t *testing.T) {
 				continue
 			}
 			must(t, err)
-			err = s.Wait(soon(t))
+			err = s.Wait(minute(t))
 			var failed *gpu.SubmitError
 			if !errors.As(err, &failed) || failed.Label != want || want != "" && !strings.Contains(err.Error(), fmt.Sprintf(" (%q) on queue 0", want)) {
 				t.Errorf("%q: %v", want, err)
@@ -340,7 +340,7 @@ func TestLabels(t *testing.T) {
 		// A SubmitError returned by a call has only the label of the failed operation.
 		s, never := q.NewStream(), semaphores(t, 1)[0]
 		must(t, s.Do(gpu.HostCall(failing).Label("layer 3")))
-		if err := s.Wait(soon(t)); err == nil || s.Do(gpu.Barrier().Label("later")) != err {
+		if err := s.Wait(minute(t)); err == nil || s.Do(gpu.Barrier().Label("later")) != err {
 			t.Errorf("%v", err)
 		}
 		must(t, never.Signal(1))
@@ -530,7 +530,7 @@ func TestManyBindings(t *testing.T) {
 		clear(bound) // the Op has its own copy
 		s := dev.Queue(0).NewStream()
 		must(t, s.Do(gpu.Fill(b.All(), []byte{0}), op, op))
-		must(t, s.Wait(soon(t)))
+		must(t, s.Wait(minute(t)))
 		for i, x := range bytesOf(t, dev.Queue(0), b) {
 			if int(x) != n-i {
 				t.Fatalf("byte %d is %d", i, x)
@@ -645,8 +645,8 @@ func TestOpAllocs(t *testing.T) {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
-	must(t, s.Wait(soon(t)))
-	must(t, done.Wait(soon(t), v))
+	must(t, s.Wait(minute(t)))
+	must(t, done.Wait(minute(t), v))
 	must(t, r.Close())
 }
 
@@ -771,7 +771,7 @@ func TestAfterNothing(t *testing.T) {
 		must(t, c.End())
 		s := dev.Queue(0).NewStream()
 		must(t, s.Do(gpu.Execute(c)))
-		must(t, s.Wait(soon(t)))
+		must(t, s.Wait(minute(t)))
 		must(t, c.Close())
 	})
 }

@@ -93,7 +93,7 @@ func TestSlice(t *testing.T) {
 				if c.kind == gpu.ErrRange && !strings.Contains(err.Error(), "not in the slice") {
 					t.Errorf("%s: %v, which does not say what is wrong", name, err)
 				}
-				if end := s.Wait(soon(t)); end != err {
+				if end := s.Wait(minute(t)); end != err {
 					t.Errorf("%s: the stream has ended with %v; want %v", name, end, err)
 				}
 			}

@@ -36,7 +36,7 @@ func TestStream(t *testing.T) {
 				t.Errorf("%d operations are done, %v, though the first waits", n, err)
 			}
 			must(t, host.Signal(1))
-			must(t, s.Wait(soon(t)))
+			must(t, s.Wait(minute(t)))
 			if want := []byte{9, 9, 9, 9, 5, 6, 11, 10}; !bytes.Equal(got, want) || calls != "host call " {
 				t.Errorf("%v, and %q called; want %v", got, calls, want)
 			}
@@ -56,7 +56,7 @@ func TestStream(t *testing.T) {
 				if !errors.Is(refused, gpu.ErrRange) {
 					t.Fatal(refused)
 				}
-				for _, err := range []error{s.Fill(b.All(), []byte{3}), s.Do(gpu.HostCall(func() error { t.Error("called"); return nil })), s.After(), s.Wait(soon(t))} {
+				for _, err := range []error{s.Fill(b.All(), []byte{3}), s.Do(gpu.HostCall(func() error { t.Error("called"); return nil })), s.After(), s.Wait(minute(t))} {
 					if err != refused {
 						t.Fatalf("%v; want the error of the call that was refused: %v", err, refused)
 					}
@@ -83,7 +83,7 @@ func TestStream(t *testing.T) {
 			must(t, s.Fill(b.All(), []byte{1})) // submitted before the failure is known
 			must(t, s.Fill(b.All(), []byte{1}))
 			close(submitted)
-			err := s.Wait(soon(t))
+			err := s.Wait(minute(t))
 			var of *gpu.SubmitError
 			if !errors.Is(err, failure) || !errors.As(err, &of) {
 				t.Fatal(err)
@@ -112,8 +112,8 @@ func TestStream(t *testing.T) {
 			must(t, dev.Queue(1).Submit(gpu.Order{Wait: []gpu.Point{one.Point()}, Signal: pts(done, 1)}, gpu.Fill(b.Range(0, 4), []byte{6})))
 			must(t, one.After(done.At(1)))
 			must(t, three.Do(gpu.HostCall(func() error { return two.Download(got, b.All()) })))
-			must(t, three.Wait(soon(t)))
-			must(t, two.Wait(soon(t)))
+			must(t, three.Wait(minute(t)))
+			must(t, two.Wait(minute(t)))
 			if want := []byte{6, 6, 6, 6, 5, 5, 5, 5}; !bytes.Equal(got, want) {
 				t.Errorf("%v; want %v", got, want)
 			}
@@ -123,7 +123,7 @@ func TestStream(t *testing.T) {
 			if err := three.Do(gpu.Barrier()); err != nil && !errors.Is(err, failure) {
 				t.Error(err)
 			}
-			if err := three.Wait(soon(t)); !errors.Is(err, failure) {
+			if err := three.Wait(minute(t)); !errors.Is(err, failure) {
 				t.Errorf("%v; want that of the other stream, %v", err, failure)
 			}
 		})
@@ -146,7 +146,7 @@ func TestStream(t *testing.T) {
 				must(t, s.Free(b))
 			}
 			must(t, host.Signal(1))
-			must(t, s.Wait(soon(t)))
+			must(t, s.Wait(minute(t)))
 			if !bytes.Equal(got, []byte{7, 7, 7, 7}) {
 				t.Error(got)
 			}
@@ -163,8 +163,8 @@ func TestStream(t *testing.T) {
 			must(t, s.After(x[1].At(1)))
 			must(t, s.Fill(b.All(), []byte{2}))
 			must(t, x[0].Signal(1))
-			must(t, s.Wait(soon(t)))
-			must(t, x[2].Wait(soon(t), 1))
+			must(t, s.Wait(minute(t)))
+			must(t, x[2].Wait(minute(t), 1))
 			if !bytes.Equal(got, []byte{1, 1, 1, 1}) {
 				t.Error(got)
 			}
@@ -180,7 +180,7 @@ func TestStream(t *testing.T) {
 			"the stream's own end": func(s *gpu.Stream) gpu.Point { p := s.Point(); p.Value++; return p },
 		} {
 			s := q.NewStream()
-			if err := s.After(p(s)); !errors.Is(err, gpu.ErrArgument) || s.Do(gpu.Barrier()) != err || s.Wait(soon(t)) != err {
+			if err := s.After(p(s)); !errors.Is(err, gpu.ErrArgument) || s.Do(gpu.Barrier()) != err || s.Wait(minute(t)) != err {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -188,7 +188,7 @@ func TestStream(t *testing.T) {
 		must(t, s.Do(gpu.Barrier()))
 		must(t, s.After(s.Point()))
 		must(t, s.Do(gpu.Barrier()))
-		must(t, s.Wait(soon(t)))
+		must(t, s.Wait(minute(t)))
 	})
 	t.Run("B77 B145 Fail stops only work that was not issued", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
@@ -200,12 +200,12 @@ func TestStream(t *testing.T) {
 			must(t, other.After(s.Point()))
 			must(t, other.Fill(far.All(), []byte{1}))
 			p := other.Point()
-			must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
+			must(t, p.Semaphore.WaitIssued(minute(t), p.Value))
 			must(t, s.Do(gpu.HostCall(func() error { t.Error("a host call runs behind the failure"); return nil })))
 			must(t, s.Fill(waiting.All(), []byte{1}))
 			s.Fail(failure)
 			must(t, d.ResumeDevice(0))
-			if err := s.Wait(soon(t)); err != failure {
+			if err := s.Wait(minute(t)); err != failure {
 				t.Errorf("the stream: %v; want %v", err, failure)
 			}
 			eventually(t, "nothing is left", func() bool {
@@ -231,7 +231,7 @@ func TestStream(t *testing.T) {
 			p.Semaphore.OnReached(p.Value, func(err error) { called <- errors.Join(err, s.Fill(b.All(), []byte{1})) })
 			d.LoseDevice(0, nil)
 			must(t, host.Signal(1))
-			if err := s.Wait(soon(t)); !errors.Is(err, driver.ErrLost) {
+			if err := s.Wait(minute(t)); !errors.Is(err, driver.ErrLost) {
 				t.Error(err)
 			}
 			ends(t, called, driver.ErrLost)
@@ -254,7 +254,7 @@ func TestStream(t *testing.T) {
 							return
 						}
 					}
-					ended <- s.Wait(soon(t))
+					ended <- s.Wait(minute(t))
 				}()
 			}
 			for range 8 {

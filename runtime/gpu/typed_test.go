@@ -61,7 +61,7 @@ func elementsOf[T any](t testing.TB, s *gpu.Stream, xs gpu.Slice[T]) []T {
 	t.Helper()
 	got := make([]T, xs.Len())
 	must(t, s.Do(xs.Download(got)))
-	must(t, s.Wait(soon(t)))
+	must(t, s.Wait(minute(t)))
 	return got
 }
 
@@ -169,7 +169,7 @@ func TestTypedKernel(t *testing.T) {
 				t.Errorf("the memory is at %#x before it is allocated", p)
 			}
 			must(t, host.Signal(1))
-			must(t, s.Wait(soon(t)))
+			must(t, s.Wait(minute(t)))
 			if !slices.Equal(got, []float32{7, 11}) {
 				t.Errorf("%v", got)
 			}
@@ -210,7 +210,7 @@ func TestTypedKernel(t *testing.T) {
 			must(t, ys.Close())
 			must(t, c.Close())
 			must(t, host.Signal(1))
-			must(t, s.Wait(soon(t)))
+			must(t, s.Wait(minute(t)))
 			if !slices.Equal(got, []float32{4, 6}) {
 				t.Errorf("%v", got)
 			}
@@ -309,7 +309,7 @@ func TestTypedKernel(t *testing.T) {
 				must(t, recorded.End())
 			}
 			stream := q.NewStream()
-			if err := stream.Do((*gpu.TypedKernel[saxpySlices])(nil).Launch(grid, good)); !errors.Is(err, gpu.ErrArgument) || stream.Wait(soon(t)) != err {
+			if err := stream.Do((*gpu.TypedKernel[saxpySlices])(nil).Launch(grid, good)); !errors.Is(err, gpu.ErrArgument) || stream.Wait(minute(t)) != err {
 				t.Errorf("no kernel, in a stream: %v", err)
 			}
 			if err := (*gpu.Stream)(nil).Do(k.Launch(grid, good)); !errors.Is(err, gpu.ErrArgument) {
@@ -322,7 +322,7 @@ func TestTypedKernel(t *testing.T) {
 				t.Errorf("no recording: %v", err)
 			}
 			must(t, q.Submit(gpu.Order{}, k.Launch(grid, good)))
-			must(t, setup.Wait(soon(t)))
+			must(t, setup.Wait(minute(t)))
 		})
 	})
 	t.Run("a lost device fails launches whatever has become of their memory", func(t *testing.T) {
@@ -331,18 +331,18 @@ func TestTypedKernel(t *testing.T) {
 			s := dev.Queue(0).NewStream()
 			xs, sem := sliceOf[float32](t, s, 1, 2), semaphores(t, 1)[0]
 			_, k := bind[saxpySlices](t, dev, "saxpy")
-			must(t, s.Wait(soon(t)))
+			must(t, s.Wait(minute(t)))
 			ys := sliceOf[float32](t, s, 1)
 			must(t, xs.Close())
 			d.LoseDevice(0, errors.New("it is gone"))
 			s.Do(ys.Fill(1))
-			if err := s.Wait(soon(t)); !errors.Is(err, driver.ErrLost) {
+			if err := s.Wait(minute(t)); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("the stream: %v", err)
 			}
 			if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(sem, 1)}, k.Launch(gpu.GridFor(2, 2), saxpySlices{2, 1, xs, xs})); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("%v", err)
 			}
-			if err := sem.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) {
+			if err := sem.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("the signal: %v", err)
 			}
 		})

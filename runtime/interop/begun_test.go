@@ -43,8 +43,8 @@ func TestLaunchEvents(t *testing.T) {
 				t.Errorf("the wait is over before the launch begins: %d, %v", v, err)
 			}
 			d.ResumeDevice(0)
-			must(t, w.Wait(soon(t)))
-			must(t, s.Wait(soon(t)))
+			must(t, w.Wait(minute(t)))
+			must(t, s.Wait(minute(t)))
 
 			// A launch whose wait fails records nothing. A launch that the driver refuses fails its
 			// signals.
@@ -52,13 +52,13 @@ func TestLaunchEvents(t *testing.T) {
 			must(t, failed.After(never.At(1)))
 			must(t, failed.Do(launch(e)))
 			never.Fail(io.ErrNoProgress)
-			if err := failed.Wait(soon(t)); !errors.Is(err, io.ErrNoProgress) {
+			if err := failed.Wait(minute(t)); !errors.Is(err, io.ErrNoProgress) {
 				t.Errorf("behind a wait that fails: %v", err)
 			}
 			d.Inject(simdriver.Fault{Op: simdriver.OpLaunch})
 			failed = dev.Queue(0).NewStream()
 			must(t, failed.Do(launch(e)))
-			if err := failed.Wait(soon(t)); !errors.Is(err, simdriver.ErrInjected) {
+			if err := failed.Wait(minute(t)); !errors.Is(err, simdriver.ErrInjected) {
 				t.Errorf("a launch that is refused: %v", err)
 			}
 			if err := dev.Queue(0).Submit(gpu.Order{}, launch(foreign)); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "is of device Simulated GPU 1") {

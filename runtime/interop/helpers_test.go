@@ -30,7 +30,6 @@ var (
 	order          = testkit.Order
 	pts            = testkit.Points
 	semaphores     = testkit.Semaphores
-	soon           = testkit.Soon
 )
 
 // noContext is a nil context, as a program may pass by mistake.

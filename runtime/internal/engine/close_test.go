@@ -152,7 +152,7 @@ func TestShutdownInTime(t *testing.T) {
 						t.Errorf("it took %v", took)
 					}
 					if x.submissions > 0 {
-						if err := s[0].Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) {
+						if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 							t.Errorf("the work: %v", err)
 						}
 					}
@@ -178,7 +178,7 @@ func TestShutdownAtOnce(t *testing.T) {
 		synctest.Wait() // the work ends, but no goroutine polls
 		must(t, dev.Shutdown(ended))
 		for i, want := range []error{nil, nil, gpu.ErrClosed} {
-			if err := s[i].Wait(soon(t), 1); !errors.Is(err, want) {
+			if err := s[i].Wait(minute(t), 1); !errors.Is(err, want) {
 				t.Errorf("work %d: %v; want %v", i, err, want)
 			}
 		}
@@ -221,7 +221,7 @@ func TestShutdownGives(t *testing.T) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		inFlight(t, dev, 1)
 		must(t, dev.Shutdown(in(t, 100*time.Millisecond)))
-		must(t, s.Wait(soon(t), 1))
+		must(t, s.Wait(minute(t), 1))
 	})
 }
 
@@ -305,7 +305,7 @@ func TestCloseTells(t *testing.T) {
 				d.StallDevice(0)
 				d.Inject(simdriver.Fault{Op: simdriver.OpRecord, Device: simdriver.AnyDevice})
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
-				if err := s[0].Wait(soon(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+				if err := s[0].Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 					t.Fatal(err)
 				}
 				if ends {
@@ -334,7 +334,7 @@ func TestCloseTells(t *testing.T) {
 			if _, gaveUp := errors.AsType[*gpu.CloseError](err); gaveUp {
 				t.Errorf("%v, though nothing was given up", err)
 			}
-			if err := s.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) {
+			if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("the work: %v", err)
 			}
 		})
@@ -465,7 +465,7 @@ func TestBusyStreams(t *testing.T) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 		inFlight(t, dev, 1)
 		sim.LoseDevice(0, nil)
-		if err := s.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) {
+		if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
 		must(t, b.Close())
@@ -535,7 +535,7 @@ func TestRecordBehindEnd(t *testing.T) {
 			}
 		}
 		devs[0].Close()
-		if err := s[2].Wait(soon(t), 1); !destroys.Load() || !errors.Is(err, driver.ErrLost) {
+		if err := s[2].Wait(minute(t), 1); !destroys.Load() || !errors.Is(err, driver.ErrLost) {
 			t.Errorf("work that waits for the lost device: %v", err)
 		}
 	})

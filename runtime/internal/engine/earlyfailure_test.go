@@ -418,7 +418,7 @@ func TestBroken(t *testing.T) {
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{2})))
 			for i := range 2 {
-				if err := s[i].Wait(soon(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+				if err := s[i].Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 					t.Errorf("semaphore %d: %v", i, err)
 				}
 			}
@@ -430,7 +430,7 @@ func TestBroken(t *testing.T) {
 			c := allocate(t, dev, 64)
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(c.All(), []byte{3})))
 			d.ResumeDevice(0)
-			must(t, s[2].Wait(soon(t), 1))
+			must(t, s[2].Wait(minute(t), 1))
 			synctest.Wait()
 			if n := dev.Stats().Buffers; n != 1 {
 				t.Errorf("%d buffers, of which one is in use", n)
@@ -445,7 +445,7 @@ func TestBroken(t *testing.T) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1})
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 2})
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
-			if err := s[0].Wait(soon(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+			if err := s[0].Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 				t.Error(err)
 			}
 			if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{2})); !errors.Is(err, driver.ErrLost) {

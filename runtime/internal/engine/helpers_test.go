@@ -60,7 +60,6 @@ var (
 	semaphores        = testkit.Semaphores
 	signal            = testkit.Signal
 	simKernels        = testkit.Kernels
-	soon              = testkit.Soon
 	sum               = testkit.Sum
 	timeline          = testkit.Timeline
 	unused            = testkit.Unused

@@ -340,7 +340,7 @@ func TestRecover(t *testing.T) {
 			must(t, err)
 			s, b := semaphores(t, 4), allocate(t, dev, 5<<20)
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Upload(b.All(), make([]byte, b.Size()))))
-			must(t, s[0].Wait(soon(t), 1))
+			must(t, s[0].Wait(minute(t), 1))
 			d.StallDevice(0) // until everything is submitted
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, Device: 0, N: 2, AtExecution: true})
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1})))
@@ -349,7 +349,7 @@ func TestRecover(t *testing.T) {
 			must(t, dev.Queue(0).Submit(order(semaphores(t, 1)[0], 1, s[3], 1), gpu.Fill(b.All(), []byte{1})))
 			d.ResumeDevice(0)
 			for _, s := range s[1:] {
-				if err := s.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrInjected) {
+				if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrInjected) {
 					t.Errorf("%v; want the loss", err)
 				}
 			}

@@ -288,7 +288,7 @@ func TestEventsForMany(t *testing.T) {
 		}
 		must(t, d.ResumeDevice(0))
 		for i := range n {
-			must(t, s[i].Wait(soon(t), 1))
+			must(t, s[i].Wait(minute(t), 1))
 		}
 	})
 }

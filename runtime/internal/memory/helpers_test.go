@@ -43,7 +43,6 @@ var (
 	pts               = testkit.Points
 	recorded          = testkit.Recorded
 	semaphores        = testkit.Semaphores
-	soon              = testkit.Soon
 	unused            = testkit.Unused
 	whole             = testkit.WholePool
 )

@@ -405,7 +405,7 @@ func TestPoolCloseBusy(t *testing.T) {
 		s := semaphores(t, 1)[0]
 		b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 4096)
 		must(t, dev.Queue(0).Submit(order(s, 1, s, 2), gpu.Free(b)))
-		must(t, s.Wait(soon(t), 2))
+		must(t, s.Wait(minute(t), 2))
 		d.pools.Store(3)
 		must(t, p.Close())
 		time.Sleep(time.Minute) // time of the bubble
@@ -444,7 +444,7 @@ func TestPoolInitial(t *testing.T) {
 		p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, InitialSize: 1 << 16})
 		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(mem.All(), []byte{1})))
 		b := alloca(t, dev.Queue(1), gpu.Order{}, p, 1<<16)
-		must(t, s.Wait(soon(t), 1))
+		must(t, s.Wait(minute(t), 1))
 		must(t, d.ResumeStream(d.Streams(0)[0]))
 		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 		must(t, dev.Close())

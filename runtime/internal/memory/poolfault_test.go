@@ -192,11 +192,11 @@ func TestFreeRefused(t *testing.T) {
 			must(t, q.Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{1})))
 			all = append(all, b)
 		}
-		must(t, s.Wait(soon(t), 4))
+		must(t, s.Wait(minute(t), 4))
 		for i, b := range all {
 			must(t, q.Submit(gpu.Order{Signal: pts(s, uint64(5+i))}, gpu.Free(b)))
 		}
-		must(t, s.Wait(soon(t), 8))
+		must(t, s.Wait(minute(t), 8))
 	}
 	for name, giveBack := range map[string]func(p *gpu.Pool, dev *gpu.Device) error{
 		"Trim": func(p *gpu.Pool, _ *gpu.Device) error { return p.Trim(0) },
@@ -257,7 +257,7 @@ func TestFreeRefused(t *testing.T) {
 			must(t, c.End())
 			s := semaphores(t, 1)[0]
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c)))
-			must(t, s.Wait(soon(t), 1))
+			must(t, s.Wait(minute(t), 1))
 			c.Close()
 		},
 		simdriver.OpDestroyPool: func(t *testing.T, dev *gpu.Device) { newPool(t, dev, gpu.PoolOptions{}).Close() },

@@ -114,7 +114,7 @@ func TestPoolOrder(t *testing.T) {
 			must(t, p.Close())
 			synctest.Wait() // until the pool has released its unused memory
 			must(t, one.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Free(y)))
-			must(t, s[0].Wait(soon(t), 1))
+			must(t, s[0].Wait(minute(t), 1))
 			d.ResumeStream(d.Streams(0)[1])
 			time.Sleep(time.Minute) // time of the bubble
 			if n := d.Counters().Devices[0].Bytes; n != 0 {
@@ -131,7 +131,7 @@ func TestPoolOrder(t *testing.T) {
 					p := newPool(t, dev, gpu.PoolOptions{Portable: portable})
 					b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 64)
 					must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1})))
-					must(t, s[0].Wait(soon(t), 2))
+					must(t, s[0].Wait(minute(t), 2))
 					must(t, p.Close())
 					synctest.Wait() // until the pool has released its unused memory
 					if trim {
@@ -140,7 +140,7 @@ func TestPoolOrder(t *testing.T) {
 					// Later work than the work for which Close has requested polling.
 					for v := range uint64(2) {
 						must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], v+3)}, gpu.Fill(b.All(), []byte{1})))
-						must(t, s[0].Wait(soon(t), v+3))
+						must(t, s[0].Wait(minute(t), v+3))
 					}
 					must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)))
 					time.Sleep(time.Minute) // time of the bubble, in which no goroutine polls for a caller

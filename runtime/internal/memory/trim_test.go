@@ -28,7 +28,7 @@ func TestTrim(t *testing.T) {
 		}
 		wait := func(v uint64) {
 			t.Helper()
-			must(t, s[2].Wait(soon(t), v))
+			must(t, s[2].Wait(minute(t), v))
 		}
 		must(t, d.StallDevice(0))
 		burst(n, 0)

@@ -402,7 +402,7 @@ func TestHostCallHolds(t *testing.T) {
 		begun := make(chan bool)
 		recorded(t)(c.Add(gpu.HostCall(func() error {
 			begun <- true
-			return s[1].Wait(soon(t), 1)
+			return s[1].Wait(minute(t), 1)
 		})))
 		must(t, c.End())
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c)))
@@ -414,7 +414,7 @@ func TestHostCallHolds(t *testing.T) {
 			t.Errorf("%d buffers are left in a host call of an execution, want 1", n)
 		}
 		must(t, s[1].Signal(1))
-		must(t, s[0].Wait(soon(t), 1))
+		must(t, s[0].Wait(minute(t), 1))
 		eventually(t, "all is let go of", func() bool { return dev.Stats().Buffers == 0 })
 	})
 }
@@ -646,7 +646,7 @@ func TestTimedInstances(t *testing.T) {
 					must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[2], 1), Signal: pts(s[0], 1)}, gpu.Execute(c, own(t, dev))))
 					must(t, s[2].Signal(1))
 					for i, x := range s[:2] {
-						if err := x.Wait(soon(t), 1); err != nil {
+						if err := x.Wait(minute(t), 1); err != nil {
 							t.Errorf("%d: %v", i, err)
 						}
 					}
@@ -659,14 +659,14 @@ func TestTimedInstances(t *testing.T) {
 					must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Execute(c, own(t, dev))))
 					must(t, dev.Queue(0).Submit(order(s[0], 2, s[3], 1), gpu.Execute(c, own(t, dev))))
 					s[0].Fail(errHostCall)
-					must(t, s[2].Wait(soon(t), 1))
+					must(t, s[2].Wait(minute(t), 1))
 					for _, i := range []int{1, 3} {
-						if err := s[i].Wait(soon(t), 1); !errors.Is(err, errHostCall) {
+						if err := s[i].Wait(minute(t), 1); !errors.Is(err, errHostCall) {
 							t.Errorf("%d: %v", i, err)
 						}
 					}
 					must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[2], 2)}, gpu.Execute(c, own(t, dev))))
-					must(t, s[2].Wait(soon(t), 2))
+					must(t, s[2].Wait(minute(t), 2))
 				})
 			})
 			t.Run(name+", "+how+", many at once", func(t *testing.T) {
@@ -682,7 +682,7 @@ func TestTimedInstances(t *testing.T) {
 					}
 					d.ResumeDevice(0)
 					for i, x := range s {
-						if err := x.Wait(soon(t), 1); err != nil {
+						if err := x.Wait(minute(t), 1); err != nil {
 							t.Errorf("%d: %v", i, err)
 						}
 					}
@@ -698,7 +698,7 @@ func TestTimedInstances(t *testing.T) {
 					}
 					d.ResumeDevice(0)
 					for _, x := range s {
-						must(t, x.Wait(soon(t), 1))
+						must(t, x.Wait(minute(t), 1))
 					}
 					if made := dev.Stats().Timepoints.Made; made > 4*n {
 						t.Errorf("%d timepoints for %d executions", made, n)

@@ -35,6 +35,5 @@ var (
 	pts               = testkit.Points
 	recorded          = testkit.Recorded
 	semaphores        = testkit.Semaphores
-	soon              = testkit.Soon
 	sum               = testkit.Sum
 )

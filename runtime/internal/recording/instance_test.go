@@ -100,7 +100,7 @@ func TestInstanceOfParked(t *testing.T) {
 			t.Errorf("%d instances more of parked executions", n)
 		}
 		must(t, begin.Signal(1))
-		must(t, before.Semaphore.Wait(soon(t), 1))
+		must(t, before.Semaphore.Wait(minute(t), 1))
 		if n := instances(); n != 0 {
 			t.Errorf("%d more instances for executions that run one after the other", n)
 		}
@@ -135,7 +135,7 @@ func TestInstancesOfOverlap(t *testing.T) {
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Err: driver.ErrOutOfMemory})
 			x := semaphores(t, 1)[0]
 			must(t, dev.Queue(queues).Submit(gpu.Order{Signal: pts(x, 1)}, gpu.Execute(c, ins[queues].All(), outs[queues].All())))
-			err := x.Wait(soon(t), 1)
+			err := x.Wait(minute(t), 1)
 			if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "all 3 instances") || !strings.Contains(err.Error(), "allocate 256 bytes") {
 				t.Errorf("without memory for an instance: %v", err)
 			}

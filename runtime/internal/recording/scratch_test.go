@@ -65,7 +65,7 @@ func filled(t testing.TB, dev *gpu.Device, v byte) *gpu.Buffer {
 	t.Helper()
 	b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{v})))
-	must(t, s.Wait(soon(t), 1))
+	must(t, s.Wait(minute(t), 1))
 	return b
 }
 
@@ -100,7 +100,7 @@ func TestScratchOrder(t *testing.T) {
 			must(t, begin.Signal(1))
 			doomed.Fail(io.EOF)
 			for i := range n {
-				err := s[i].Wait(soon(t), 1)
+				err := s[i].Wait(minute(t), 1)
 				if i%4 == 3 {
 					if !errors.Is(err, io.EOF) {
 						t.Errorf("%d: %v", i, err)
@@ -141,14 +141,14 @@ func TestScratchAfterBroken(t *testing.T) {
 				d.StallDevice(0)
 			}
 			must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c, a.All(), out.All())))
-			if err := s[0].Wait(soon(t), 1); !errors.Is(err, io.ErrShortWrite) {
+			if err := s[0].Wait(minute(t), 1); !errors.Is(err, io.ErrShortWrite) {
 				t.Errorf("the first: %v", err)
 			}
 			must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(c, b.All(), out.All())))
 			if between == nil {
 				d.ResumeDevice(0)
 			}
-			must(t, s[1].Wait(soon(t), 1))
+			must(t, s[1].Wait(minute(t), 1))
 			holding(t, "the second", out, 2)
 			must(t, dev.Close())
 		})
@@ -173,8 +173,8 @@ func TestScratchClosed(t *testing.T) {
 			t.Errorf("a recording that is closed: %v", err)
 		}
 		close(held)
-		must(t, s[0].Wait(soon(t), 1))
-		must(t, s[1].Wait(soon(t), 1))
+		must(t, s[0].Wait(minute(t), 1))
+		must(t, s[1].Wait(minute(t), 1))
 		holding(t, "the second", outs[1], 3)
 		eventually(t, "the instances are freed", func() bool { return dev.Stats().Device.Live == live-instanceBytes }, dev)
 
@@ -189,7 +189,7 @@ func TestScratchClosed(t *testing.T) {
 			if i == 0 {
 				close(hangs)
 			}
-			if err := s[i].Wait(soon(t), 2); !errors.Is(err, driver.ErrLost) {
+			if err := s[i].Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("%d: %v", i, err)
 			}
 		}
@@ -239,7 +239,7 @@ func TestScratchAll(t *testing.T) {
 		}
 		wg.Wait()
 		for _, x := range s {
-			must(t, x.Wait(soon(t), 1))
+			must(t, x.Wait(minute(t), 1))
 		}
 		for _, b := range outs {
 			holding(t, "an output", b, 1)
@@ -382,12 +382,12 @@ func TestScratchAfterRefusal(t *testing.T) {
 		d.Inject(simdriver.Fault{Op: simdriver.OpCopy, N: 1, Err: io.ErrShortWrite})
 		d.StallDevice(0)
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c)))
-		if err := s[0].Wait(soon(t), 1); !errors.Is(err, io.ErrShortWrite) {
+		if err := s[0].Wait(minute(t), 1); !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("the first: %v", err)
 		}
 		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(c)))
 		d.ResumeDevice(0)
-		must(t, s[1].Wait(soon(t), 1))
+		must(t, s[1].Wait(minute(t), 1))
 		must(t, dev.Close())
 		must(t, far.Close())
 	})

@@ -34,6 +34,5 @@ var (
 	pts          = testkit.Points
 	semaphores   = testkit.Semaphores
 	signal       = testkit.Signal
-	soon         = testkit.Soon
 	waiters      = testkit.Waiters
 )

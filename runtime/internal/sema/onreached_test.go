@@ -36,10 +36,10 @@ func TestFunctionsLast(t *testing.T) {
 				told := make(chan error, 1)
 				s[0].OnReached(1, func(error) {
 					for _, x := range s[1:] {
-						x.Wait(soon(t), 1) // returns the failure, if the semaphore fails
+						x.Wait(minute(t), 1) // returns the failure, if the semaphore fails
 					}
 					<-waiting
-					told <- soon(t).Err()
+					told <- minute(t).Err()
 				})
 				must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{1})))
 				must(t, q.Submit(order(s[0], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
@@ -49,10 +49,10 @@ func TestFunctionsLast(t *testing.T) {
 				parked := make(chan struct{})
 				go func() {
 					close(parked)
-					waiting <- s[0].Wait(soon(t), 1)
+					waiting <- s[0].Wait(minute(t), 1)
 				}()
 				<-parked
-				begin := soon(t)
+				begin := minute(t)
 				want := release(s[0])
 				select {
 				case <-told:
@@ -63,7 +63,7 @@ func TestFunctionsLast(t *testing.T) {
 					t.Error("the function ended before the work that it waits for")
 				}
 				for i, x := range s[1:] {
-					if err := x.Wait(soon(t), 1); !errors.Is(err, want) {
+					if err := x.Wait(minute(t), 1); !errors.Is(err, want) {
 						t.Errorf("%d: %v", i, err)
 					}
 				}
@@ -78,7 +78,7 @@ func TestFunctionOfBarrier(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 3)
 		told := make(chan error, 1)
-		s[1].OnReached(1, func(error) { told <- s[2].Wait(soon(t), 1) })
+		s[1].OnReached(1, func(error) { told <- s[2].Wait(minute(t), 1) })
 		must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Barrier()))
 		must(t, dev.Queue(0).Submit(order(s[0], 1, s[2], 1), gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, s[0].Signal(1))
@@ -105,7 +105,7 @@ func TestFunctionsGoWrong(t *testing.T) {
 					must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{1})))
 					must(t, q.Submit(order(s[0], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
 					waiting := make(chan error, 1)
-					go func() { waiting <- s[0].Wait(soon(t), 1) }()
+					go func() { waiting <- s[0].Wait(minute(t), 1) }()
 					s[0].OnReached(1, func(error) { called.Add(1) })
 					s[0].Link(1, s[3], 1)
 					var want error
@@ -128,7 +128,7 @@ func TestFunctionsGoWrong(t *testing.T) {
 						t.Error(err)
 					}
 					for i, x := range s[1:] {
-						if err := x.Wait(soon(t), 1); !errors.Is(err, want) {
+						if err := x.Wait(minute(t), 1); !errors.Is(err, want) {
 							t.Errorf("%d: %v", i, err)
 						}
 					}
@@ -143,7 +143,7 @@ func TestFunctionsGoWrong(t *testing.T) {
 			defer func() { recover() }()
 			gpu.SignalAll(gpu.Point{Semaphore: s[0], Value: 1}, gpu.Point{Semaphore: s[1], Value: 1})
 		}()
-		must(t, s[1].Wait(soon(t), 1))
+		must(t, s[1].Wait(minute(t), 1))
 		func() {
 			defer func() { recover() }()
 			s[0].OnReached(2, func(error) { panic("a mistake of the program's") })
@@ -179,7 +179,7 @@ func TestHostCallPanics(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { panic(errHostCall) })))
-		err := s[0].Wait(soon(t), 1)
+		err := s[0].Wait(minute(t), 1)
 		var p *gpu.PanicError
 		if !errors.Is(err, errHostCall) || !errors.As(err, &p) || p.Value != errHostCall {
 			t.Fatal(err)

@@ -308,7 +308,7 @@ func TestNotAbove(t *testing.T) {
 			if mistake == "a value twice" { // either of the two signals may be the one that fails
 				return
 			}
-			if err := s[1].Wait(soon(t), 1); !errors.Is(err, gpu.ErrValue) {
+			if err := s[1].Wait(minute(t), 1); !errors.Is(err, gpu.ErrValue) {
 				t.Errorf("another signal of the work: %v", err)
 			}
 		}
@@ -325,7 +325,7 @@ func TestNotAbove(t *testing.T) {
 					ended := make(chan error, 1)
 					go func() {
 						var err error
-						for ctx := soon(t); err == nil && ctx.Err() == nil; _, err = s.Query() {
+						for ctx := minute(t); err == nil && ctx.Err() == nil; _, err = s.Query() {
 							time.Sleep(time.Millisecond)
 						}
 						ended <- err

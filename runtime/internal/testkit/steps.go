@@ -40,9 +40,6 @@ func Within(t testing.TB, limit time.Duration) context.Context {
 // Minute returns a context for a wait that ends on any machine.
 func Minute(t testing.TB) context.Context { return Within(t, time.Minute) }
 
-// Soon is Minute for a wait that should not block.
-func Soon(t testing.TB) context.Context { return Minute(t) }
-
 // Eventually waits until a condition holds. If it gives up, it prints the work in flight on the
 // devices.
 func Eventually(t testing.TB, what string, holds func() bool, devices ...*gpu.Device) {

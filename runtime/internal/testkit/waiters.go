@@ -12,7 +12,7 @@ import (
 var Waiters = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error{
 	"a host wait": func(t *testing.T, _ *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
 		ended := make(chan error, 1)
-		go func() { ended <- s.Wait(Soon(t), value) }()
+		go func() { ended <- s.Wait(Minute(t), value) }()
 		return ended
 	},
 	"a function": func(t *testing.T, _ *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
@@ -54,7 +54,7 @@ func Ends(t *testing.T, ended <-chan error, want error) {
 		if !errors.Is(err, want) {
 			t.Errorf("%v; want %v", err, want)
 		}
-	case <-Soon(t).Done():
+	case <-Minute(t).Done():
 		t.Errorf("the wait has not ended; want %v", want)
 	}
 }
