@@ -42,7 +42,6 @@ extern "C" __global__ void __launch_bounds__(256) embedChunk(Dims d, const int *
 // weights before the previous kernel has ended.
 template <int COUNT> __device__ inline void normShort(const Dims &d, const float *x, const void *weight, act *h)
 {
-	__shared__ float sums[8];
 	uint2 w[COUNT] = {};
 	float4 v[COUNT] = {};
 #pragma unroll
@@ -58,15 +57,7 @@ template <int COUNT> __device__ inline void normShort(const Dims &d, const float
 #pragma unroll
 	for (int k = 0; k < COUNT; k++)
 		sum += v[k].x * v[k].x + v[k].y * v[k].y + v[k].z * v[k].z + v[k].w * v[k].w;
-	sum = sumWarp(sum);
-	if (threadIdx.x % 32 == 0)
-		sums[threadIdx.x / 32] = sum;
-	__syncthreads();
-	sum = 0;
-#pragma unroll
-	for (int i = 0; i < 8; i++)
-		sum += sums[i];
-	float inverse = rsqrtf(sum / d.width + d.eps);
+	float inverse = rsqrtf(sum256(sum) / d.width + d.eps);
 #pragma unroll
 	for (int k = 0; k < COUNT; k++)
 		if (int i = k * 256 + threadIdx.x; i < d.width / 4)

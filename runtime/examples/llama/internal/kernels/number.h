@@ -205,11 +205,25 @@ __device__ inline act *pageOf(const Dims &d, const void *cache, int page, int la
 	return (act *)cache + i * (pageTokens * HEAD_DIM);
 }
 
+// sum256 returns the sum of the values of the block's 256 threads, to all of them.
+__device__ inline float sum256(float v)
+{
+	__shared__ float sums[8];
+	v = sumWarp(v);
+	if (threadIdx.x % 32 == 0)
+		sums[threadIdx.x / 32] = v;
+	__syncthreads();
+	v = 0;
+#pragma unroll
+	for (int i = 0; i < 8; i++)
+		v += sums[i];
+	return v;
+}
+
 // normRow writes the RMS norm of a row, multiplied by weight, as 16-bit numbers. A block of 256
 // threads calls it; h is in shared or global memory, and width is a multiple of 64.
 __device__ inline void normRow(const Dims &d, const float *x, const void *weight, act *h)
 {
-	__shared__ float sums[8];
 	const float4 *xs = (const float4 *)x;
 	const uint2 *ws = (const uint2 *)weight;
 	float sum = 0;
@@ -217,15 +231,7 @@ __device__ inline void normRow(const Dims &d, const float *x, const void *weight
 		float4 v = xs[i];
 		sum += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
 	}
-	sum = sumWarp(sum);
-	if (threadIdx.x % 32 == 0)
-		sums[threadIdx.x / 32] = sum;
-	__syncthreads();
-	sum = 0;
-#pragma unroll
-	for (int i = 0; i < 8; i++)
-		sum += sums[i];
-	float inverse = rsqrtf(sum / d.width + d.eps);
+	float inverse = rsqrtf(sum256(sum) / d.width + d.eps);
 	for (int i = threadIdx.x; i < d.width / 4; i += 256) {
 		float4 v = xs[i];
 		uint2 w = ws[i];
