@@ -72,8 +72,9 @@ func tellsRelease(d *symbols.Description, c symbols.Constant, v symbols.Version)
 	return err == nil && strings.Contains(c.Name, "VERSION") && len(d.Version.Numbers) > 0 && (n == d.Version.Encode(v) || n == v.Major)
 }
 
-// diff prints the differences between two tables. If history is set, it also compares the parts with
-// history set. It does not compare constants for which skip returns true. skip may be nil.
+// diff prints the differences between two tables. If history is set, it also compares the parts
+// about releases (part.history). It leaves out each constant for which skip returns true. skip may be
+// nil.
 func diff(w io.Writer, a, b *symbols.Table, history bool, skip func(symbols.Constant) bool) error {
 	p := &printer{w: w, history: history}
 	p.line("%s %v -> %v", b.Library, a.Version, b.Version)

@@ -11,8 +11,8 @@ import (
 )
 
 // A failedStreams records the errors with which a device's streams have failed. Close returns the
-// first error that the program has not received: if nobody waits for a stream, nobody sees its
-// error.
+// first error that the program has not received, for example because it did not wait for the
+// stream.
 type failedStreams struct {
 	mu   sync.Mutex // protects the following fields; no other lock is taken while it is held
 	errs []*SubmitError

@@ -107,8 +107,9 @@ func (q *Queue) download(o *Order, dst []byte, src Range) error {
 	return q.submitWith(s, o, nil, src.Buffer.in())
 }
 
-// notStaged returns the error of an operation for which no pinned memory could be made. If the
-// device has failed, notStaged instead submits a barrier, which fails the signals.
+// notStaged handles err, the reason why an operation got no pinned memory. It returns err as the
+// operation's error. If the device has failed, notStaged submits a barrier instead, and the barrier
+// fails the operation's signals.
 func (q *Queue) notStaged(o *Order, op string, err error) error {
 	if q.dev.failed() != nil {
 		return q.submit(q.get(work.Barrier), o)

@@ -7,9 +7,8 @@ import "github.com/puregpu/puregpu/runtime/internal/sema"
 // gives its signals at once.
 //
 // Otherwise the barrier is published: it publishes its signals together with the marks of all the
-// work that it waits for. So other submissions can already wait for these signals: the streams of
-// those submissions wait for that work. The barrier gives its signals when all its waits are
-// reached.
+// work that it waits for. Then other submissions can already wait for these signals: their streams
+// wait for the work at the marks. The barrier gives its signals when all its waits are reached.
 
 // startBarrier handles a barrier when the work for all its waits has been issued. If some of that
 // work has failed, it fails the barrier. If all the work is done, and no wait is for the signal of

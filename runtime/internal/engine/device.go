@@ -101,8 +101,7 @@ func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 
 // LetGo lets the garbage collector find a device that was dropped: while the device is idle, its
 // threads do not refer to it. While work is in flight, the poller must refer to the device. So
-// LetGo makes the poller poll all work, even if nobody waits for the work. LetGo must be called
-// before Open.
+// LetGo makes the poller poll all work, also work without a waiter. Call LetGo before Open.
 func (d *Device) LetGo() {
 	d.letsGo = true
 	d.Short.Add(1)

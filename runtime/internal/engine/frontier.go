@@ -52,8 +52,8 @@ func (f Frontier) Passed() bool {
 }
 
 // Await blocks until the streams have passed all marks. It returns false if the context ends first.
-// A mark of a lost device counts as passed, because nobody can find out any more whether its stream
-// passes it.
+// A mark of a lost device counts as passed, because the lost device cannot report whether its stream
+// has passed the mark.
 func (f Frontier) Await(ctx context.Context) bool {
 	for _, m := range f {
 		m.Timeline.want(m.Seq)

@@ -106,8 +106,8 @@ func (r *recorder) decodeStep() {
 	r.add(k.Sample(r.rows, r.active, s, b, out)...)
 }
 
-// wideRows is the number of rows from which on products of cuBLAS are faster than those of package
-// kernels. Their results depend on the number of rows.
+// With wideRows rows or more, cuBLAS multiplies faster than package kernels. The results of cuBLAS
+// depend on the number of rows.
 const wideRows = 32
 
 // feedForward records the rest of a layer, after the attention: cuBLAS computes the products.

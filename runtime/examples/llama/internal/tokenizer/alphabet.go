@@ -1,8 +1,8 @@
 package tokenizer
 
-// Alphabet returns the character that stands for each byte in a vocabulary, since JSON has no
-// bytes: a printable byte of Latin-1 is the character of that number, and the others are those, in
-// order, from U+0100.
+// Alphabet returns the character that stands for each byte in a vocabulary, since JSON has no bytes.
+// A printable byte of Latin-1 is the character with the same number. The other bytes are, in order,
+// the characters from U+0100.
 func Alphabet() (runes [256]rune) {
 	next := rune(256)
 	for b := range runes {
