@@ -15,11 +15,11 @@ import (
 // always pending.
 const (
 	isLive    int32 = iota
-	isPending       // its allocation has not been issued
-	isFreed         // its Free is about to be issued, or waits for work that uses the memory
-	isGone          // its Free has been issued
-	isClosed        // it went back to the pool because the buffer was closed
-	isFailed        // it was never allocated
+	isPending       // the allocation has not been issued
+	isFreed         // the Free is about to be issued, or waits for work that uses the memory
+	isGone          // the Free has been issued
+	isClosed        // the memory went back to the pool because the buffer was closed
+	isFailed        // the memory was never allocated
 )
 
 // For returns the pool for an allocation that names the pool h. If h is nil, it returns the current
@@ -58,7 +58,7 @@ func (p *Pool) NewBuffer(home *engine.Timeline, size uint64) *Buffer {
 	return b
 }
 
-// ListEmpty counts a buffer without memory as allocated.
+// ListEmpty counts an empty buffer of a pool as one of the device's buffers.
 func (b *Buffer) ListEmpty() { b.dev.buffers.add(b) }
 
 // SetAlloc makes a submission the allocation of a buffer that NewBuffer made. The submission holds
@@ -115,7 +115,7 @@ func (Alloc) Prepare(s *engine.Submission) (engine.Outcome, error) {
 	return engine.Refused, partOf(s).buffer.takeMemory(s)
 }
 
-// Blocks reports whether a portable pool may have to grow.
+// Blocks reports whether the allocation may block, because a portable pool may have to grow.
 func (Alloc) Blocks(s *engine.Submission) bool {
 	b := partOf(s).buffer
 	return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.Timeline))
@@ -208,8 +208,8 @@ func (b *Buffer) takeMemory(s *engine.Submission) error {
 	}
 }
 
-// returnMemory gives back the block of takeMemory and sets the state, because the allocation was
-// not issued. It does nothing if the memory is allocated.
+// returnMemory gives back the block that takeMemory took, and sets the state. The allocation has
+// not been issued. returnMemory does nothing if the memory is allocated.
 func (b *Buffer) returnMemory(state int32) {
 	if b.state.Load() == isLive {
 		return
@@ -222,8 +222,8 @@ func (b *Buffer) returnMemory(state int32) {
 	b.state.Store(state)
 }
 
-// spoil gives back the block of takeMemory when the stream has received only a part of the
-// allocation. It does nothing if the memory is allocated all the same.
+// spoil gives back the block that takeMemory took, when the stream has received only a part of the
+// allocation. It does nothing if the memory was allocated despite the error.
 func (b *Buffer) spoil(s *engine.Submission, tl *engine.Timeline) {
 	if b.state.Load() == isLive {
 		return
@@ -374,7 +374,8 @@ func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	}
 }
 
-// Release makes the pool give back memory that it need not keep. It forgets the buffer.
+// If the Free was not issued, Release makes the memory allocated again. Release makes the pool give
+// back memory above its threshold, and forgets the buffer.
 func (Free) Release(s *engine.Submission) {
 	p := partOf(s)
 	p.giveUp()

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// Alignment is the alignment of all allocated memory that is not empty. Addresses are multiples of
-// it.
+// Alignment is the alignment of all allocated memory that is not empty: each address is a multiple
+// of Alignment.
 const Alignment = 256
 
 // A Buffer is memory. The memory is freed when the buffer is closed and no submission uses it any
@@ -31,7 +31,7 @@ type Buffer struct {
 	closed atomic.Bool
 	from   origin
 	pool   *Pool            // the pool that the memory is from
-	home   *engine.Timeline // timeline of the queue that allocated it from the pool
+	home   *engine.Timeline // timeline of the queue that allocated the memory from the pool
 	uses   engine.Uses      // uses of memory from a pool
 	rare   *rare            // fields that few buffers need, kept apart because many buffers are made
 
@@ -207,8 +207,8 @@ func (b *Buffer) Bytes() []byte {
 // pages are mapped there.
 func (b *Buffer) Late() bool { return b.hasUses() || b.Place().Recording != nil }
 
-// hasUses reports whether the memory can be taken away while the buffer is open. Then the buffer
-// knows the uses of the memory.
+// hasUses reports whether the buffer records the uses of its memory. It does so for pool memory and
+// growing memory, which can be taken away while the buffer is open.
 func (b *Buffer) hasUses() bool { return b.from == pooled || b.from == mapped }
 
 // usesOf returns the uses of the memory. hasUses must be true for the buffer.

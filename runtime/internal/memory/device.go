@@ -28,7 +28,7 @@ type Device struct {
 	pools    pools
 	current  atomic.Pointer[PoolHandle]
 	sweeping atomic.Bool     // another sweep of closed pools is scheduled
-	delays   delays          // of parked Frees and of trims
+	delays   delays          // delays of parked Frees and of trims
 	kept     context.Context // ends when the memory is left to the driver
 	leave    context.CancelFunc
 }
@@ -87,7 +87,8 @@ func (d *Device) Close() []error {
 	return append(d.pools.close(), d.buffers.close(false, 0)...)
 }
 
-// Streams returns the streams that were still busy after they had reserved memory of a pool.
+// Streams returns the streams in which new pools reserved memory and which were still busy after
+// that.
 func (d *Device) Streams() []driver.Stream {
 	d.pools.mu.Lock()
 	defer d.pools.mu.Unlock()

@@ -22,7 +22,7 @@ type Part struct {
 // Buffer returns the buffer that is allocated or deallocated, or nil.
 func (p *Part) Buffer() *Buffer { return p.buffer }
 
-// A Record is the engine.Rest of a submission: it has a Part.
+// A Record is the engine.Rest of a submission. Memory returns the Part of the record.
 type Record interface{ Memory() *Part }
 
 // partOf returns the Part of a submission.
@@ -46,7 +46,7 @@ func (u *Holding) Use(m engine.Mark) error {
 }
 
 // borrow tells the device that owns the memory that the work at a mark may use the buffer, if
-// another device does that work.
+// another device does that work. It returns an error if the owner has been closed.
 func (b *Buffer) borrow(m engine.Mark) error {
 	if d := b.dev.Engine; d != m.Timeline.Device && !d.Borrow(m) {
 		return fmt.Errorf("a buffer of device %s: %w", d.Info.Name, errs.ErrClosed)
@@ -92,7 +92,7 @@ func (b *Buffer) address() (driver.Ptr, error) {
 	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", errs.ErrUnallocated)
 }
 
-// takeAway marks the memory of a Free as freed. The caller has found the marks of the waits.
+// takeAway marks the memory of a Free as freed. s.Deps already has the marks of the Free's waits.
 // takeAway returns Deferred if the Free is not ordered after all work that may use the memory.
 func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 	b := p.buffer

@@ -20,18 +20,20 @@ import (
 // A Growing is a reserved range of addresses with physical pages mapped at its start. Its buffer
 // has the address of the range, which never changes.
 //
-// Two sizes count. Size is the program's: a call that submits or records a range checks it. reach
-// is checked again when work is issued (Holding.Ptr). Grow raises both after the pages have been
-// mapped. No work uses new pages before that, so mapping disturbs nothing in flight.
+// The field size is how much the program may use: a call that submits or records a range checks it.
+// The field reach is checked again when work is issued (Holding.Ptr). Grow raises both fields after
+// the pages have been mapped. No work uses new pages before that, so mapping disturbs nothing in
+// flight.
 //
-// Shrink lowers only size, at once, and marks the pages behind it as gone. A goroutine then waits
-// for the points given to Shrink (trim). It lowers reach, and after that reads the uses of the
-// buffer. A submission adds its mark to the uses, and after that checks reach. So either the
-// submission fails with ErrRange, or its mark is seen, as for the Free of pool memory. When the
-// streams have passed the marks, the reclaimer unmaps the pages. No stream waits for that. Until
-// the pages are unmapped, a Grow takes them back without a native call.
+// Shrink lowers only size, at once, and marks the pages behind the new size as gone. A goroutine
+// (trim.run) then waits for the points given to Shrink. It lowers reach, and after that reads the
+// uses of the buffer. A submission adds its mark to the uses, and after that checks reach. So
+// either the submission fails with ErrRange, or the goroutine sees its mark. The Free of pool
+// memory works the same way. When the streams have passed the marks, the reclaimer unmaps the
+// pages. No stream waits for the unmapping. Until the pages are unmapped, a Grow takes them back
+// without a native call.
 //
-// A Growing has no reference to its Buffer, so that a dropped Buffer is found.
+// A Growing has no reference to its Buffer, so the garbage collector can find a dropped Buffer.
 type Growing struct {
 	dev    *Device
 	ptr    driver.Ptr
@@ -66,10 +68,11 @@ type Growing struct {
 // A page is a page of addresses of a Growing, with physical memory mapped there.
 type page struct {
 	of   *physical
-	gone uint64 // the trim that may unmap the page; 0 while the program has it
+	gone uint64 // number of the trim that may unmap the page; 0 if Shrink has not removed the page
 }
 
-// A physical is a page of memory of a device. It is freed when no Growing maps it any more.
+// A physical is one page of a device's physical memory. It is freed when no Growing maps it any
+// more.
 type physical struct {
 	dev    *Device
 	handle driver.Pages
@@ -77,8 +80,8 @@ type physical struct {
 	maps   atomic.Int32 // how many pages of Growings map it
 }
 
-// Reserve reserves max bytes of addresses, rounded up to pages. page is the size of a page, or 0
-// for the driver's. The devices in peers get access to the memory.
+// Reserve reserves max bytes of addresses, rounded up to pages. page is the size of a page; 0 means
+// the driver's granularity. The devices in peers get access to the memory.
 func (d *Device) Reserve(max, page uint64, peers []*Device) (*Buffer, error) {
 	const op = "reserve addresses"
 	if err := d.ready(op); err != nil {
@@ -151,13 +154,13 @@ func (b *Buffer) Growing() *Growing {
 	return b.rare.growing
 }
 
-// Size returns the bytes that work may use.
+// Size returns how many bytes work may use.
 func (m *Growing) Size() uint64 { return m.size.Load() }
 
-// Max returns the bytes that are reserved.
+// Max returns how many bytes are reserved.
 func (m *Growing) Max() uint64 { return m.max }
 
-// Page returns the bytes of a page.
+// Page returns the size of a page in bytes.
 func (m *Growing) Page() uint64 { return m.page }
 
 // allows reports whether a device has access to the memory.
@@ -175,7 +178,7 @@ func (m *Growing) has(size uint64) error {
 // at returns the address of a page.
 func (m *Growing) at(i int) driver.Ptr { return m.ptr + driver.Ptr(uint64(i)*m.page) }
 
-// grows begins a call of the program that changes growing memory. leave ends it.
+// grows begins a call of the program that changes growing memory. leave ends that call.
 func (b *Buffer) grows(op string) (m *Growing, leave func(), err error) {
 	if err := b.dev.Failed(); err != nil {
 		return nil, nil, err
@@ -252,8 +255,8 @@ func (m *Growing) giveAway() {
 }
 
 // add maps the pages from number have to number n-1. next returns the physical memory for a page,
-// and has added one to its maps. If something fails, add undoes everything. It runs on a bound
-// thread.
+// with its count maps already raised by one. If something fails, add undoes everything. It runs on
+// a bound thread.
 func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (err error) {
 	v := m.dev.Faces.VirtualMem
 	var fresh []page
@@ -284,7 +287,8 @@ func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (e
 	return nil
 }
 
-// access returns the driver's devices that get access to new pages. Closed peers get none.
+// access returns the driver's devices that get access to new pages. Peers that are closed or lost
+// get none.
 func (m *Growing) access() []driver.Device {
 	all := []driver.Device{m.dev.Engine.Native}
 	for _, u := range m.users[1:] {
@@ -295,7 +299,7 @@ func (m *Growing) access() []driver.Device {
 	return all
 }
 
-// remove unmaps pages, the first of which has the number first. It runs on a bound thread.
+// remove unmaps pages. The number of pages[0] is first. remove runs on a bound thread.
 func (m *Growing) remove(first int, pages []page) error {
 	var all []error
 	// From the end, so that the remaining pages always begin at the start.
@@ -317,7 +321,8 @@ func (d *Device) newPhysical(size uint64) (*physical, error) {
 	return p, nil
 }
 
-// unmap frees the page if no Growing maps it any more. It runs on a bound thread.
+// unmap drops one mapping of the page, and frees the page if no Growing maps it any more. It runs
+// on a bound thread.
 func (p *physical) unmap() error {
 	if p.maps.Add(-1) > 0 {
 		return nil
@@ -379,8 +384,8 @@ func (m *Growing) room(op string, size uint64) error {
 	return nil
 }
 
-// addShared maps pages of another Growing as the pages from number have on. It runs on a bound
-// thread.
+// addShared maps size bytes of the Growing of, from offset on, behind the first have pages. It runs
+// on a bound thread.
 func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 	of.mu.Lock()
 	if all := of.Size(); offset > all || size > all-offset {
@@ -437,8 +442,9 @@ func (m *Growing) awaitUnmapped(ctx context.Context) error {
 	}
 }
 
-// Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. They
-// are unmapped when the points are over and the streams have passed the work issued until then.
+// Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. The
+// pages are unmapped when each point is reached or has failed and the streams have passed the work
+// issued until then.
 func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 	const op = "shrink"
 	for _, p := range after {
@@ -459,8 +465,8 @@ func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 	return nil
 }
 
-// cut makes size the program's size, and starts a trim of the pages behind it. The caller holds
-// growMu and mu.
+// cut sets how many bytes the program may use, and starts a trim of the pages behind them. The
+// caller holds growMu and mu.
 func (m *Growing) cut(size uint64, after []sema.Point) {
 	m.trims++
 	t := &trim{of: m, number: m.trims, points: slices.Clone(after)}
@@ -484,7 +490,7 @@ type trim struct {
 	points []sema.Point // the trim first waits for these points: those of its Shrink and of earlier trims
 	// The trim then waits for these uses. uses is nil until the points are over.
 	uses atomic.Pointer[engine.Frontier]
-	// The delay ends when the reclaimer is to unmap the pages, or the trim gives up.
+	// The delay ends when run returns.
 	delay *delay
 }
 

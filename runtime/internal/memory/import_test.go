@@ -130,7 +130,7 @@ func TestRegister(t *testing.T) {
 		eventually(t, "it is unloaded", func() bool { return calls(d, 0, simdriver.OpUnload) == 1 })
 		x, err = dev.Load(simdriver.Image("words", "table=64"))
 		must(t, err)
-		_, err = x.Global("table") // a variable that is freed only with the device
+		_, err = x.Global("table") // the buffer of a variable, which only closing the device frees
 		must(t, err)
 		must(t, dev.Close())
 		if n := calls(d, 0, simdriver.OpUnload); n != 2 {

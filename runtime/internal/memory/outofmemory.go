@@ -41,8 +41,8 @@ func (p *Pool) tooLarge(size uint64) bool {
 	return p.opt.MaxSize > 0 && size > limit || CanBe(size) != nil
 }
 
-// trimPools gives back the memory that the device's pools cache. It runs on the reclaimer's thread,
-// which also destroys pools.
+// trimPools gives back the memory that the device's pools cache. It runs on the reclaimer's thread.
+// Closed pools are destroyed on the same thread, so none is destroyed meanwhile.
 func (d *Device) trimPools() {
 	d.pools.mu.Lock()
 	all := slices.Clone(d.pools.all)

@@ -79,9 +79,9 @@ func (r Range) Usable(op string, d *Device) error {
 
 // Owners returns the devices that a copy by this device must name as owners of two buffers' memory,
 // or nil if the copy need not name owners. A nil buffer is pinned memory of the runtime. No owners
-// can be named if one of the buffers is from a pool of host memory. Then Owners returns an error if
-// the device may lack access to the other buffer. Only copies can use memory to which the device
-// has no access.
+// can be named if one of the buffers is host memory of a native pool. In that case Owners returns
+// an error if the device may lack access to the other buffer: only copies that name owners can use
+// memory to which the device has no access.
 func (d *Device) Owners(dst, src *Buffer) (dstOf, srcOf driver.Device, err error) {
 	switch {
 	case !d.Foreign(dst) && !d.Foreign(src):

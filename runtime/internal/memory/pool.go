@@ -54,7 +54,7 @@ type Pool struct {
 }
 
 // A PoolHandle is the program's reference to a pool. The device, its buffers and its work refer to
-// the Pool and not to the PoolHandle. So the garbage collector finds a PoolHandle that was dropped.
+// the Pool and not to the PoolHandle. So the garbage collector can find a dropped PoolHandle.
 type PoolHandle struct{ pool *Pool }
 
 // Pool returns the pool, or nil for a nil or zero PoolHandle.

@@ -181,7 +181,7 @@ func TestPoolCalls(t *testing.T) {
 	})
 }
 
-// TestPoolFaults fails the native calls of pools.
+// TestPoolFaults makes native calls of pools fail.
 func TestPoolFaults(t *testing.T) {
 	broken := errors.New("broken")
 	t.Run("B80 a pool that cannot grow fails the allocation, and may grow the next time", func(t *testing.T) {
@@ -378,7 +378,7 @@ func (d *busyDriver) Open(i int) (driver.Device, error) {
 	return &busyDevice{v, v.(driver.Pools), d}, nil
 }
 
-// Only the features whose interfaces the wrapper implements.
+// Caps returns only the features whose interfaces the wrapper implements.
 func (v *busyDevice) Caps() driver.Caps {
 	c := v.Device.Caps()
 	return driver.Caps{Pools: c.Pools, RerecordEvents: c.RerecordEvents}

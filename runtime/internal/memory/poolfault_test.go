@@ -155,8 +155,9 @@ func poolFaults(t *testing.T, seed uint64) {
 	}
 }
 
-// nested records two executions of another recording, which copies 4 bytes. The first copies
-// from the last binding to the end of the first binding, the second from there to its beginning.
+// nested records two executions of another recording, which copies 4 bytes. The first execution
+// copies from the last binding to the second 4 bytes of the first binding. The second execution
+// copies these bytes to the first 4 bytes of the first binding.
 func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 	record := func(m gpu.Mode) (c *gpu.CommandBuffer, x, y *gpu.Buffer) {
 		c = commandBuffer(t, dev, m)
@@ -229,7 +230,7 @@ func TestFreeRefused(t *testing.T) {
 			})
 		})
 	}
-	// Skipped if the driver lacks the feature.
+	// A case is skipped if the driver lacks the feature.
 	for name, giveBack := range map[simdriver.Op]func(t *testing.T, dev *gpu.Device){
 		simdriver.OpFree: func(t *testing.T, dev *gpu.Device) { allocate(t, dev, 64).Close() },
 		simdriver.OpUnregister: func(t *testing.T, dev *gpu.Device) {
@@ -364,7 +365,7 @@ func TestAccessTogether(t *testing.T) {
 }
 
 // TestAccessFails makes the driver refuse to give access to a pool, and to revoke it. The runtime
-// must continue to allow whatever the driver allows.
+// must continue to allow the same accesses as the driver.
 func TestAccessFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev := openDevice(t, d, 0, gpu.Options{})

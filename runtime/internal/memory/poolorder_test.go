@@ -24,7 +24,7 @@ func begins(t *testing.T, q *gpu.Queue, b *gpu.Buffer, want byte) {
 	}
 }
 
-// TestPoolOrder reuses memory of a portable pool before its previous work is complete.
+// TestPoolOrder reuses memory of a portable pool before earlier work on that memory is complete.
 func TestPoolOrder(t *testing.T) {
 	t.Run("B90 unused memory is freed on another queue", func(t *testing.T) {
 		for _, lists := range []bool{false, true} {
@@ -137,7 +137,7 @@ func TestPoolOrder(t *testing.T) {
 					if trim {
 						must(t, dev.Trim())
 					}
-					// Later work than the work for which Close has requested polling.
+					// This work comes after the work for which Close requested polling.
 					for v := range uint64(2) {
 						must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], v+3)}, gpu.Fill(b.All(), []byte{1})))
 						must(t, s[0].Wait(minute(t), v+3))
@@ -162,7 +162,8 @@ func TestPoolOrder(t *testing.T) {
 	})
 }
 
-// TestPoolAborted frees memory that a group of collectives may still use after it was aborted.
+// TestPoolAborted frees memory that a group of collectives may still use after the group was
+// aborted.
 func TestPoolAborted(t *testing.T) {
 	t.Run("B125 used by an aborted group", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})

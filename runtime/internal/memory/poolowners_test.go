@@ -110,7 +110,7 @@ func (x ownedPool) unused(t *testing.T) {
 }
 
 // semaphoreUses submit work on queue 0 that uses a buffer and signals s. They call end, which
-// signals or fails s, before the stream has received the work or while it has it.
+// signals or fails s, before the stream has received the work or while the work is in the stream.
 var semaphoreUses = map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()){
 	"that is in flight": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -174,9 +174,9 @@ func TestOwnersSemaphore(t *testing.T) {
 	}
 }
 
-// TestOwnersByAddress frees memory on queue 0 after work that has only its address, and so does not
-// hold the buffer. Work on queue 2 holds the buffer. Its semaphore was failed by hand, and it ends
-// first.
+// TestOwnersByAddress frees memory on queue 0 after work that has only the memory's address, and so
+// does not hold the buffer. Work on queue 2 holds the buffer. The test fails the semaphore of that
+// work by hand, and the work ends first.
 func TestOwnersByAddress(t *testing.T) {
 	for home := range 2 {
 		eachOwnedPool(t, fmt.Sprintf("B125 memory allocated on queue %d", home), func(t *testing.T, x ownedPool) {

@@ -64,14 +64,14 @@ func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 		return engine.Address{}, fmt.Errorf("gpu: %s: %d bytes at %d of %s: %w", op, r.Size, r.Offset, b.mention(), errs.ErrRange)
 	case b.Late():
 		if b.hasGone() && b.dev.Failed() == nil {
-			// if the device has failed, the submission fails with its error.
+			// If the device has failed, the submission fails with the device's error instead.
 			return engine.Address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, errs.ErrUnallocated)
 		}
 	}
 	return r.Address(), nil
 }
 
-// beyond reports whether the range lies outside a buffer of a size.
+// beyond reports whether the range ends behind a buffer of size bytes.
 func (r Range) beyond(size uint64) bool { return r.Offset > size || r.Size > size-r.Offset }
 
 // mention describes the buffer in the error of a range: "a buffer of 64".

@@ -19,7 +19,7 @@ import (
 type Staging struct {
 	Host  []byte // the destination of a download
 	Block *Block // pinned memory of an upload, a download or a piece of a transfer
-	touch touch  // covers the program's memory from issue until the signals are given
+	touch touch  // tells the race detector that a download writes Host, from issue until the signals are given
 }
 
 // Issue gives the address of the block to the native calls, and begins the touch of a download's
@@ -33,8 +33,8 @@ func (p *Staging) Issue(x *work.Extra) {
 	}
 }
 
-// Deliver ends the access to the program's memory. If arrived is set, it copies the data of a
-// download to that memory.
+// Deliver ends the touch of a download's destination. If arrived is set, it copies the data of the
+// download to that destination.
 func (p *Staging) Deliver(arrived bool) {
 	p.touch.over()
 	if arrived && p.Host != nil {
@@ -62,7 +62,7 @@ type StageStats struct {
 // two. Blocks are recycled.
 type Stage struct {
 	dev   *Device
-	size  int            // the least number of bytes that are pinned at a time
+	size  int            // the least number of bytes to pin at once
 	mu    sync.Mutex     // protects the following fields, next of blocks and nfree of slabs; no other lock is taken while it is held
 	sizes [40]stageClass // index: log2 of the size
 	slabs []*stageSlab
@@ -100,8 +100,8 @@ type Block struct {
 	ptr   driver.Ptr // the address on the device
 	n     int        // bytes in use
 	class int
-	// References: one for the borrower, and one for each submission that copies a piece of a larger
-	// transfer.
+	// References: one for the caller of Get, and one for each submission that copies a piece of a
+	// larger transfer.
 	refs atomic.Int32
 	next *Block
 }

@@ -39,7 +39,8 @@ func (l *commandList) rare(r rareCommand) *rareCommand {
 	return kept
 }
 
-// carve takes n elements off a chunk, or off a new one.
+// carve takes n zeroed elements off the front of a chunk. If the chunk has fewer, carve replaces it
+// by a new one first.
 func carve[T any](chunk *[]T, n int) []T {
 	if len(*chunk) < n {
 		*chunk = make([]T, max(n, 64))
@@ -54,9 +55,9 @@ type command struct {
 	op       work.Op
 	depends  bool          // the address of dst, src or a range of Native is known only in an execution
 	moves    bool          // an address or a parameter may change from one execution to the next
-	arg      int32         // where its arguments begin in args
-	dst, src int32         // indexes in refers, or -1
-	launch   driver.Launch // of a launch; Args, also for Native, are set by End
+	arg      int32         // index in Recording.args of the first argument
+	dst, src int32         // indexes in Recording.refers, or -1
+	launch   driver.Launch // the launch of a kernel; End sets launch.Args, for Native too
 	layout   work.Layout   // layout of the arguments of a launch or of Native
 	bound    []argRef
 	after    []Command

@@ -45,8 +45,8 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay executes a recording of 16 fills, each after the one before. The device does no
-// work.
+// BenchmarkReplay executes a recording of 16 fills. Each fill comes after the previous one. The
+// device does no work.
 func BenchmarkReplay(b *testing.B) {
 	for name, c := range map[string]struct {
 		mode  gpu.Mode
@@ -91,9 +91,9 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// BenchmarkParams executes a recording of 82 kernels, as a graph and one after the other. A scalar
-// of 1 or of 48 kernels changes each time, or each kernel has a binding whose address changes. The
-// device does no work.
+// BenchmarkParams executes a recording of 82 kernels, as a graph and one after the other. Between
+// executions, nothing changes, or a scalar of 1 or 48 kernels, or the addresses of bindings of 16
+// or all kernels. The device does no work.
 func BenchmarkParams(b *testing.B) {
 	const kernels = 82
 	for name, c := range map[string]struct {

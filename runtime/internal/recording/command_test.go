@@ -61,7 +61,7 @@ func TestGraphConcurrency(t *testing.T) {
 	})
 }
 
-// TestGraphFaults fails driver calls about graphs.
+// TestGraphFaults makes driver calls about graphs fail.
 func TestGraphFaults(t *testing.T) {
 	broken := errors.New("broken")
 	t.Run("B105 End says that a graph cannot be made", func(t *testing.T) {
@@ -71,7 +71,8 @@ func TestGraphFaults(t *testing.T) {
 			b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
-			// 1 MiB, which is more than the stand-in: only a part of it gets a stand-in address.
+			// The fill is larger than the stand-in, so its node first covers only a part of the
+			// range.
 			recorded(t)(c.Add(gpu.Fill(x.Range(0, 1<<20), []byte{1})))
 			recorded(t)(c.Add(gpu.Barrier()))
 			recorded(t)(c.Add(gpu.Fill(b.All(), []byte{2})))

@@ -130,7 +130,7 @@ func (c *Recording) Control(number memory.Range, loop bool, bodies []Body, after
 	return at, nil
 }
 
-// inBody adds the number of a body to an error, if there are several.
+// inBody adds the number of a body to an error, if the command has several bodies.
 func inBody(bodies []Body, i int, err error) error {
 	if len(bodies) == 1 {
 		return err
@@ -198,7 +198,7 @@ func (c *Recording) noBody() string {
 	return ""
 }
 
-// readyConditionals makes what conditional nodes need on the device.
+// readyConditionals makes the driver prepare the device for conditional nodes, once.
 func (d *Device) readyConditionals() error {
 	d.condMu.Lock()
 	defer d.condMu.Unlock()
@@ -215,7 +215,7 @@ func (d *Device) readyConditionals() error {
 }
 
 // copyBody copies the commands of a body to the recording's bodies, with their references and
-// arguments. The scratch memory of the body becomes one scratch buffer, which keeps its layout.
+// arguments. The scratch memory of the body becomes one scratch buffer with the same layout.
 func (c *Recording) copyBody(b *body, binds []memory.Range) {
 	child := b.child // readable without its mu, because child has ended
 	var scratch *memory.Buffer
@@ -231,8 +231,8 @@ func (c *Recording) copyBody(b *body, binds []memory.Range) {
 	c.copyTo(&c.bodies, &child.bodies, by, b.params)
 }
 
-// copyTo appends shifted commands of another recording to a list. c has their references and
-// arguments already.
+// copyTo appends shifted commands of another recording to a list. c already has the references and
+// arguments of these commands.
 func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam) {
 	for i := range from.n {
 		cmd := c.shifted(*from.at(i), by, params)

@@ -82,7 +82,7 @@ func (x *execution) find(refers []reference, b *instance, binds []memory.Range, 
 	return nil
 }
 
-// address returns where a source is in an execution.
+// address returns the address of a source in an execution.
 func (s *source) address(b *instance, binds []memory.Range) engine.Address {
 	if slot := slotOf(s.buffer); slot >= 0 {
 		r := &binds[slot]

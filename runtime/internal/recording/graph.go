@@ -32,10 +32,10 @@ type graphOf struct {
 	old []graphOf // replaced graphs that may still run
 }
 
-// A place is a place in a node for a word of a parameter, for the address of a reference, or for an
-// address some bytes behind a reference.
+// A place is a location in a node. It holds a word of a parameter, the address of a reference, or
+// an address some bytes behind a reference.
 type place struct {
-	// Points into ops, or into a kernel's arguments, which the graphs of all instances share.
+	// at points into ops, or into a kernel's arguments, which the graphs of all instances share.
 	at     *driver.Ptr
 	has    driver.Ptr // the value to which the node was last set
 	behind driver.Ptr // bytes from the reference to the address; 0 for a parameter
@@ -57,10 +57,10 @@ func (p *place) put(ptr driver.Ptr) {
 // an execution knows. Nodes write to one half of the stand-in and read the other.
 const standInSize = 128 << 10
 
-// standIn gives fills and copies of a part the stand-in's addresses, if their own are known only
-// when the part is executed. So the graph can be made before the first execution, which sets the
-// nodes. standIn returns false if a node could not be set then, if a function of Native would get
-// stand-in addresses, or if there is no memory. It runs on a bound thread.
+// standIn gives fills and copies of a part the stand-in's addresses, if their own addresses are
+// known only in an execution. So the graph can be made before the first execution, which then sets
+// the nodes. standIn returns false if an execution could not set one of the nodes, if a function of
+// Native would get stand-in addresses, or if there is no memory. It runs on a bound thread.
 func (c *Recording) standIn(p *part) bool {
 	for cmd := range c.each(p) {
 		if cmd.depends && cmd.op.Kind == work.Native {
@@ -122,14 +122,14 @@ type building struct {
 	made   *graphOf
 	graph  driver.Graph // nodes are added to this graph
 	list   *commandList // the list with its commands
-	first  int          // index in list of its command number 0
+	first  int          // index in list of command number 0
 	body   *body        // the body that is being made, or nil for the whole graph
 	of     int          // the number of the control command that has the body
 	stands bool         // the stand-in's addresses take the place of unknown ones
 }
 
-// addNodes adds the nodes of commands from one number to another to a graph. It returns the nodes
-// that have no successor.
+// addNodes adds the nodes of the commands from index from to index to-1 of b.list to a graph. It
+// returns the nodes that have no successor.
 func (c *Recording) addNodes(b *building, from, to int) (ends []driver.Node, err error) {
 	g := c.dev.Faces.Graphs
 	order := nodeOrder{from: from - b.first, ends: make([][]driver.Node, to-from)}

@@ -20,9 +20,9 @@ type held struct {
 
 // A Code is loaded code with kernels.
 type Code interface {
-	Hold() error     // keeps it loaded until Release is called
+	Hold() error     // keeps the code loaded until Release is called
 	Release(n int32) // releases n holds
-	IsClosed() bool  // the program has closed it
+	IsClosed() bool  // reports whether the program has closed the code
 }
 
 // addBuffer holds a buffer for a recording on device home.

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// openSim opens a simulated GPU. Tests need not close it before the device is lost.
+// openSim opens a simulated GPU, which is closed when the test ends.
 func openSim(t *testing.T) *gpu.Device {
 	t.Helper()
 	dev, err := gpu.Open(newSim(t, simdriver.Config{}), 0, gpu.Options{})
@@ -20,7 +20,8 @@ func openSim(t *testing.T) *gpu.Device {
 }
 
 // TestInOrder records fills and copies of one buffer without a barrier. In order, and in both
-// modes, each must find the result of the one before. A nested recording is one of the commands.
+// modes, each command must find the result of the previous command. A nested recording is one of
+// the commands.
 func TestInOrder(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
 		dev := openSim(t)

@@ -15,7 +15,7 @@ import (
 // instanceBytes is the size of an instance of a recording made by passing.
 const instanceBytes = 256
 
-// instanceModes are the modes of such a recording.
+// instanceModes are the modes in which eachInstance makes that recording.
 var instanceModes = map[string]gpu.Mode{"calls": gpu.StreamMode, "graph": gpu.AutoMode}
 
 // graphMode returns a mode that makes a graph even of a short recording, if the mode and the
@@ -92,7 +92,7 @@ func TestInstanceOfParked(t *testing.T) {
 		for i := range 30 {
 			s, next := semaphores(t, 1)[0], semaphores(t, 1)[0]
 			must(t, dev.Queue(i%4).Submit(gpu.Order{Wait: []gpu.Point{before}, Signal: pts(s, 1)}, gpu.Execute(c, in.All(), out.All())))
-			// Signals next whether the execution succeeds or fails.
+			// Signal next whether the execution succeeds or fails.
 			s.OnReached(1, func(error) { next.Signal(1) })
 			before = gpu.Point{Semaphore: next, Value: 1}
 		}

@@ -185,8 +185,8 @@ func TestParamBlocks(t *testing.T) {
 	})
 }
 
-// TestParamBlocksBesideNative skips a launch in a part that has native work. The function must then
-// submit its work to the stream, and not to a graph.
+// TestParamBlocksBesideNative skips a launch in a part that has native work. The native function
+// must then submit its work to the stream, and not to a graph.
 func TestParamBlocksBesideNative(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {

@@ -8,15 +8,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A nestedParam says what replaces a parameter of a nested recording: a parameter of the outer
+// A nestedParam is the replacement of a parameter of a nested recording: a parameter of the outer
 // recording or, if outer is nil, the constant value.
 type nestedParam struct {
 	inner, outer *Param
 	value        Value
 }
 
-// checkNested checks the parameters of a recording that is to be nested in this one. It returns
-// what replaces each of them.
+// checkNested checks the parameters of a recording that is to be nested in this one. It returns the
+// replacement of each parameter.
 func (c *Recording) checkNested(child *Recording, given []Given, uses []Use) ([]nestedParam, error) {
 	if err := child.CheckGiven(given); err != nil {
 		return nil, err

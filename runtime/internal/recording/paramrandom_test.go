@@ -15,8 +15,8 @@ import (
 const region = 8
 
 // A modelled is a recording, and a model of the words that its executions write. Each launch writes
-// n words to its own region: first, first+step, and so on. If it has fewer than n threads, it
-// writes one word per thread.
+// n words to its own region: first, first+step, and so on. A launch of fewer than n threads writes
+// one word per thread.
 type modelled struct {
 	c        *gpu.CommandBuffer
 	scalars  []gpu.Param[uint32]
@@ -33,7 +33,8 @@ type values struct {
 
 func (v values) clone() values { return values{slices.Clone(v.scalars), slices.Clone(v.blocks)} }
 
-// A number is a scalar of a launch, or its numbers of blocks. It is a constant or a parameter.
+// A number is a scalar of a launch, or the numbers of blocks of a launch. It is a constant or a
+// parameter.
 type number[T any] struct {
 	param int // index of the parameter, or -1 for a constant
 	value T
@@ -131,7 +132,7 @@ func newModelled(t *testing.T, dev *gpu.Device, caps driver.Caps, k *gpu.Kernel,
 	return m
 }
 
-// launch records a launch.
+// launch records a random launch that writes to the region with the number at.
 func (m *modelled) launch(t *testing.T, r *rand.Rand, k *gpu.Kernel, out *gpu.Buffer, at int) {
 	t.Helper()
 	l := modelLaunch{n: r.Uint64N(region + 1), threads: 1 + r.Uint32N(3), at: at}

@@ -28,7 +28,7 @@ type part struct {
 // onHost reports whether a goroutine of the host runs the part.
 func (p *part) onHost() bool { return p.host != nil || p.control != nil }
 
-// A layout is a range of a recording's parts: those of an execution.
+// A layout is a range of a recording's parts. An execution runs the parts of one layout.
 type layout struct {
 	from, to int
 	users    int // number of its parts that use the execution's instance (scratch memory, timings)

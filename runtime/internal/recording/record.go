@@ -122,7 +122,7 @@ type Launch struct {
 	Launch  driver.Launch
 	Layout  work.Layout
 	Uses    []Use      // uses of parameters
-	Limits  GridLimits // if the blocks are a parameter
+	Limits  GridLimits // limits of the blocks, if the blocks are a parameter
 	Nothing bool       // the grid is empty
 }
 
@@ -213,7 +213,7 @@ func (c *Recording) Native(fn func(driver.Stream, []driver.Ptr) error, uses []me
 	return at, nil
 }
 
-// Value records a write of a value, or a wait for one.
+// Value records a write of a value, or a wait for a value.
 func (c *Recording) Value(kind work.Kind, r memory.Range, value uint64, after []Command) (Command, error) {
 	if err := c.Begin(kind); err != nil {
 		return -1, err
@@ -383,7 +383,7 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Give
 	}
 	end := command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}
 	if lane := child.lastLane(); lane != nil {
-		// So that a collective behind it continues the child's last group.
+		// With lane set, a collective behind this command continues the child's last group.
 		end.rare = c.cmds.rare(rareCommand{lane: lane})
 	}
 	return c.record(&end, last)
@@ -419,7 +419,7 @@ func (c *Recording) leaves() (last []Command) {
 // nest records all commands of another command buffer. They come after the command gate, unless
 // gate is -1.
 func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nestedParam, gate Command) error {
-	// Readable without child.mu, because child has ended.
+	// cmds is readable without child.mu, because child has ended.
 	cmds := child.cmds
 	if err := checkBindings(child.slots, bindings, c.dev, c); err != nil {
 		return err

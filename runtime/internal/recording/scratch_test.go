@@ -136,7 +136,7 @@ func TestScratchAfterBroken(t *testing.T) {
 			c := passing(t, dev, gpu.StreamMode, call)
 			s, a, b, out := semaphores(t, 2), filled(t, dev, 1), filled(t, dev, 2), allocate(t, dev, 64)
 			if between == nil {
-				// Fails the execution's second copy.
+				// This makes the execution's second copy fail.
 				d.Inject(simdriver.Fault{Op: simdriver.OpCopy, N: 2, Err: io.ErrShortWrite})
 				d.StallDevice(0)
 			}
@@ -156,7 +156,7 @@ func TestScratchAfterBroken(t *testing.T) {
 }
 
 // TestScratchClosed closes a recording with scratch memory while its executions overlap, and loses
-// the device while others do.
+// the device while other executions overlap.
 func TestScratchClosed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
