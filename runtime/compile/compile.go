@@ -44,9 +44,9 @@ type Info struct {
 // folder.
 //
 // Code is found again only if all its inputs are the same: all fields of the source, the compiler,
-// its version and the architecture. The cache does not see files that the compiler reads.
-// So the code of a source that includes a name that is not among its headers, or has an option such
-// as -I, is kept only if [Source].Revision is set.
+// its version and the architecture. The cache does not see files that the compiler reads. A source
+// may read files if it has an option such as -I, or includes a header that is not among its
+// Headers. The code of such a source is kept only if [Source].Revision is set.
 //
 // A user who can write to the folder decides which code runs on the device. So a folder is not used
 // if it belongs to a user other than this one and root, or if other users can write to it. On

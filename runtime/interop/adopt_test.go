@@ -67,7 +67,7 @@ func TestAdoptedStuck(t *testing.T) {
 		}
 		must(t, q.Close())
 		first.Close()
-		// The stream may still be running, as far as is known.
+		// The runtime cannot know whether the stream is still running.
 		if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrBusy) {
 			t.Errorf("Close = %v", err)
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // TestLaunchEvents makes launches record events when they begin. No event may delay work that waits
-// for another.
+// for another event.
 func TestLaunchEvents(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, second := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -69,7 +69,7 @@ func TestLaunchEvents(t *testing.T) {
 	})
 }
 
-// TestMakingOpsAllocatesNothing makes Ops of package interop.
+// TestMakingOpsAllocatesNothing checks that making Ops of package interop allocates nothing.
 func TestMakingOpsAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

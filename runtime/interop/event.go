@@ -10,11 +10,12 @@ import (
 )
 
 // An Event is a native event that other code uses as well. The other code runs in other processes
-// of the machine, or runs in this process and calls the driver's own API. It orders their work and
-// the runtime's without blocking the host. Both the runtime and the other code may record the event
-// and wait for it. The runtime does so with [RecordEvent] and [WaitEvent]. Points of semaphores are
-// for the runtime alone. To export a point, record an event behind it. To import the other code's
-// record, submit an operation that waits for the event and signals a point.
+// of the machine, or runs in this process and calls the driver's own API. An Event orders the work
+// of the other code and the work of the runtime, without blocking the host. Both the runtime and
+// the other code may record the event and wait for it. The runtime does so with [RecordEvent] and
+// [WaitEvent]. Points of semaphores are for the runtime alone. To export a point, record an event
+// behind it. To import the other code's record, submit an operation that waits for the event and
+// signals a point.
 //
 // For other processes, one process makes the event ([NewSharedEvent]) and exports it, and others
 // import it ([ImportEvent]). For code of this process, the runtime makes the event ([NewEvent]), or
@@ -68,10 +69,10 @@ func NewSharedEvent(dev *gpu.Device) (*Event, error) {
 }
 
 // ImportEvent returns an event of another process (C: cuIpcOpenEventHandle). The device must be the
-// device on which the other process made the event. It blocks while the driver does. The other
-// process must keep the event until this one has been closed, its last use is over, and the driver
-// has released it. Then freed is called, unless it is nil, on a goroutine of its own. It returns
-// the errors of [ImportMemory].
+// device on which the other process made the event. ImportEvent blocks while the driver does. The
+// other process must keep its event until the returned event has been closed, its last use is over,
+// and the driver has released it. Then freed is called, unless it is nil, on a goroutine of its
+// own. ImportEvent returns the errors of [ImportMemory].
 func ImportEvent(dev *gpu.Device, h EventHandle, freed func()) (*Event, error) {
 	const op = "import a shared event"
 	in := gpu.Inside(dev)
@@ -85,24 +86,25 @@ func ImportEvent(dev *gpu.Device, h EventHandle, freed func()) (*Event, error) {
 	return (*Event)(e), err
 }
 
-// AdoptEvent returns an event that the program made with the driver's own API on the same device
-// (C: CUevent, hipEvent_t). The caller keeps ownership and must keep the event until this one has
-// been closed and its last use is over. Then freed is called, unless it is nil, on a goroutine of
-// its own. A zero event is [gpu.ErrArgument]. Whether the number is an event cannot be checked. If
-// the driver gives no access to its objects ([driver.Caps].Native), the error is
-// [gpu.ErrUnsupported].
+// AdoptEvent returns an Event for an event that the program made with the driver's own API on the
+// same device (C: CUevent, hipEvent_t). The caller keeps ownership. It must keep its event until
+// the returned Event has been closed and the last use is over. Then freed is called, unless it is
+// nil, on a goroutine of its own. A zero event is [gpu.ErrArgument]. AdoptEvent cannot check
+// whether the number is an event. If the driver gives no access to its objects
+// ([driver.Caps].Native), the error is [gpu.ErrUnsupported].
 func AdoptEvent(dev *gpu.Device, event driver.Event, freed func()) (*Event, error) {
 	e, err := eventsOf(dev).Adopt(event, freed)
 	return (*Event)(e), err
 }
 
 // Native returns the driver's event, for code that records it or waits for it with the driver's own
-// API. Packages cudadriver and hipdriver convert it to a handle of CUDA or HIP (Event). It is valid
-// until the event has been closed. For a nil or zero Event it is 0.
+// API. Function Event of packages cudadriver and hipdriver converts the driver's event to a handle
+// of CUDA or HIP. The driver's event is valid until the Event has been closed. For a nil or zero
+// Event, Native returns 0.
 func (e *Event) Native() driver.Event { return e.in().Native() }
 
-// Device returns the event's device. Its queues can use the event. For a nil or zero Event it is
-// nil.
+// Device returns the event's device, whose queues can use the event. For a nil or zero Event it
+// returns nil.
 func (e *Event) Device() *gpu.Device {
 	dev := e.in().Device()
 	if dev == nil {
@@ -134,7 +136,7 @@ func (e *Event) Close() error {
 // operation's waits and behind all earlier work of the queue's native stream. Waits for the event
 // that are issued later, by any code, wait for all of this. To learn when the record is issued,
 // call [gpu.Semaphore.WaitIssued] for a point that the operation signals. The signals are reached
-// when the record is complete. A recording refuses it.
+// when the record is complete. A recording refuses the Op.
 func RecordEvent(e *Event) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.EventRecord, Event: e.in()})
 }
@@ -142,12 +144,12 @@ func RecordEvent(e *Event) gpu.Op {
 // WaitEvent returns an Op that waits for the last record of an event of the queue's device. This is
 // the last record at the time when the operation is issued. The call issues the operation if all
 // its waits have been issued; otherwise the runtime issues it later. To learn when, call
-// [gpu.Semaphore.WaitIssued] for a point that it signals. Work after the operation, and all later
-// work of the queue's native stream, runs after the work in front of the record. As with
+// [gpu.Semaphore.WaitIssued] for a point that the operation signals. Work after the operation, and
+// all later work of the queue's native stream, runs after the work in front of the record. As with
 // [WaitValue], resources that are released meanwhile are freed when the wait is over. If the other
 // process was killed before its work was done, the wait may never end. The device's other queues
 // then continue. Close gives up the wait ([gpu.CloseError]) and leaves the device's resources to
-// the driver. A recording refuses it.
+// the driver. A recording refuses the Op.
 func WaitEvent(e *Event) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.EventWait, Event: e.in()})
 }
@@ -158,9 +160,9 @@ func WaitEvent(e *Event) gpu.Op {
 //
 //	stream.Do(interop.Begun(gpu.Launch(kernel, grid, args...), event))
 //
-// The event must be from [NewEvent], or from [AdoptEvent] if it is no timing event, on the kernel's
-// device. If the device has no such events ([driver.Caps].LaunchEvents), or in a recording, the
-// error is [gpu.ErrUnsupported]. An Op that is not a launch, and a nil event, are
+// The event must be from [NewEvent], or from [AdoptEvent] if the event does not record times, on
+// the kernel's device. If the device has no such events ([driver.Caps].LaunchEvents), or in a
+// recording, the error is [gpu.ErrUnsupported]. An Op that is not a launch, and a nil event, are
 // [gpu.ErrArgument].
 //
 // The event does not say that the kernel has written anything. The device treats it as a hint: the

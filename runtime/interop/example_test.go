@@ -113,7 +113,7 @@ func ExampleAdoptEvent() {
 	check(err)
 	check(
 		dev.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.All(), []byte{1})),
-		// Point s at 1, as an event.
+		// The event stands for point s at 1.
 		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, interop.RecordEvent(ours)),
 		s.WaitIssued(ctx, 2),
 	)
@@ -126,7 +126,7 @@ func ExampleAdoptEvent() {
 	})
 	out := make([]byte, 8)
 	check(
-		// The event, as point s at 3.
+		// Point s at 3 stands for the event.
 		dev.Queue(1).Submit(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, interop.WaitEvent(theirs)),
 		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 3), Signal: at(s, 4)}, gpu.Download(out, mem.All())),
 		s.Wait(ctx, 4),
@@ -144,7 +144,7 @@ func ExampleWaitValue() {
 	defer dev.Close()
 	words, err := dev.Alloc(gpu.HostMem, 16)
 	check(err)
-	// The first 8 bytes, as the host sees them.
+	// number is the first 8 bytes, as the host sees them.
 	number := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(words.Bytes())))
 	input := words.Bytes()[8:]
 

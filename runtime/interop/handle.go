@@ -27,8 +27,8 @@ type MemoryHandle struct {
 	Handle driver.MemHandle // names the allocation
 	Offset uint64           // bytes from the beginning of the allocation
 	Size   uint64           // in bytes
-	// The memory is from a pool. With CUDA, Handle is then a CUmemPoolPtrExportData: see
-	// [Pool.Import].
+	// Pooled says that the memory is from a pool. With CUDA, Handle is then a
+	// CUmemPoolPtrExportData: see [Pool.Import].
 	Pooled bool
 }
 

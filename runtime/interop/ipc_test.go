@@ -100,7 +100,7 @@ func TestImportMemory(t *testing.T) {
 			t.Errorf("the other process's fill is not there: %v", got)
 		}
 
-		// The driver frees it after its last use.
+		// The driver frees the import after its last use.
 		host := semaphores(t, 1)[0]
 		must(t, b.Queue(0).Submit(order(host, 1, host, 2), gpu.Fill(o.All(), []byte{3})))
 		must(t, o.Close())
@@ -406,7 +406,7 @@ func TestOtherProcessKilled(t *testing.T) {
 	})
 }
 
-// TestSharedEventFaults fails each native call once.
+// TestSharedEventFaults makes each native call fail once.
 func TestSharedEventFaults(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -452,8 +452,8 @@ func TestSharedEventFaults(t *testing.T) {
 	})
 }
 
-// TestWaitIssued tests B163: it waits for work that is parked, issued, reached and failed, and for
-// nothing.
+// TestWaitIssued tests B163: WaitIssued waits for work that is parked, issued, reached and failed,
+// and for a value that no work signals.
 func TestWaitIssued(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -551,13 +551,14 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestSharingFaults fails the n-th native call of a process that shares memory and events with
-// another one, for every n. Every signal of both must be reached or fail, and nothing may leak.
+// TestSharingFaults makes the n-th native call of a process fail, for every n. The process shares
+// memory and events with another process. Every signal of both must be reached or fail, and nothing
+// may leak.
 func TestSharingFaults(t *testing.T) {
 	sharingFaults(t, share)
 }
 
-// sharingFaults fails the n-th native call of one of two processes, for every n.
+// sharingFaults makes the n-th native call of one of two processes fail, for every n.
 func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver, sound bool) error) {
 	for _, kind := range []struct {
 		name  string
@@ -596,8 +597,8 @@ func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver
 	}
 }
 
-// share makes two processes exchange memory and events, and ends whichever call fails. It reports
-// work that never ended and, without a fault, all errors.
+// share makes two processes exchange memory and events. It ends when a call fails. It reports work
+// that never ended and, without a fault, all errors.
 func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	var devs [2]*gpu.Device
 	for i, d := range []driver.Driver{d, other} {

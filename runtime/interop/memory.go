@@ -17,8 +17,8 @@ func memoryOf(dev *gpu.Device) *memory.Device {
 }
 
 // ImportPointer makes a buffer from device memory that other code of this process owns. The owner
-// must keep the memory as long as the buffer is used. When it is no longer used, freed is called,
-// unless it is nil, on a goroutine of its own.
+// must keep the memory as long as the buffer is used. When the buffer has been closed and its last
+// use is over, freed is called, unless it is nil, on a goroutine of its own.
 func ImportPointer(dev *gpu.Device, ptr driver.Ptr, size uint64, freed func()) (*gpu.Buffer, error) {
 	b, err := memoryOf(dev).Import(ptr, size, freed)
 	return (*gpu.Buffer)(b), err

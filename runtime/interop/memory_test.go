@@ -84,7 +84,7 @@ func TestSharedFile(t *testing.T) {
 			}
 		}
 
-		// The process that made it closes it, and the others keep it.
+		// The process that made the memory closes it, and the other buffers keep it.
 		must(t, own.Close())
 		must(t, same.Close())
 		a.Queue(0).Flush()
@@ -100,7 +100,7 @@ func TestSharedFile(t *testing.T) {
 		must(t, err)
 		must(t, third.Close())
 
-		// The driver frees it after its last use.
+		// The driver frees the import after its last use.
 		host := semaphores(t, 1)[0]
 		must(t, part.Close())
 		must(t, b.Queue(0).Submit(order(host, 1, host, 2), gpu.Fill(far.All(), []byte{3})))
@@ -218,12 +218,13 @@ func TestSharedFileKilled(t *testing.T) {
 	}
 }
 
-// TestSharedFileFaults fails the n-th native call of a process that shares memory by files with
-// another one, for every n. Every signal of both must be reached or fail, and nothing may leak.
+// TestSharedFileFaults makes the n-th native call of a process fail, for every n. The process
+// shares memory by files with another process. Every signal of both must be reached or fail, and
+// nothing may leak.
 func TestSharedFileFaults(t *testing.T) { sharingFaults(t, shareFiles) }
 
-// shareFiles makes each of two processes use the other's memory, which the other may close first,
-// and ends whichever call fails. It reports work that never ended and, without a fault, all errors.
+// shareFiles makes each of two processes use the other's memory, which its owner may close first.
+// It ends when a call fails. It reports work that never ended and, without a fault, all errors.
 func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 	var devs [2]*gpu.Device
 	for i, d := range []driver.Driver{d, other} {

@@ -156,14 +156,15 @@ func TestPoolSharingMistakes(t *testing.T) {
 	})
 }
 
-// TestPoolSharingFaults fails the n-th native call of a process that shares pools with another one,
-// for every n. Every signal of both must be reached or fail, and nothing may leak.
+// TestPoolSharingFaults makes the n-th native call of a process fail, for every n. The process
+// shares pools with another process. Every signal of both must be reached or fail, and nothing may
+// leak.
 func TestPoolSharingFaults(t *testing.T) {
 	sharingFaults(t, sharePools)
 }
 
-// sharePools makes each of two processes use memory of the other's pool, and ends whichever call
-// fails. It reports work that never ended and, without a fault, all errors.
+// sharePools makes each of two processes use memory of the other's pool. It ends when a call fails.
+// It reports work that never ended and, without a fault, all errors.
 func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 	type side struct {
 		dev      *gpu.Device
@@ -182,8 +183,8 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 		defer dev.Close() // may return the injected fault
 		sides[i] = &side{dev: dev, stream: dev.Queue(1).NewStream()}
 	}
-	// Before the devices are closed: a lost stream may still access the other's memory, and the
-	// other cannot know.
+	// Let all work end before the devices are closed: a lost stream may still access the other
+	// process's memory, and that process cannot know.
 	defer synctest.Wait()
 	for _, x := range sides {
 		var err error
@@ -328,7 +329,7 @@ func TestPoolProcessKilled(t *testing.T) {
 			if _, err := interop.ImportPool(b, file); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "the pool's process has ended") {
 				t.Errorf("import of its pool: %v", err)
 			}
-			// No one waits for it.
+			// Nothing waits for the killed process.
 			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 2)}, gpu.Fill(far.All(), []byte{4})))
 			must(t, far.Close())
 			<-back

@@ -42,7 +42,7 @@ func WriteValue(r gpu.Range, value uint64) gpu.Op { return valueOp(work.ValueWri
 // ([gpu.Semaphore.Fail]) and write the number, or close the device. Close gives up after ten
 // seconds ([gpu.CloseError]).
 //
-// In a recording it has the same order as [WriteValue].
+// In a recording the operation has the same order as [WriteValue].
 func WaitValue(r gpu.Range, value uint64) gpu.Op { return valueOp(work.ValueWait, r, value) }
 
 func valueOp(kind work.Kind, r gpu.Range, value uint64) gpu.Op {

@@ -8,9 +8,10 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// An arrows finds the signal that ended each wait, and draws an arrow between the two slices. It
-// remembers a limited number of signals, and of waits that still lack their signal. If a signal and
-// its wait are too far apart, the arrow is missing and counts as forgotten.
+// An arrows finds the signal that ended each wait, and draws an arrow from the signal's slice to
+// the slice of the wait. It remembers a limited number of signals, and of waits that still lack
+// their signal. If a signal and its wait are too far apart, the arrow is missing and counts as
+// forgotten.
 type arrows struct {
 	signals map[uint64][]signalled // lists by semaphore, each ordered by value
 	waits   map[uint64][]waiting
@@ -70,7 +71,7 @@ type entry interface {
 // removed.
 type ring struct {
 	of []uint64
-	n  int // number of entries ever added; it is the age of the last one
+	n  int // number of entries ever added; it is the age of the last entry
 }
 
 const remembered = 1 << 15

@@ -19,7 +19,8 @@ func TestWorkBetween(t *testing.T) {
 		arrived := h.issued + short() // the stream has received the work
 		h.first = arrived + short()
 		last := arrived
-		// Work of several parts; the stream has received the last part once the host has issued it.
+		// Some work has several parts. The stream has received the last part once the host has
+		// issued it.
 		if h.all = h.first; r.IntN(2) == 0 {
 			h.all += short()
 			last = h.all

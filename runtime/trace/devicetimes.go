@@ -15,11 +15,11 @@ import (
 
 // Device times come from timing events. If times are recorded, all events of a device are timing
 // events. A submission ends when its own event is reached. If the stream goes directly from one
-// submission to the next, the next begins when the event of the first is reached. If the stream has
-// to wait, or may have been idle, an additional event marks the beginning. The times are queried
-// after the stream has passed the work. The caller of Duration queries the times of a Timing. The
-// reader of a trace's records queries the times of the trace, on a bound thread. So no submission
-// waits for the driver's answer. Recording or querying an event may fail, and there may be no spare
+// submission to the next, that event also marks the beginning of the next one. If the stream has to
+// wait, or may have been idle, an additional event marks the beginning. The times are queried after
+// the stream has passed the work. The caller of Duration queries the times of a Timing. The reader
+// of a trace's records queries the times of the trace, on a bound thread. So no submission waits
+// for the driver's answer. Recording or querying an event may fail, and there may be no spare
 // event. Then only the times are missing.
 
 // If a stream has no work in front of an event, the event is reached immediately. So if the stream
@@ -124,7 +124,8 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	s.Timed = x.begin != nil
 }
 
-// Begun notes when the stream had the work.
+// Begun notes when the stream had the work. If the stream got none of it, Begun releases the
+// events.
 func (x *span) Begun(s *engine.Submission, some bool) {
 	x.launchEnds()
 	if x.begin != nil {
@@ -341,11 +342,11 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 //
 // If the stream had no other work, the event in front was reached before the stream had the work.
 // The device then began the work at an unknown moment. The latest such moment is when the host had
-// given it the first of the work. If the stream certainly was idle for long, the possible idle time
-// is returned as early: the device may or may not have run the work in that time. Otherwise the
-// possible idle time is added to the margin, since the event in front may have been reached earlier
-// than it seems. The event behind may have been reached late, because the host recorded it late.
-// This possible delay is added to the margin too.
+// given the stream the first part of the work. If the stream certainly was idle for long, the
+// possible idle time is returned as early: the device may or may not have run the work in that
+// time. Otherwise the possible idle time is added to the margin, since the event in front may have
+// been reached earlier than it seems. The event behind may have been reached late, because the host
+// recorded it late. This possible delay is added to the margin too.
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first
@@ -372,7 +373,7 @@ func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) b
 
 // place writes the times of a span into its record, and reports whether that succeeded. The work
 // cannot have begun before the host began to issue it, nor ended after the host saw it done. If the
-// device times lie outside these bounds by at most their margin, place moves both.
+// device times lie outside these bounds by at most their margin, place moves them inside.
 func (o *observer) place(x *span) bool {
 	r := &x.rec
 	b := o.clock.between(o, x.begin, x.last, x.shared, x.given)

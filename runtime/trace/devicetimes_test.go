@@ -92,8 +92,8 @@ func TestTraceCalls(t *testing.T) {
 	}
 }
 
-// TestTraceIdle checks that work never begins before it was submitted, although the device's
-// completion of earlier work has not been polled since.
+// TestTraceIdle checks that work never begins before it was submitted, although the host has not
+// polled for the end of earlier work since.
 func TestTraceIdle(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestTraceIdle(t *testing.T) {
 	}
 }
 
-// TestTraceClockLate completes work before the first comparison of the clocks. It must get its
-// times after the comparison. If the clocks can never be compared, nothing may wait forever.
+// TestTraceClockLate completes work before the first comparison of the clocks. The work must get
+// its times after the comparison. If the clocks can never be compared, nothing may wait forever.
 func TestTraceClockLate(t *testing.T) {
 	for _, ever := range []bool{true, false} {
 		d := newSim(t, simdriver.Config{})
@@ -424,8 +424,8 @@ func (v *slowDevice) Record(e driver.Event, s driver.Stream) error {
 }
 
 // TestTraceSlowHost lets a slow host issue work to an idle stream. If the host was slow before the
-// work, the recorded time is the work's time. If it was slow after the work, the margin covers the
-// excess in the recorded time.
+// work, the recorded time is the work's time. If the host was slow after the work, the margin
+// covers the excess in the recorded time.
 func TestTraceSlowHost(t *testing.T) {
 	const n, us, slow, took = 16, time.Microsecond, 30 * time.Microsecond, 10 * time.Microsecond
 	for _, x := range []struct {

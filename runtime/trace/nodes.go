@@ -38,8 +38,8 @@ type nodeOf struct {
 	command   int
 }
 
-// A launchOf is a launch of a graph: the commands of a recording from index next until to. Nodes
-// without a known number are taken for the commands from next on.
+// A launchOf is a launch of a graph: the commands of a recording from index next to index to-1.
+// Nodes without a known number are taken for the commands from next on.
 type launchOf struct {
 	recording *observe.Recording
 	next, to  int

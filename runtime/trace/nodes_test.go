@@ -153,8 +153,8 @@ func TestCommandsThatOverlapHaveTracks(t *testing.T) {
 	})
 }
 
-// A profiler is a NodeTimer for a device that has none. It knows numbers of nodes only if it is
-// told to, and reports the times that the test gives.
+// A profiler is a NodeTimer for a device that has none. It knows numbers of nodes only if knows is
+// set, and reports the times that the test gives.
 type profiler struct {
 	knows    bool
 	nodes    []driver.Node

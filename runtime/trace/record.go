@@ -35,7 +35,7 @@ const (
 	KindLost
 	KindClosed // the device was closed
 	// A command that is a node of a graph. Its record may come before or after the record of the
-	// submission with the same ID, or have ID 0. A function of Native may have several.
+	// submission with the same ID, or have ID 0. A function of Native may have several records.
 	KindNode
 	kinds
 )
@@ -79,7 +79,7 @@ type Record struct {
 	Queue           *gpu.Queue // the queue, also a communicator's
 
 	Op      string // for example "launch"
-	Label   string // the label of the [gpu.Order]
+	Label   string // the label of the operation
 	Kernel  string // the kernel's name; of a collective, its operation
 	Bytes   uint64 // how many bytes are written, allocated or loaded
 	Grid    [3]uint32

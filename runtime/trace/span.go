@@ -105,7 +105,8 @@ type span struct {
 	given    hostTimes     // when the host gave the work to the device
 	moved    time.Duration // how far the device times were moved, to lie within the host's times
 	commands []commandTimes
-	// The thread launches a graph in this stream. It is 0 except between Begins and Begun.
+	// launching is the stream in which the thread is launching a graph. It is 0 except between
+	// Begins and Begun.
 	launching driver.Stream
 	task      *rtrace.Task
 	next      *span // in the list of spans whose times must be queried
@@ -143,7 +144,8 @@ func (x *span) put() {
 	x.spans.Put(x)
 }
 
-// Collective sets the communicator and the group of the submission.
+// Collective sets the kind of the first operation of a group, and the communicator with its rank
+// and number of ranks.
 func (x *span) Collective(kernel, communicator string, rank, ranks int) {
 	x.rec.Kernel, x.rec.Communicator, x.rec.Rank, x.rec.Ranks = kernel, communicator, rank, ranks
 }

@@ -30,7 +30,7 @@ type deviceClock struct {
 // A clockMark is an event that was reached at a known time of the host.
 type clockMark struct {
 	event  driver.Event
-	number int // of the mark among those of the device, from 1
+	number int // number of the mark among the device's marks, from 1
 	host   time.Duration
 	within time.Duration
 }
@@ -62,7 +62,7 @@ func (c *deviceClock) compare(o *observer) bool {
 	return c.vain >= mostVain
 }
 
-// compareNow adds a mark, and reports whether it could.
+// compareNow adds a mark, and reports whether that succeeded.
 func (c *deviceClock) compareNow(o *observer) bool {
 	if c.stream == 0 {
 		h, err := o.core.Native.NewStream()

@@ -92,7 +92,7 @@ func TestTrace(t *testing.T) {
 	at := func(wait, signal uint64) gpu.Order {
 		return gpu.Order{Wait: []gpu.Point{s.At(wait)}, Signal: []gpu.Point{s.At(signal)}}
 	}
-	// Parked: no work yet signals 2.
+	// The copy is parked, because no work yet signals 2.
 	must(t, dev.Queue(1).Submit(at(2, 3), gpu.Copy(b.Range(0, 1<<19), b.Range(1<<19, 1<<19)).Label("late")))
 	must(t, dev.Queue(0).Submit(at(0, 1), gpu.Fill(b.All(), []byte{0}).Label("zero")))
 	must(t, dev.Queue(0).Submit(at(1, 2), gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{4, 2}, Threads: [3]uint32{32}}, uint64(7))))
@@ -162,7 +162,7 @@ func TestTrace(t *testing.T) {
 	if !slices.Equal(listed, []int{0, 1, 2, 3, 4}) {
 		t.Errorf("the file lists the commands %v", listed)
 	}
-	// Four arrows in the chain, one to the wait, and one to the function.
+	// The chain has four arrows. One more leads to the wait, and one to the function.
 	if n := len(of(events, traceformat.CatSignal, traceformat.FlowEnd)); n != 6 {
 		t.Errorf("%d arrows", n)
 	}
@@ -194,7 +194,7 @@ func TestKilled(t *testing.T) {
 	if file := os.Getenv("PUREGPU_TRACE_TEST_FILE"); file != "" {
 		busy(t, file)
 	}
-	// Created here, because the killed process would leave the folder behind.
+	// The folder is created here, because the killed process would leave it behind.
 	name := filepath.Join(t.TempDir(), "killed.json")
 	exe, err := os.Executable()
 	must(t, err)
@@ -570,8 +570,8 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestDropped uses a trace with too small a buffer. It must say how many records are missing, and
-// the rest must be valid.
+// TestDropped uses a trace with too small a buffer. The trace must say how many records are
+// missing, and the rest must be valid.
 func TestDropped(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{Records: 16})
@@ -613,7 +613,7 @@ func TestBusyProgram(t *testing.T) {
 	var busy atomic.Bool
 	value := uint64(1)
 	tr, err := trace.Start(sink(func() {
-		// Adds more records than the writer takes at a time.
+		// Add more records than the writer takes at a time.
 		for n := 0; busy.Load() && n < 2*room; n++ {
 			value++
 			s.Signal(value)

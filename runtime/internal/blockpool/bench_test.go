@@ -60,7 +60,8 @@ func BenchmarkHitCovered(b *testing.B) {
 	}
 }
 
-// BenchmarkHitDone does the same without an order, when all work is done.
+// BenchmarkHitDone is like BenchmarkHitCovered, but no timeline is ordered after another, and all
+// work is done.
 func BenchmarkHitDone(b *testing.B) {
 	p := benchPool(b, Config{SlabSize: 4096})
 	o := &fakeOrder{}
@@ -80,8 +81,7 @@ func BenchmarkHitDone(b *testing.B) {
 	}
 }
 
-// BenchmarkHitWait does the same without an order, when the work may not be done. So a wait is
-// needed.
+// BenchmarkHitWait is like BenchmarkHitCovered, but there is no Order, so a wait is needed.
 func BenchmarkHitWait(b *testing.B) {
 	p := benchPool(b, Config{SlabSize: 4096})
 	seq := uint64(0)
@@ -125,7 +125,7 @@ func BenchmarkSplitMerge(b *testing.B) {
 	}
 }
 
-// BenchmarkMissSplit grows by a slab each time, and gives it back.
+// BenchmarkMissSplit adds a slab to the pool each time, and returns it to the source.
 func BenchmarkMissSplit(b *testing.B) {
 	p := benchPool(b, Config{})
 	b.ReportAllocs()
@@ -140,7 +140,7 @@ func BenchmarkMissSplit(b *testing.B) {
 	}
 }
 
-// A lagOrder is an order in which all work is done except the last few submissions.
+// A lagOrder is an Order in which all work is done except the last few submissions.
 type lagOrder struct {
 	seq uint64 // the last number of each timeline
 	lag uint64

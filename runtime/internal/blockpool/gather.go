@@ -5,10 +5,10 @@ package blockpool
 const quickLook = 128
 
 // gather looks for adjacent free blocks that together have n bytes, although their marks differ. It
-// returns the first and the last of them, or nil. No wait is needed for their marks. If mayWait is
-// set, waiting for one timeline is acceptable. gather looks at up to look blocks, and only at
-// blocks with a free neighbour. After settle, only blocks whose marks are not done are left to look
-// at.
+// returns the first and the last of these blocks, or nil. It accepts marks that need no wait and,
+// if mayWait is set, also marks of one timeline that need a wait. gather looks at up to look
+// blocks, and only at blocks with a free neighbour. After settle, these are blocks whose marks are
+// not done.
 func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *block) {
 	for x := p.seams; x != nil && look > 0; x = x.seamNext {
 		if x.prev != nil && x.prev.seam {
@@ -16,7 +16,7 @@ func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *
 			continue // not the first of a row of free blocks
 		}
 		from, sum := x, uint64(0)   // the current candidates: the blocks beginning with from, which have sum bytes
-		waits := int32(unmarked)    // the only timeline that these need a wait for
+		waits := int32(unmarked)    // the only timeline that the candidates need a wait for, or unmarked
 		clear, rest := x, uint64(0) // the candidates behind the last one that needs a wait
 		for b := x; ; b = b.next {
 			look--

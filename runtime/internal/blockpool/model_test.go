@@ -12,7 +12,7 @@ import (
 
 var seed = flag.Uint64("blockpool.seed", 0, "seed of the random test; 0 takes one")
 
-// A trace chooses the next operations, from bytes.
+// A trace is a list of bytes that chooses the next operations.
 type trace struct{ data []byte }
 
 func (c *trace) more() bool { return len(c.data) > 0 }
@@ -38,7 +38,7 @@ type held struct {
 	id   int
 	b    Block
 	on   int
-	was  []Mark // the marks of its units
+	was  []Mark // the marks that its units had when they were free
 	used bool   // the timeline has waited for its mark
 }
 

@@ -13,9 +13,9 @@ type Mark struct {
 	Seq      uint64
 }
 
-// An Order knows how far timelines have got. Its methods are called with the pool locked. They must
-// not call the pool, and should be fast. If they return true for a number, they also return true
-// for all smaller numbers, and in all later calls.
+// An Order knows how far timelines have progressed. Its methods are called with the pool locked.
+// They must not call the pool, and should be fast. If a method returns true for a number, it also
+// returns true for all smaller numbers, and in all later calls.
 type Order interface {
 	// Done reports whether all work of the timeline up to seq is done.
 	Done(timeline int, seq uint64) bool
@@ -30,8 +30,8 @@ type reach struct {
 	no  uint64 // the answer is false for this number and higher ones
 }
 
-// A query tells one Alloc which marks its timeline is already ordered after. It caches answers, to
-// call the Order as little as possible. It does not call Order.Done; settle does.
+// A query finds out, for one Alloc, which marks its timeline is already ordered after. It caches
+// answers, to call the Order as little as possible. It does not call Order.Done; settle does.
 type query struct {
 	on    int32
 	o     Order

@@ -1,6 +1,6 @@
-// Package blockpool is a memory allocator in stream order. A block is freed behind some work of a
-// timeline that may still run. Work that is ordered after that work anyway can reuse the block at
-// once. Other work can reuse it with at most one wait.
+// Package blockpool is a memory allocator in stream order. A block may be freed while work of a
+// timeline still uses it. Work that is ordered after that work anyway can reuse the block at once.
+// Other work can reuse the block with at most one wait.
 //
 // The package only does the bookkeeping. It calls no GPU API and never accesses the memory. Memory
 // comes in slabs from a [Source], or is one slab of the caller.
@@ -184,7 +184,7 @@ func (p *Pool) Alloc(size uint64, timeline int, o Order) (Block, error) {
 
 // Near reports whether Alloc would return without a call of the source or of an Order. That is so
 // if the pool has a block that was freed on the same timeline or that no work uses any more. It is
-// also so if the pool is closed or Alloc would return another error.
+// also so if Alloc would return [ErrClosed], [ErrSize] or [ErrTimeline].
 func (p *Pool) Near(size uint64, timeline int) bool {
 	n, err := p.round(size)
 	if err != nil || uint(timeline) >= MaxTimelines {
@@ -277,8 +277,9 @@ func (p *Pool) round(size uint64) (uint64, error) {
 	return n, nil
 }
 
-// take allocates a block from the memory that the pool has. It prefers a block without a wait. Only
-// if mayWait is set may it return a block with a mark to wait for. It returns nil if there is none.
+// take allocates a block from the memory that the pool has. It prefers a block without a wait. If
+// mayWait is set, it may return a block with a mark to wait for. It returns nil if there is no
+// block.
 func (p *Pool) take(n uint64, on int32, o Order, mayWait bool) (*block, Mark) {
 	if b := p.near(n, on); b != nil {
 		return p.use(b, n), Mark{}
@@ -336,8 +337,7 @@ func (p *Pool) near(n uint64, on int32) *block {
 }
 
 // ordered returns the smallest free block of at least n bytes that was freed on another timeline
-// but needs no wait. It needs none if the query's timeline is ordered after its mark. It returns
-// nil if there is none.
+// and that the query's timeline may use without a wait. It returns nil if there is none.
 func (p *Pool) ordered(n uint64, q *query) (best *block) {
 	for i, s := range p.sets[1:] {
 		if s == nil || s.n == 0 || int32(i) == q.on {

@@ -69,7 +69,8 @@ func (p *Pool) growFor(n uint64, o Order) error {
 	}
 }
 
-// grow requests a slab of the usual size. If that fails, it requests one that is just large enough.
+// grow requests a slab of the usual size. If that fails, it requests a slab that is just large
+// enough.
 func (p *Pool) grow(n uint64) error {
 	if p.stats.Reserved > p.limit || n > p.limit-p.stats.Reserved {
 		return errLimit
@@ -82,8 +83,8 @@ func (p *Pool) grow(n uint64) error {
 	return err
 }
 
-// growBy requests a slab of size bytes from the source and adds it to the pool. It must have room
-// for an aligned block of n bytes.
+// growBy requests a slab of size bytes from the source and adds it to the pool. The slab must have
+// room for an aligned block of n bytes.
 func (p *Pool) growBy(size, n uint64) error {
 	if p.stats.Reserved > p.limit || size > p.limit-p.stats.Reserved {
 		return errLimit
@@ -106,8 +107,8 @@ func (p *Pool) growBy(size, n uint64) error {
 	return errors.Join(err, p.giveBack(base, got))
 }
 
-// check returns an error if a slab is unusable: it overlaps another slab, or it has no room for an
-// aligned block of n bytes.
+// check returns an error if a slab is unusable: it is empty or reaches beyond the last address, it
+// overlaps another slab, or it has no room for an aligned block of n bytes.
 func (p *Pool) check(base, size, n uint64) error {
 	if base+size <= base {
 		return fmt.Errorf("a slab of %d bytes at %#x: %w", size, base, errSlab)
@@ -155,7 +156,8 @@ func (p *Pool) addSlab(base, size uint64) {
 	}
 }
 
-// dropSlab removes a slab that has been released from the pool. It is no longer in the list empty.
+// dropSlab removes a slab that has been released from the pool. The slab is no longer in the list
+// empty.
 func (p *Pool) dropSlab(s *slab) {
 	i := p.slabAfter(s.base) - 1
 	p.slabs = slices.Delete(p.slabs, i, i+1)

@@ -177,7 +177,7 @@ func TestMakeRoom(t *testing.T) {
 // second one back.
 func TestGrowForever(t *testing.T) {
 	p, src := newTest(t, Config{MaxSize: 1 << 20})
-	// No room for a block.
+	// These slabs have no room for a block.
 	src.grow = func(size uint64) (uint64, uint64, error) { return uint64(src.grows) << 30, 200, nil }
 	src.failBack = func(uint64) error {
 		if src.releases%2 == 1 {

@@ -387,7 +387,7 @@ func (c *Recording) addTest(to *building, graph driver.Graph, cmd *command, op *
 }
 
 // WhyHost returns why the host runs a control command of a recording that has ended, or "" if a
-// graph does.
+// graph runs it.
 func (c *Recording) WhyHost(at Command) (why string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

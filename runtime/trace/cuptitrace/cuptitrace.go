@@ -3,18 +3,20 @@
 //	import _ "github.com/puregpu/puregpu/runtime/trace/cuptitrace"
 //
 // The package matters in traces with times of commands (PUREGPU_TRACE_TIMES=commands, or
-// trace.CommandTimes). These then have the times of the commands of graphs, and recordings run as
-// graphs, as without a trace. Without the package, recordings of gpu.AutoMode run as calls in such
-// traces, and recordings of gpu.GraphMode have no times of their commands. Other traces, and
-// programs without a trace, are as without the package: CUPTI is not opened.
+// trace.CommandTimes). With the package, these traces have the times of the commands of graphs, and
+// recordings run as graphs, as they do without a trace. Without the package, recordings of
+// gpu.AutoMode run as calls in such traces, and recordings of gpu.GraphMode have no times of their
+// commands. The package changes nothing in other traces and in programs without a trace: CUPTI is
+// not opened.
 //
 // CUPTI is a library of the CUDA toolkit ([cupti.Open] finds it; the environment variable
-// PUREGPU_CUPTI_LIBRARY names its file). It needs no privileges. A process can use it for one
-// purpose at a time, so not under Nsight Systems or Nsight Compute. If it cannot be used, the trace
-// says why, and recordings run as without the package.
+// PUREGPU_CUPTI_LIBRARY names its file). It needs no privileges. A process can use CUPTI for one
+// purpose at a time, so the package does not work under Nsight Systems or Nsight Compute. If CUPTI
+// cannot be used, the trace says why, and recordings run as without the package.
 //
 // CUPTI makes calls of the CUDA driver slower, and it may add about a microsecond between the nodes
 // of a graph. So the times of single commands are right, and the time of a whole graph is a little
+// longer than without CUPTI.
 // longer than without it.
 package cuptitrace
 
@@ -45,10 +47,10 @@ var collector struct {
 	err  error
 }
 
-// Start starts CUPTI, and returns why it cannot be used. A program need not call Start: the first
-// tracer with times of commands starts CUPTI. But CUPTI may miss graphs in CUDA contexts that were
-// made before it started. So call Start first if the program, or a library, makes a context before
-// the tracer. CUPTI runs until the process ends. Further calls return the same.
+// Start starts CUPTI, and returns why it cannot be used, or nil. A program need not call Start: the
+// first tracer with times of commands starts CUPTI. But CUPTI may miss graphs in CUDA contexts that
+// were made before it started. So call Start first if the program, or a library, makes a context
+// before the tracer. CUPTI runs until the process ends. Further calls return the same error.
 func Start() error {
 	_, err := start()
 	return err
@@ -71,12 +73,12 @@ func newTimer(driver.Device) driver.NodeTimer { return &timer{c: collector.c} }
 // collecting collects the records of CUPTI.
 //
 // A node gets its number when it is added to its graph. To instantiate the graph, CUDA clones its
-// nodes, and records have the number of the clone. So a callback notes for each clone the node that
-// it is a clone of. There is no callback for the nodes of a child graph: in the instance they get
-// the numbers that its other nodes leave free, in the order of the children. A launch is found by a
-// number that this package gives it: CUPTI writes a record that relates this number to the
-// correlation number of the call that launches the graph, and the records of all of its nodes have
-// that correlation number.
+// nodes, and records have the number of the clone. So a callback notes the original node of each
+// clone. There is no callback for the nodes of a child graph. In the instance they get the numbers
+// that the other nodes of the instance leave free, in the order of the children. This package gives
+// each launch a number. CUPTI writes a record that relates this number to the correlation number of
+// the CUDA call that launches the graph. The records of all nodes of the launch have that
+// correlation number.
 //
 // CUPTI calls the callback and takes the records on any thread, within calls of CUDA. So no call of
 // CUDA or CUPTI is made while mu is held.
@@ -116,7 +118,7 @@ type record struct {
 	age         int    // how many times NodeTimes has left the record for later
 }
 
-// Limits of what is kept.
+// Limits of the data that is kept.
 const (
 	mostNodes   = 1 << 19
 	mostPending = 1 << 20
@@ -192,12 +194,12 @@ func (c *collecting) called(domain cupti.CallbackDomain, cbid cupti.CallbackId, 
 	c.origins.Set(to, from)
 }
 
-// instance returns the graph of a node's number: the upper half. The lower half counts the graph's
-// nodes from 0.
+// instance returns the number of the instance that a node belongs to: the upper half of the node's
+// number. The lower half counts the nodes of the instance from 0.
 func instance(node uint64) uint64 { return node >> 32 }
 
-// first returns the number of the node that a node of an instance is a clone of. The caller holds
-// mu.
+// first returns the number of the original of a node. If the node is no known clone, first returns
+// the node's own number. The caller holds mu.
 func (c *collecting) first(node uint64) uint64 {
 	if first, ok := c.origins.Of(node); ok {
 		return first
@@ -269,13 +271,14 @@ func (c *collecting) take(buffer []byte) {
 	c.pending = append(c.pending, nodes[:min(len(nodes), max(mostPending-len(c.pending), 0))]...)
 }
 
-// correlations is the kind of the program's numbers.
+// correlations is CUPTI's kind of the numbers that this package gives to launches.
 const correlations = cupti.ExternalCorrelationKindCustom2
 
 // A timer times the nodes of the graphs of one device.
 type timer struct{ c *collecting }
 
-// NodeIDs appends the numbers of a node, or of the nodes of its graph.
+// NodeIDs appends the number of a node. If the node is a child graph, NodeIDs appends the numbers
+// of the nodes of that graph.
 func (t *timer) NodeIDs(to []uint64, n driver.Node) []uint64 {
 	from := len(to)
 	to, isGraph := t.c.nodeIDs(to, cuda.GraphNode(n))
@@ -297,8 +300,8 @@ func (t *timer) NodeIDs(to []uint64, n driver.Node) []uint64 {
 	return to
 }
 
-// nodeIDs appends the numbers that CUPTI has for a node. It also reports whether the node is a child
-// graph.
+// nodeIDs appends the numbers that CUPTI has for a node, or for the nodes of a child graph. It also
+// reports whether the node is a child graph.
 func (c *collecting) nodeIDs(to []uint64, n cuda.GraphNode) (ids []uint64, isGraph bool) {
 	if kind, err := c.cuda.GraphNodeGetType(n); err == nil && kind == cuda.GraphNodeTypeGraph {
 		g, err := c.cuda.GraphChildGraphNodeGetGraph(n)

@@ -11,8 +11,8 @@ import (
 	_ "github.com/puregpu/puregpu/runtime/trace/cuptitrace"
 )
 
-// A program that imports this package has times of the commands of CUDA graphs. This one runs on the
-// simulated GPU, which times them itself.
+// A program that imports this package has times of the commands of CUDA graphs. This program runs
+// on the simulated GPU, which times the commands itself.
 func Example() {
 	tracer, err := trace.NewTracer(trace.TracerOptions{Times: trace.CommandTimes})
 	if err != nil {
