@@ -16,8 +16,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// stalled returns a loop that the host runs, whose body is in flight on a device that does not go
-// on.
+// stalled submits a loop that the host runs, and returns when the loop's body is in flight. The
+// body stalls the device. If recorded is set, the loop is a command of a recording.
 func stalled(t *testing.T, r *rig, recorded bool, o gpu.Order) {
 	cond, x := r.numbers(1), r.numbers(0)
 	body := r.record(func(c *gpu.CommandBuffer) {
@@ -34,7 +34,8 @@ func stalled(t *testing.T, r *rig, recorded bool, o gpu.Order) {
 	testkit.Eventually(t, "the body is in flight", func() bool { return testkit.Calls(r.sim, 0, simdriver.OpLaunch) == 1 }, r.dev)
 }
 
-// TestFree loses the device while a body is in flight. The points of Order.Free wait for the body.
+// TestFree loses the device while a body is in flight. The points of Order.Free must wait for the
+// body.
 func TestFree(t *testing.T) {
 	for _, recorded := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -86,8 +87,8 @@ func TestFreeInTheEnd(t *testing.T) {
 }
 
 // TestConditionGoes removes the memory of a condition when a body has been submitted. The operation
-// fails behind the body: otherwise another execution would get the scratch memory that the body
-// uses.
+// must fail only after the body: otherwise another execution would get the scratch memory that the
+// body uses.
 func TestConditionGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simdriver.Config{})

@@ -9,9 +9,10 @@
 // A body is the Op of [gpu.Execute], with bindings and values of parameters as usual, or
 // [gpu.Barrier], which does nothing. A body may have control operations of its own.
 //
-// The condition is the first element of a slice. The operation reads it when it begins, and a loop
-// again after each repetition. It may be of a binding or in scratch memory of the recording, and in
-// any memory that the device's kernels can use. Its own body may write it.
+// The condition is the first element of a slice. The operation reads the condition when it begins.
+// A loop reads it again after each repetition. The condition may be in any memory that the device's
+// kernels can use, also in a binding or in scratch memory of the recording. A body may write the
+// condition.
 //
 // # On the device or on the host
 //
@@ -19,7 +20,7 @@
 // (Caps.Conditionals of package driver): CUDA from 12.4 on, and the simulated GPU. Then an
 // execution is one launch of a graph, whatever the conditions are. Otherwise the host reads the
 // condition and executes the body, in a goroutine, with one wait for the device each time. The
-// result is the same. [Host] says whether the host does this, and why. The host does it
+// result is the same. [Host] says whether the host runs an operation, and why. The host runs it
 //
 //   - in a stream or a queue, if the operation is not recorded;
 //   - in recordings of [gpu.StreamMode], and for bodies of StreamMode;

@@ -13,7 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// endless returns a loop that never ends, recorded and not, and waits until it runs.
+// endless submits a loop that never ends, and returns its stream. If recorded is set, the loop is a
+// command of a recording.
 func endless(t *testing.T, r *rig, recorded bool) *gpu.Stream {
 	cond, x := r.numbers(1), r.numbers(0)
 	body := r.record(func(c *gpu.CommandBuffer) { r.Do(c, r.plus(x, 1)) })

@@ -43,7 +43,7 @@ func TestRandomOwners(t *testing.T) {
 				check(t, shared.Grow(random.Uint64N(3)*page))
 			}
 		})
-		// All goroutines execute these at the same time, with other ranges.
+		// All goroutines execute these recordings at the same time, with different ranges.
 		step := func(mode gpu.Mode, called bool) *gpu.CommandBuffer {
 			c := must(r.dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true, Mode: mode}))(t)
 			left, x, far := must(c.Binding())(t), must(c.Binding())(t), must(c.Binding())(t)

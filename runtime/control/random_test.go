@@ -12,9 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A program is a random program on a few numbers. run is its model. The recording of a program has
-// the numbers as bindings, in an order that the outer program chooses, one parameter, and perhaps a
-// number in scratch memory.
+// A program is a random program on a few numbers. The recording of a program has the numbers as
+// bindings, in an order that the outer program chooses, one parameter, and perhaps a number in
+// scratch memory.
 type program struct {
 	r       *rand.Rand
 	t       *rig
@@ -30,7 +30,7 @@ type noted struct {
 	at gpu.Command
 }
 
-// A recorded is the recording of a program and its model.
+// A recorded is the recording of a program, with its model in run.
 type recorded struct {
 	c     *gpu.CommandBuffer
 	cells []gpu.Slice[uint32] // the bindings
@@ -140,7 +140,7 @@ func (p *program) operation(x *recorded, cells []gpu.Slice[uint32], depth int) f
 			}
 		}
 	}
-	// A loop with a counter of its own, so that it ends.
+	// Record a loop with a counter of its own, so that the loop ends.
 	count := must(gpu.SliceOf[uint32](must(x.c.Scratch(4))(p.t).All()))(p.t)
 	p.t.Do(x.c, gpu.Fill(count.Range(), one(n)))
 	inner := p.record(depth - 1)

@@ -59,7 +59,8 @@ func TestShareWaits(t *testing.T) {
 	})
 }
 
-// TestGivenUp closes a device whose memory the driver keeps, while Shrink and Share wait. They end.
+// TestGivenUp closes a device whose memory the driver keeps, while Shrink and Share wait. Both
+// waits must end.
 func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{})

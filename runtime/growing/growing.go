@@ -6,8 +6,9 @@
 // so recordings, graphs and arguments of kernels that have the address stay valid. Operations may
 // use the part that is mapped: a range beyond it is [gpu.ErrRange].
 //
-// A kernel that gets the buffer as an argument gets its address. It must not touch more than
-// [Memory.Size] bytes: the runtime cannot see that, and the device is lost.
+// A kernel that gets the buffer as an argument gets its address. The kernel must not touch more
+// than [Memory.Size] bytes: the runtime cannot check that, and an access beyond them loses the
+// device.
 //
 // # Which calls are immediate
 //
@@ -15,9 +16,9 @@
 // can be disturbed by mapping, because no work has had the pages before.
 //
 // Unmapping is different: the device must be done with the pages. So [Memory.Shrink] takes the
-// pages away from new work, and returns. The driver unmaps them later, when the given points are
-// over and the streams have passed the work that may use the memory. No stream waits for that.
-// Close works in the same way.
+// pages away from new work, and returns. The driver unmaps them later, when each of the given
+// points is reached or has failed and the streams have passed the work that may use the memory. No
+// stream waits for that. Close works in the same way.
 //
 // # Drivers
 //
@@ -38,13 +39,14 @@ import (
 
 // Options describe new Memory.
 type Options struct {
-	// Page is the size of a page, a multiple of the driver's granularity. 0 is the granularity. The
-	// driver is called for each page, so larger pages grow faster, and waste more at the end.
+	// Page is the size of a page, a multiple of the driver's granularity. 0 means the granularity.
+	// Grow calls the driver for each page, so larger pages make Grow faster, and leave more memory
+	// unused at the end.
 	Page uint64
 
-	// Peers are other devices of the same driver whose kernels use the memory, such as those of a
-	// [gpu.Group]. Without access a device can only copy. If the hardware has no link to a peer,
-	// Grow is [gpu.ErrUnsupported].
+	// Peers are other devices of the same driver whose kernels use the memory, such as the devices
+	// of a [gpu.Group]. Without access a device can only copy. If the hardware has no link to a
+	// peer, Grow returns [gpu.ErrUnsupported].
 	Peers []*gpu.Device
 }
 
@@ -112,8 +114,8 @@ func (m *Memory) Grow(size uint64) error {
 // in many sequences and takes memory once. A write through one of them is seen through both, so the
 // program must order such work. The pages exist until neither Memory has them.
 //
-// Both must be of one device and have pages of the same size. Offset and size are multiples of it.
-// Share blocks while the driver does. If Shrink has removed pages of this Memory that are not
+// Both must be of one device and have pages of the same size. Offset and size are multiples of that
+// size. Share blocks while the driver does. If Shrink has removed pages of this Memory that are not
 // unmapped yet, Share waits for that, until the context ends or Grow has taken the pages back.
 func (m *Memory) Share(ctx context.Context, from *Memory, offset, size uint64) error {
 	const op = "share pages"
@@ -132,14 +134,14 @@ func (m *Memory) Share(ctx context.Context, from *Memory, offset, size uint64) e
 }
 
 // Shrink removes the pages behind the first size bytes, rounded up to pages. It does nothing if no
-// more are mapped. Shrink waits for no work. A range beyond the new size is [gpu.ErrRange] from now
-// on.
+// more pages are mapped. Shrink waits for no work. A range beyond the new size is [gpu.ErrRange]
+// from now on.
 //
-// Pass the points of work that may use the removed pages, such as [gpu.Stream.Point]. When all have
-// been reached or have failed, the pages are taken away from work that has been submitted too: if
-// it is issued after that, its signals fail with ErrRange. So does an execution of a recording with
-// a range there. The driver unmaps the pages when the streams have passed all work that may use the
-// memory. Memory that a lost device may use stays mapped until Close.
+// Pass the points of work that may use the removed pages, such as [gpu.Stream.Point]. When all
+// points have been reached or have failed, submitted work loses the pages too: if it is issued
+// after that, its signals fail with ErrRange. An execution of a recording with a range there fails
+// in the same way. The driver unmaps the pages when the streams have passed all work that may use
+// the memory. Memory that a lost device may use stays mapped until Close.
 func (m *Memory) Shrink(size uint64, after ...gpu.Point) error {
 	b, err := m.in("shrink")
 	if err != nil {
@@ -174,7 +176,8 @@ func (m *Memory) Granularity() uint64 {
 }
 
 // Close releases the memory, and returns nil. It closes the Buffer. Work in flight may still use
-// it. Pages are unmapped, and the addresses given back, when nothing uses the memory any more.
+// the memory. Pages are unmapped, and the addresses given back, when nothing uses the memory any
+// more.
 func (m *Memory) Close() error {
 	if m == nil || m.buffer == nil {
 		return nil

@@ -124,7 +124,7 @@ func TestShrinkWaitsForUses(t *testing.T) {
 			if got := content(t, s, m.Buffer().All()); got[0] != 3 || got[page-1] != 3 {
 				t.Error("the contents are wrong")
 			}
-			if recorded >= 0 { // it uses four pages
+			if recorded >= 0 { // the recording uses four pages
 				err := s.Do(op)
 				if err == nil {
 					err = s.Wait(minute(t))
@@ -141,8 +141,9 @@ func TestShrinkWaitsForUses(t *testing.T) {
 	}
 }
 
-// TestShrinkAfterParkedWork shrinks memory that submitted work uses, before the work is issued.
-// With a point behind the work it runs; without one it fails, and the device is not lost.
+// TestShrinkAfterParkedWork shrinks memory that submitted work uses, before the work is issued. If
+// Shrink gets a point behind the work, the work runs. Otherwise it fails, and the device is not
+// lost.
 func TestShrinkAfterParkedWork(t *testing.T) {
 	ops := map[string]func(t *testing.T, dev *gpu.Device, r gpu.Range) gpu.Op{
 		"fill": func(t *testing.T, _ *gpu.Device, r gpu.Range) gpu.Op { return gpu.Fill(r, []byte{7}) },
@@ -340,8 +341,8 @@ func TestPeers(t *testing.T) {
 	wants(t, "a peer of another driver", err, gpu.ErrArgument)
 }
 
-// TestOutOfMemory grows memory when other memory was shrunk or closed before. It needs no wait.
-// In a bubble the time that the runtime gives the driver does not pass on a busy machine.
+// TestOutOfMemory grows memory right after other memory was shrunk or closed. Grow must succeed. In
+// a bubble the time that the runtime gives the driver does not pass on a busy machine.
 func TestOutOfMemory(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // identified by [driver.Info].Index. As with NVML, a session gets only XID errors reported while it
 // watches. The zero Fake reports healthy devices. Its methods may be called concurrently.
 type Fake struct {
-	mu       sync.Mutex // protects following fields
+	mu       sync.Mutex // protects the following fields
 	sessions map[*fakeSession]struct{}
 	devices  map[int]*fakeDevice
 }
@@ -52,7 +52,7 @@ func (f *Fake) Report(device int, xid XID) {
 		if s.device == device {
 			select {
 			case s.queue <- xid:
-			default: // like NVML, it keeps a limited number
+			default: // like NVML, a session keeps a limited number
 			}
 		}
 	}

@@ -28,8 +28,8 @@ import (
 
 // A Source reports the health of devices. Its method may be called concurrently.
 type Source interface {
-	// Watch begins to record what the device reports. Earlier events are not reported. The error
-	// says why the device cannot be watched.
+	// Watch begins to record the reports of the device. It does not record earlier events. The
+	// error says why the device cannot be watched.
 	Watch(device driver.Info) (Session, error)
 }
 
@@ -66,7 +66,7 @@ const (
 	HardwareThermal                      // the hardware halves the clocks or more because of the temperature
 	PowerBrake                           // the system asks for less power, often because a power supply fails
 	HardwareSlow                         // the hardware halves the clocks or more: temperature, power brake or power supply
-	SyncBoost                            // it follows the clocks of the other GPUs in its group
+	SyncBoost                            // the GPU follows the clocks of the other GPUs in its group
 )
 
 // Reasons returns the single reasons of the set.
@@ -128,7 +128,7 @@ func (k Kind) String() string {
 // An Event is one report about one device.
 type Event struct {
 	Device driver.Info
-	Time   time.Time // when the watcher learned of it
+	Time   time.Time // when the watcher learned of the event
 	Kind   Kind
 
 	XID         XID      // for KindXID

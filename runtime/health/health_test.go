@@ -402,7 +402,7 @@ func TestCloseOfStuckSource(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second || err == nil || !strings.Contains(err.Error(), "close device 0 (Simulated GPU 0)") || !strings.Contains(err.Error(), "close device 1") {
 			t.Errorf("Close: %v, after %v", err, took)
 		}
-		close(s.release) // so that their goroutines end
+		close(s.release) // so that the goroutines of the watcher end
 	})
 }
 

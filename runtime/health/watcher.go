@@ -37,7 +37,7 @@ type Watcher struct {
 	closing  chan struct{}
 	close    func() error
 
-	mu       sync.Mutex // protects following fields
+	mu       sync.Mutex // protects the following fields
 	channels []chan<- Event
 	dropped  uint64
 }
@@ -51,7 +51,7 @@ type watched struct {
 	ended   error    // the result of the session's Close; valid after done is closed
 	held    Throttle // throttle reasons of the latest reading whose Clocks is true; only the device's goroutine uses it
 
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the following fields
 	status  Status
 	arrived chan struct{} // closed at the next XID error
 }
@@ -70,8 +70,8 @@ type Status struct {
 	Err     error     // why the source fails, or nil
 }
 
-// Watch begins to watch devices. If one cannot be watched, none is, and the error names
-// the device and says why. Close the watcher when it is no longer needed.
+// Watch begins to watch devices. If a device cannot be watched, Watch watches none, and the error
+// names the device and says why. Close the watcher when it is no longer needed.
 func Watch(source Source, devices []driver.Info, opt Options) (*Watcher, error) {
 	if source == nil {
 		return nil, errors.New("health: no source: open one with nvmlhealth.Open, or use a health.Fake")
@@ -169,9 +169,10 @@ func (w *Watcher) Status() []Status {
 }
 
 // LastXID returns the last XID error of a device, by its index in the call of Watch, and its time.
-// If none was reported in the last ten seconds, LastXID first waits up to patience for one: a
-// driver call may return the error of a lost device just before the watcher gets the XID error. The
-// XID is 0 and the time is zero if there was none, or if no device has that index.
+// If none was reported in the last ten seconds, LastXID first waits up to patience for one, unless
+// the source has no XID errors of the device: a driver call may return the error of a lost device
+// just before the watcher gets the XID error. The XID is 0 and the time is zero if there was none,
+// or if no device has that index.
 func (w *Watcher) LastXID(device int, patience time.Duration) (XID, time.Time) {
 	if device < 0 || device >= len(w.devices) {
 		return 0, time.Time{}

@@ -133,8 +133,8 @@ func (d fileExchange) give(ctx context.Context, id []byte) error {
 	}
 }
 
-// look answers the waiting ranks. It reports whether all have the id, and then removes files of
-// earlier runs.
+// look answers the waiting ranks, and reports whether all ranks have the id. If they have, look
+// removes files of earlier runs.
 func (g *giver) look() (all bool, err error) {
 	x, err := g.open(true)
 	if err != nil {
@@ -209,7 +209,7 @@ func (g *giver) letGo(ctx context.Context) error {
 }
 
 // remaining removes the answers, and forgets the ranks that have left. left is the error that
-// prevents the others from leaving.
+// prevents the other ranks from leaving.
 func (g *giver) remaining() (left, err error) {
 	x, err := g.open(false)
 	if gone(err) { // the last rank has left and removed the folder
@@ -238,7 +238,7 @@ func (g *giver) remaining() (left, err error) {
 	return left, nil
 }
 
-// A taker is another rank in an exchange.
+// A taker is a rank other than 0 in an exchange.
 type taker struct {
 	fileExchange
 	key  string
@@ -346,7 +346,8 @@ const (
 	ackSize   = 6                       // bytes of the sum in the name of an ack
 )
 
-// unpack returns the id in a file, or nil if the file is not complete yet.
+// unpack returns the id in a file, and the kind of the file that acknowledges it. The id is nil if
+// the file is not complete yet.
 func unpack(content []byte) (id []byte, ack string) {
 	if len(content) <= headSize {
 		return nil, ""

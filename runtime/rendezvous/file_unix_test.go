@@ -214,7 +214,8 @@ func TestPlantedAnswer(t *testing.T) {
 	}
 }
 
-// TestPathIsPipe passes a named pipe as the path: opening one waits for a writer.
+// TestPathIsPipe passes a named pipe as the path. Opening a pipe waits for a writer, so the ranks
+// must not open it.
 func TestPathIsPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

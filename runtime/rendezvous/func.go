@@ -11,8 +11,8 @@ type Func struct {
 	// At is the place of this process; the zero Place means the place in the environment.
 	At Place
 
-	// Exchange returns rank 0's id on all ranks; on the others id is nil. It must return when the
-	// context ends. The name distinguishes exchanges, and may be used again.
+	// Exchange returns rank 0's id on all ranks. On other ranks the argument id is nil. Exchange
+	// must return when the context ends. The name distinguishes exchanges, and may be used again.
 	Exchange func(ctx context.Context, name string, id []byte) ([]byte, error)
 }
 

@@ -66,8 +66,8 @@ var launchers = []launcher{
 		only: []string{"SLURM_STEP_ID"}, countOnly: true,
 	},
 	{
-		// Kubernetes sets only this in a pod. The first of the counts is for jobs whose WORLD_SIZE
-		// means something else.
+		// Kubernetes sets only JOB_COMPLETION_INDEX in a pod. PUREGPU_WORLD_SIZE is for jobs whose
+		// WORLD_SIZE means something else.
 		name: "Kubernetes", rank: []string{"JOB_COMPLETION_INDEX"}, count: []string{"PUREGPU_WORLD_SIZE", "WORLD_SIZE"},
 		countOnly: true,
 	},

@@ -13,7 +13,8 @@ import (
 var ErrNone = errors.New("not started by a known launcher")
 
 // A Place is the place of this process in a run. In this package's types a Place with a Count of 0
-// means the place in the environment, with the Place's Run.
+// means the place in the environment. If Run of such a Place is set, it replaces the Run of the
+// environment.
 type Place struct {
 	Rank  int
 	Count int // of all processes
@@ -32,8 +33,9 @@ type Place struct {
 }
 
 // FromEnv finds a process's place in its environment; a nil lookup means the process's own. Empty
-// variables count as absent. FromEnv tries the launchers in this order, because one often starts
-// the next, and the last one knows best:
+// variables count as absent. FromEnv tries the launchers in the following order. A launcher is
+// often started by a later one of the list, and the launcher that started the process itself knows
+// best:
 //
 //   - torchrun, and other tools that set RANK and WORLD_SIZE
 //   - Open MPI: OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE
@@ -42,8 +44,10 @@ type Place struct {
 //   - Kubernetes' indexed jobs: JOB_COMPLETION_INDEX; the job must set the count, in
 //     PUREGPU_WORLD_SIZE or WORLD_SIZE
 //
-// Incomplete or contradictory variables of a launcher are an error; FromEnv then does not try the
-// next. If no launcher has set variables, the error is [ErrNone].
+// Contradictory variables of a launcher are an error, and so is a rank without a count. FromEnv
+// then does not try the next launcher. A count without a rank is an error only if no other launcher
+// gives a place, and never for Slurm and Kubernetes. If no launcher has set variables, the error is
+// [ErrNone].
 func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 	if lookup == nil {
 		lookup = secureenv.Lookup

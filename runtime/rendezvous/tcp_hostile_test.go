@@ -39,8 +39,8 @@ func noSecret(t *testing.T) [32]byte {
 	return key
 }
 
-// TestNoSuchRankByTCP makes peers greet rank 0 as impossible ranks. None may get the id or count:
-// rank 0 must still wait for rank 1.
+// TestNoSuchRankByTCP makes peers greet rank 0 as impossible ranks. No peer may get the id, and
+// rank 0 must not count the peers: it must still wait for rank 1.
 func TestNoSuchRankByTCP(t *testing.T) {
 	checkLeaks(t)
 	const count = 2
@@ -236,7 +236,8 @@ func TestSlowPeer(t *testing.T) {
 	}
 }
 
-// TestMoreThanProof makes a rank send another byte after its proof. Rank 0 must no longer count it.
+// TestMoreThanProof makes a rank send another byte after its proof. Rank 0 must no longer count the
+// rank.
 func TestMoreThanProof(t *testing.T) {
 	checkLeaks(t)
 	address, ctx, id := freeAddress(t), withLimit(t, limit), newID()

@@ -104,7 +104,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestStrangers connects processes to rank 0 that it does not wait for, and ranks that leave again.
+// TestStrangers connects to rank 0 processes that are not its ranks, and ranks that leave again.
 func TestStrangers(t *testing.T) {
 	checkLeaks(t)
 	address, ctx, id := freeAddress(t), withLimit(t, limit), newID()

@@ -92,8 +92,8 @@ func TestShortSecret(t *testing.T) {
 	}
 }
 
-// TestWithoutTheSecret connects peers without the secret before the ranks that have it. They must
-// get nothing, and the ranks must meet.
+// TestWithoutTheSecret connects peers without the secret before the ranks that have it. The peers
+// must get nothing, and the ranks must meet.
 func TestWithoutTheSecret(t *testing.T) {
 	checkLeaks(t)
 	address, ctx, id := freeAddress(t), withLimit(t, limit), newID()
@@ -170,7 +170,7 @@ func TestFalseRank0(t *testing.T) {
 				ended <- share(ctx, TCP{Address: address, Secret: secret, At: Place{Rank: 1, Count: 2}}, 1, "", id)
 			}()
 			<-asked
-			<-asked // it has connected again
+			<-asked // the rank has connected again
 			stop()
 			if err := share(ctx, TCP{Address: address, Secret: secret, At: Place{Count: 2}}, 0, "", id); err != nil {
 				t.Error(err)
@@ -271,7 +271,7 @@ func TestReplay(t *testing.T) {
 			s := &tcpServer{x: &x, all: make(chan struct{}), ctx: t.Context(), waiting: map[net.Conn]waiter{}}
 			go func() {
 				select {
-				case <-s.all: // it counts: stop waiting for more
+				case <-s.all: // rank 0 has counted the replayed rank: stop waiting for more
 					c.Close()
 				case <-t.Context().Done():
 				}

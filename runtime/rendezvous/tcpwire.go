@@ -19,9 +19,9 @@ import (
 //	rank    proof   mac of hello and reply
 //	rank 0  id      length, id; mac of hello, reply, length and id
 //
-// Rank 0 sends the reply at once. It proves that rank 0 knows the secret. The proof proves that the
-// rank knows it. Then rank 0 counts the rank, and sends the id when all ranks are connected. A rank
-// counts as present while its connection is open.
+// Rank 0 sends the reply at once. The reply proves that rank 0 knows the secret. The proof proves
+// that the rank knows the secret. Then rank 0 counts the rank, and sends the id when all ranks are
+// connected. A rank counts as present while its connection is open.
 //
 // Without a secret every process knows the key of the macs.
 type tcpExchange struct {

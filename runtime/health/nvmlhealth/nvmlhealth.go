@@ -204,7 +204,7 @@ func (w *session) Read() (r health.Reading, err error) {
 		return health.Reading{}, err
 	}
 	reasons, err := w.lib.DeviceGetCurrentClocksEventReasons(w.device)
-	if errors.Is(err, dl.ErrSymbol) { // it had another name before CUDA 12.2
+	if errors.Is(err, dl.ErrSymbol) { // the function had another name before CUDA 12.2
 		reasons, err = w.lib.DeviceGetCurrentClocksThrottleReasons(w.device)
 	}
 	if untold(err) {

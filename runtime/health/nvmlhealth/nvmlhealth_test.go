@@ -124,8 +124,8 @@ func xid(n uint64, instance uint32) nvml.EventData {
 	return nvml.EventData{Device: gpu, EventType: nvml.EventTypeXidCriticalError, EventData: n, GpuInstanceId: instance}
 }
 
-// TestWait checks that a session reports its device's XID errors: all of a whole GPU; for a MIG
-// instance its own and those that name none.
+// TestWait checks that a session reports its device's XID errors. For a whole GPU these are all
+// errors. For a MIG instance these are its own errors and the errors that name no instance.
 func TestWait(t *testing.T) {
 	all := []nvml.EventData{xid(1, 3), xid(2, 4), {EventType: nvml.EventTypeClock, EventData: 5, GpuInstanceId: anyInstance}, xid(79, anyInstance)}
 	for name, c := range map[string]struct {

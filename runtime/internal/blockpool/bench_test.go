@@ -81,7 +81,7 @@ func BenchmarkHitDone(b *testing.B) {
 	}
 }
 
-// BenchmarkHitWait is like BenchmarkHitCovered, but there is no Order, so a wait is needed.
+// BenchmarkHitWait is like BenchmarkHitDone, but no work is known to be done, so a wait is needed.
 func BenchmarkHitWait(b *testing.B) {
 	p := benchPool(b, Config{SlabSize: 4096})
 	seq := uint64(0)

@@ -21,8 +21,8 @@ import (
 func (c *Communicator) Close() error { return closer.InTime(c.Shutdown) }
 
 // Shutdown closes the communicator and ends its registrations. It waits for operations in flight
-// and for the other ranks until the context ends, then aborts the native communicator. A nil or
-// zero Communicator is closed.
+// and for the other ranks until the context ends, then aborts the native communicator. For a nil or
+// zero Communicator it does nothing and returns nil.
 func (c *Communicator) Shutdown(ctx context.Context) error {
 	if c.isZero() {
 		return nil
@@ -45,8 +45,8 @@ func (c *Communicator) close(ctx context.Context) error {
 		if !c.busy() {
 			return false
 		}
-		// Cancel all waiting operations. One of them may be the group in hand: it waits for another
-		// driver's device.
+		// Cancel all waiting operations. One of them may be the group in hand, which waits for
+		// another driver's device.
 		c.cancel(errClosed)
 		c.signal()
 		c.tl.Poll(c.tl.Latest(), 1)
@@ -170,7 +170,7 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 			failures = append(failures, err)
 		}
 	}
-	c.awaitAbort(math.MaxInt64) // without a limit, but not beyond the abandoning of the thread
+	c.awaitAbort(math.MaxInt64) // without a limit; it also returns when the thread is abandoned
 	c.returned()
 	c.mu.Lock()
 	left := c.inAbort && c.phase() == isReturned
@@ -189,7 +189,7 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	c.mu.Unlock()
 	c.returned()
 	if had {
-		if aborted || err != nil { // otherwise no abort had anything to abort
+		if aborted || err != nil { // otherwise there was nothing to abort
 			c.awaitAbort(AbortTime)
 			add(c.notAborted())
 		}
@@ -207,7 +207,8 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.Engine.Loss() != nil
 	})
 	c.dev.Engine.Check(err)
-	// leave leaves the stream to the device's Close, if the device knows of the communicator.
+	// leave returns the failures. It destroys the stream, unless the device knows of the
+	// communicator: then Close of the device destroys it.
 	leave := func() error {
 		if !slices.Contains(c.dev.Engine.ListLanes(), engine.Lane((*lane)(c))) {
 			add(c.dev.Engine.Native.DestroyStream(tl.Stream))

@@ -30,7 +30,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Package collective documents these under the same names.
+// Package collective documents these errors under the same names.
 var (
 	ErrAborted   = errors.New("aborted")
 	ErrSuspended = errors.New("suspended")
@@ -105,7 +105,8 @@ func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communi
 	if err != nil {
 		return nil, err
 	}
-	// Otherwise the communicator's thread could call the driver after the device has been closed.
+	// Stay keeps the device open until the device knows of the communicator. Otherwise the
+	// communicator's thread could call the driver after the device has been closed.
 	if err := d.Engine.Stay(); err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communi
 		return c, nil
 	}
 	d.Engine.Check(err)
-	// The driver may have to abort the parent to abort this one.
+	// The driver may have to abort the parent to abort this communicator.
 	if err != nil && parent != nil && c.handle() != 0 {
 		parent.fail(fmt.Errorf("a communicator that was to be made of it was given up: %w", err))
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// isPlain returns an error if the communicator is plain, so that no other communicator can be
-// derived from it.
+// isPlain returns an error if the communicator is plain. No other communicator can be derived from
+// a plain one.
 func (c *Communicator) isPlain(op string) error {
 	if !c.opt.Plain {
 		return nil

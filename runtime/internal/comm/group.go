@@ -14,12 +14,12 @@ import (
 // A Part is the part of a submission's record for a group of collective operations.
 type Part struct {
 	ops []groupOp
-	// Of a recorded group: the kind of its first operation, because ops is empty until it is
-	// issued.
+	// first is the kind of a recorded group's first operation, because ops is empty until the group
+	// is issued.
 	first driver.CommOpKind
 	ctx   context.Context // nil if the group has no context that can end
-	// The next submission of the same communicator. The communicator's mu protects behind and
-	// arrived.
+	// behind is the next submission of the same communicator. The communicator's mu protects behind
+	// and arrived.
 	behind   *engine.Submission
 	arrived  bool // the group has no open waits
 	refused  bool // the communicator has not taken the group
@@ -71,7 +71,7 @@ func (p *Part) name() string {
 // A Group is a group of operations to submit or to record.
 type Group struct {
 	Communicator *Communicator
-	// If the context ends before the group is done, the communicator is aborted. It may be nil.
+	// If Context ends before the group is done, the communicator is aborted. Context may be nil.
 	Context context.Context
 
 	n    int

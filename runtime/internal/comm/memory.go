@@ -102,8 +102,9 @@ func (c *Communicator) register(op string, b *memory.Buffer, window bool, fn fun
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	m := &Memory{c: c, b: b, window: window}
-	// taken is set by the first goroutine that takes the reference to the buffer: the thread, which
-	// may then block in the library, or this call, which takes it back.
+	// The first goroutine that sets taken owns the reference to the buffer. The thread keeps the
+	// reference for the registration, and may block in the library. This call releases the
+	// reference.
 	var taken atomic.Bool
 	err := c.do(func() (err error) {
 		if !taken.CompareAndSwap(false, true) {

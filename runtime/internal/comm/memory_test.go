@@ -132,7 +132,7 @@ func TestMemoryInUse(t *testing.T) {
 			if err := <-closed; err != nil {
 				t.Error(err)
 			}
-			// Ignore its error: it can only be the abort's.
+			// Ignore the errors of Close: they can only come from the abort.
 			each(2, func(i int) error { return comms[i].Close() })
 			for _, b := range mem {
 				b.Close()

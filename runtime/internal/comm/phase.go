@@ -60,9 +60,9 @@ type life struct {
 	// Each channel is closed when its phase begins, except the channels of phases that may be
 	// entered twice.
 	entered [phases]chan struct{}
-	// Set before isShrinking or isAborting begins, and nowhere else.
+	// failure is set just before isShrinking or isAborting begins, and nowhere else.
 	failure atomic.Pointer[engine.Failure]
-	// When isShrinking or isAborting began, or when the thread returned after that.
+	// abortedAt is when isShrinking or isAborting began, or when the thread returned after that.
 	abortedAt time.Time
 	inAbort   bool  // the library is aborting the native communicator
 	unaborted error // why the native communicator could not be aborted

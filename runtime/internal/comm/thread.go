@@ -83,7 +83,8 @@ func (c *Communicator) run(started chan<- error) {
 	}
 }
 
-// askSought polls the device for waiters whose work is not done.
+// askSought polls the device for the number in sought, unless that work is done. It reports whether
+// it polled.
 func (c *Communicator) askSought() bool {
 	tl := c.tl
 	seq := min(c.sought.Load(), tl.Latest())
@@ -162,7 +163,7 @@ func (c *Communicator) issue(s *engine.Submission) {
 		return
 	}
 	g := partOf(s)
-	if s.Mode != engine.UntilReached { // do not count anew when a returned group is issued again
+	if s.Mode != engine.UntilReached { // keep the time when a returned group is issued again
 		g.issuedAt = time.Now()
 	}
 	c.mu.Lock()

@@ -145,8 +145,8 @@ func TestCloseBeforeAbort(t *testing.T) {
 	}
 }
 
-// TestWaitForGroup issues a group before other work while the communicator's thread holds the
-// timeline, as it does while it passes the next group to the library, until other ranks come.
+// TestWaitForGroup records an event behind a group while the timeline is locked. The communicator's
+// thread holds that lock while the library issues the next group, perhaps until other ranks come.
 func TestWaitForGroup(t *testing.T) {
 	checkLeaks(t)
 	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{}), gpu.Options{})
@@ -195,8 +195,8 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The function holds the timeline of the second queue. The device's thread waits for it to
-	// issue the fill.
+	// The function holds the timeline of the second queue. The device's thread waits for that
+	// timeline, to issue the fill.
 	begun, end := make(chan struct{}), make(chan struct{})
 	held, native := newSemaphore(t, 0), make(chan error, 1)
 	if err := dev.Queue(1).Submit(gpu.Order{Wait: points(held, 1)}, gpu.Fill(b.Range(0, 8), []byte{1})); err != nil {

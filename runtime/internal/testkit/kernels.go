@@ -142,7 +142,7 @@ func Stamp(a gpu.LaunchAttrs) uint32 {
 		uint32(a.Carveout)<<16
 }
 
-// OneIf returns 1 for true.
+// OneIf returns 1 for true and 0 for false.
 func OneIf(set bool) uint32 {
 	if set {
 		return 1
@@ -156,7 +156,7 @@ type kernelPair struct {
 	B int64
 }
 
-// Launches are attributes, and the clusters that result from them.
+// Launches are attributes of launches, and the cluster sizes that result from them.
 var Launches = []struct {
 	Attrs   gpu.LaunchAttrs
 	Cluster [3]uint32

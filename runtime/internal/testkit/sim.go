@@ -32,8 +32,7 @@ func HIPPoolCaps() driver.Caps {
 	return caps
 }
 
-// BothCaps returns CUDA's and HIP's capabilities, for tests that know no other difference between
-// drivers.
+// BothCaps returns CUDA's and HIP's capabilities, for tests that need no other capability set.
 func BothCaps() map[string]driver.Caps {
 	return map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "hip": simdriver.HIPCaps()}
 }
@@ -64,8 +63,8 @@ func OnEach(t *testing.T, devices int, test func(t *testing.T, d *simdriver.Driv
 	}
 }
 
-// OnEachLeaky is [OnEach], with two devices, for tests that leak native objects, as Close then
-// reports.
+// OnEachLeaky is like [OnEach], with two devices. It does not check for leaks: in these tests Close
+// leaves native objects to the driver, and reports them.
 func OnEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
 	for _, set := range CapabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {

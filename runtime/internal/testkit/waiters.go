@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Waiters are the ways to wait for a value without polling the device. Each returns the error of
-// the wait. dev is not the device whose work reaches the value.
+// Waiters are the ways to wait for a value without polling the device. Each returns a channel that
+// receives the error of the wait. dev is not the device whose work reaches the value.
 var Waiters = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error{
 	"a host wait": func(t *testing.T, _ *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
 		ended := make(chan error, 1)

@@ -17,7 +17,6 @@
 // CUPTI makes calls of the CUDA driver slower, and it may add about a microsecond between the nodes
 // of a graph. So the times of single commands are right, and the time of a whole graph is a little
 // longer than without CUPTI.
-// longer than without it.
 package cuptitrace
 
 import (
