@@ -105,8 +105,8 @@ func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communi
 	if err != nil {
 		return nil, err
 	}
-	// Stay keeps the device open until the device knows of the communicator. Otherwise the
-	// communicator's thread could call the driver after the device has been closed.
+	// Keep the device open during this call. Otherwise the communicator's thread could call the
+	// driver after the device has been closed.
 	if err := d.Engine.Stay(); err != nil {
 		return nil, err
 	}
