@@ -6,11 +6,12 @@
 // For a source that is known when the program is built, tools/kernelgen writes a function that
 // calls this package, and a launch for each kernel with the kernel's parameters as arguments.
 //
-// CUDA's compiler is NVRTC, a library of NVIDIA's toolkit. The driver does not include it. Its code
-// is for the exact architecture of the device. If NVRTC is too old to know that architecture, the
-// code is PTX for the newest one that it knows. HIP's compiler is hipRTC, a part of ROCm. Its code
-// has not been run on an AMD GPU. On a simulated GPU kernels are registered Go functions: only the
-// names of the kernels in a source matter, and all of them must be registered.
+// CUDA's compiler is NVRTC, a library of NVIDIA's toolkit. The driver does not include NVRTC. The
+// compiled code is for the exact architecture of the device. If NVRTC is too old to know that
+// architecture, the code is PTX for the newest one that it knows. HIP's compiler is hipRTC, a part
+// of ROCm. The code of hipRTC has not been run on an AMD GPU. On a simulated GPU kernels are
+// registered Go functions: only the names of the kernels in a source matter, and all of them must
+// be registered.
 //
 // [Cache] describes the code that is kept on disk.
 package compile

@@ -67,8 +67,8 @@ func IfElse(condition gpu.Slice[uint32], then, otherwise gpu.Op) gpu.Op {
 	return op("if", condition, false, []gpu.Op{then, otherwise}, [][2]uint32{whenSet, whenZero})
 }
 
-// While returns an Op that runs a body again and again while the condition is not 0. If it is 0 at
-// the beginning, the body does not run.
+// While returns an Op that runs a body again and again while the condition is not 0. If the
+// condition is 0 at the beginning, the body does not run.
 func While(condition gpu.Slice[uint32], body gpu.Op) gpu.Op {
 	return op("while", condition, true, []gpu.Op{body}, [][2]uint32{whenSet})
 }

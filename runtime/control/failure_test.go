@@ -116,7 +116,8 @@ func TestRefused(t *testing.T) {
 		}
 		r.run(gpu.Execute(c))
 		equal(t, x, 3)
-		// Next, a recording that executes c, and one with a control operation of its own.
+		// Next, run a recording that executes c, and a recording with a control operation of its
+		// own.
 		for _, nested := range []bool{true, false} {
 			left.Host()[0] = 2
 			d := r.record(func(d *gpu.CommandBuffer) {

@@ -31,7 +31,7 @@ func Example() {
 
 	s := dev.Queue(0).NewStream()
 	s.Fill(cache.Buffer().Range(0, 4), []byte{7})
-	check(cache.Grow(1 << 20)) // one page has more
+	check(cache.Grow(1 << 20)) // maps one page, which has more bytes
 	check(cache.Grow(8 << 20))
 	last := cache.Buffer().Range(cache.Size()-4, 4)
 	got := make([]byte, 4)

@@ -2,9 +2,9 @@
 // grows with its sequence and is never copied.
 //
 // [Reserve] reserves a range of addresses, which costs no memory. [Memory.Grow] maps physical pages
-// at its start. [Memory.Buffer] is the range as a buffer of package gpu. Its address never changes,
-// so recordings, graphs and arguments of kernels that have the address stay valid. Operations may
-// use the part that is mapped: a range beyond it is [gpu.ErrRange].
+// at the start of the range. [Memory.Buffer] is the range as a buffer of package gpu. The buffer's
+// address never changes, so recordings, graphs and arguments of kernels that have the address stay
+// valid. Operations may use the mapped part: a range beyond it is [gpu.ErrRange].
 //
 // A kernel that gets the buffer as an argument gets its address. The kernel must not touch more
 // than [Memory.Size] bytes: the runtime cannot check that, and an access beyond them loses the
@@ -85,8 +85,8 @@ func (m *Memory) in(op string) (*memory.Buffer, error) {
 }
 
 // Buffer returns the memory as a buffer of kind [gpu.DeviceMem]. It is always the same buffer, with
-// the same address. Its Size is the mapped size. A pool cannot be over it, and it cannot be
-// exported.
+// the same address. Its Size is the mapped size. The buffer cannot be exported, and no pool can be
+// made over it.
 func (m *Memory) Buffer() *gpu.Buffer {
 	if m == nil {
 		return nil
@@ -94,9 +94,9 @@ func (m *Memory) Buffer() *gpu.Buffer {
 	return m.buffer
 }
 
-// Grow maps pages until size bytes are mapped. It does nothing if they are. The contents of new
-// pages are undefined. All work may use them when Grow returns. Grow takes pages back that Shrink
-// has removed and that are not unmapped yet, without a call of the driver.
+// Grow maps pages until size bytes are mapped. If they are mapped already, it does nothing. The
+// contents of new pages are undefined. All work may use the new pages when Grow returns. Grow takes
+// pages back that Shrink has removed and that are not unmapped yet, without a call of the driver.
 //
 // More than [Memory.Max] is [gpu.ErrRange]. If the device has no memory left, Grow first frees
 // unused memory, which may take the driver up to a second, and tries again. If that fails, the
@@ -111,7 +111,7 @@ func (m *Memory) Grow(size uint64) error {
 
 // Share maps the pages of size bytes of other Memory, from offset on, behind the end of this
 // Memory, which grows by size. Both have the same memory there: a prompt's prefix, for example, is
-// in many sequences and takes memory once. A write through one of them is seen through both, so the
+// in many sequences and takes memory once. A write through one Memory is seen through both, so the
 // program must order such work. The pages exist until neither Memory has them.
 //
 // Both must be of one device and have pages of the same size. Offset and size are multiples of that
@@ -155,11 +155,11 @@ func (m *Memory) Shrink(size uint64, after ...gpu.Point) error {
 	return b.Shrink(size, points)
 }
 
-// Size returns the bytes that are mapped, a multiple of [Memory.Granularity]. Pages that Shrink has
+// Size returns how many bytes are mapped, a multiple of [Memory.Granularity]. Pages that Shrink has
 // removed do not count, even if the driver has not unmapped them.
 func (m *Memory) Size() uint64 { return m.Buffer().Size() }
 
-// Max returns the bytes that are reserved.
+// Max returns how many bytes are reserved.
 func (m *Memory) Max() uint64 {
 	if b, err := m.in(""); err == nil {
 		return b.Growing().Max()
@@ -167,7 +167,7 @@ func (m *Memory) Max() uint64 {
 	return 0
 }
 
-// Granularity returns the size of a page.
+// Granularity returns the size of a page in bytes.
 func (m *Memory) Granularity() uint64 {
 	if b, err := m.in(""); err == nil {
 		return b.Growing().Page()

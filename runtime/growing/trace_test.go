@@ -33,7 +33,8 @@ func TestTrace(t *testing.T) {
 	}, dev)
 }
 
-// TestAllocations submits work on growing memory, and executes a recording with it, in steady state.
+// TestAllocations checks that fills of growing memory, and executions of a recording with growing
+// memory, allocate nothing in steady state.
 func TestAllocations(t *testing.T) {
 	if testkit.RaceEnabled {
 		t.Skip("the race detector allocates")

@@ -295,8 +295,8 @@ func (d *watched) report(xid XID) {
 	d.w.send(Event{Device: d.info, Time: now, Kind: KindXID, XID: xid})
 }
 
-// read reads the device's state, and sends events for changes. Later readings are compared with the
-// first one. The first one itself causes an event only if clocks are throttled.
+// read reads the device's state, and sends events for changes since the previous reading. The first
+// reading causes an event only if clocks are throttled.
 func (d *watched) read(first bool) error {
 	r, err := d.session.Read()
 	if err != nil {

@@ -112,7 +112,7 @@ func TestAdoptedHeld(t *testing.T) {
 }
 
 // TestAdoptedClosed closes a queue with work in its stream, and with parked work that the stream
-// never gets. All its events must be free afterwards.
+// never gets. All events of the queue must be free afterwards.
 func TestAdoptedClosed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 1, Events: 2})

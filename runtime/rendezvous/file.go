@@ -21,12 +21,12 @@ import (
 // Files of a killed run do not disturb an exchange, and rank 0 removes them. Clocks play no part.
 // Runs that use the same Path at the same time need different names; see [Place.Run].
 //
-// Other users can compute the name of the folder. So File makes it accessible to the process's user
-// only. It refuses a folder that is a link, that belongs to another user, or that others can write
-// to. It removes only files that ranks make, follows no link, and reads only regular files of up to
-// 64 KiB and a header. Path itself may be shared, as /tmp is: other users can then keep the ranks
-// from meeting, but not see or change an id. All ranks must run as the same user. If a file system
-// changes owners or modes, as a network file system may for root, use [TCP].
+// Other users can compute the name of the folder. So File makes the folder accessible to the
+// process's user only. It refuses a folder that is a link, that belongs to another user, or that
+// others can write to. It removes only files that ranks make, follows no link, and reads only
+// regular files of up to 64 KiB and a header. Path itself may be shared, as /tmp is: other users
+// can then keep the ranks from meeting, but not see or change an id. All ranks must run as the same
+// user. If a file system changes owners or modes, as a network file system may for root, use [TCP].
 //
 // On Windows File does not check owners or access lists, and folders inherit the access list of
 // Path. So Path must be a folder that only the job's user can write to.

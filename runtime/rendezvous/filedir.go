@@ -18,9 +18,9 @@ import (
 // maxFile is the size of the largest file that is read.
 const maxFile = headSize + maxID
 
-// An exchangeDir is the open folder of an exchange. Its methods use only regular files in it, and
-// follow no link. If another process renames or replaces the folder, they keep using the opened
-// one.
+// An exchangeDir is the open folder of an exchange. Its methods use only regular files in the
+// folder, and follow no link. If another process renames or replaces the folder, the methods keep
+// using the opened folder.
 type exchangeDir struct {
 	root   *os.Root
 	parent *os.Root // the folder Path

@@ -62,7 +62,7 @@ func (x *tcpExchange) tryOpen(ctx context.Context) (all []net.Listener, err erro
 	return all, nil
 }
 
-// unique returns each address once. A system may list one several times for a name.
+// unique returns each address once. A system may list an address several times for a name.
 func unique(ips []netip.Addr) []netip.Addr {
 	var all []netip.Addr
 	for _, ip := range ips {
@@ -95,8 +95,8 @@ func (x *tcpExchange) unreachable(all []net.Listener) error {
 		all[0].Addr(), host, net.JoinHostPort("", port))
 }
 
-// inUse reports whether an error says that the port is in use. The number is Windows's own, which
-// package syscall does not map to the portable one.
+// inUse reports whether an error says that the port is in use. 10048 is Windows's own number for
+// that error, which package syscall does not map to the portable one.
 func inUse(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.Errno(10048))
 }

@@ -113,7 +113,7 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 // pipe or a folder, Create fails. In the name, %p is replaced by the number of the process and %r
 // by the rank. If there are several ranks and the name has neither, Create puts the rank before the
 // extension. If another trace is being written to the file, Create puts the number of the process
-// before the extension.
+// before the extension, and a further number if that file is taken too.
 func Create(name string, o Options) (*Trace, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -22,8 +22,9 @@ import (
 //
 // All events of a submission are written when it is over. Device times are exact only to some
 // microseconds. So work may seem to begin before the work in front of it in the stream has ended.
-// Then the writer moves the later work behind the earlier. The record of a wait may come before the
-// record of its signal. Then the writer draws the arrow when the record of the signal comes.
+// Then the writer moves the later work behind the earlier work. The record of a wait may come
+// before the record of its signal. Then the writer draws the arrow when the record of the signal
+// comes.
 type writer struct {
 	tracer  *Tracer
 	opt     Options

@@ -13,12 +13,12 @@ type block struct {
 	prev, next  *block // neighbours in the slab, by address
 	seamPrev    *block // neighbours in the list of seams
 	seamNext    *block
-	parts       *block // of a live block made by join: the free blocks that it was made of, linked by next
+	parts       *block // the free blocks that join made this live block of, linked by next
 	slab        *slab
 
 	tl    int32 // timeline of the mark: see seq
 	prio  uint32
-	class uint16 // index of its tree in the set: its size class
+	class uint16 // the block's size class, which is the index of its tree in the set
 	free  bool   // the block is free and in a set
 	// seam says that the block is in the list of seams: the block and its next neighbour are both
 	// free, but with different marks.

@@ -21,8 +21,8 @@
 //
 // Free blocks are sorted by timeline and size. An Alloc that finds a block of its own timeline does
 // not call the Order and allocates nothing on the Go heap. It takes logarithmic time in the number
-// of free blocks of about that size. Only if there is no such block does Alloc look for work that
-// is done.
+// of free blocks of about that size. Alloc looks for work that is done only if there is no such
+// block.
 package blockpool
 
 import (
@@ -69,7 +69,7 @@ const (
 type Block struct {
 	Addr uint64
 	Size uint64 // bytes, rounded up to the pool's alignment
-	Wait Mark   // if its Seq is not 0, the timeline must wait for it before it uses or frees the block
+	Wait Mark   // if Wait.Seq is not 0: the mark to wait for before the block is used or freed
 }
 
 // A Pool is a memory pool. Its methods may be called concurrently.

@@ -94,7 +94,7 @@ func (p *Pool) growBy(size, n uint64) error {
 		return fmt.Errorf("grow by %d bytes: %w", size, err)
 	}
 	if err = p.check(base, got, n); errors.Is(err, errSlab) {
-		return err // it overlaps another slab or is no memory, so releasing it could do harm
+		return err // the slab overlaps another slab or is no memory, so releasing it could do harm
 	}
 	if err == nil && got > p.limit-p.stats.Reserved {
 		err = errLimit

@@ -76,7 +76,7 @@ type Communicator struct {
 	// communicator.
 	deriveMu sync.Mutex
 	// mu protects comm, opt.Rank, opt.Count and fields of the two structs below. It is locked
-	// before ring.mu and before the driver's CommError is called.
+	// before the timeline's ring.mu and before the driver's CommError is called.
 	mu sync.Mutex
 	issuing
 	life

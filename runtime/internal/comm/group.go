@@ -174,7 +174,7 @@ func (c *Communicator) hold(s *engine.Submission, kind driver.CommOpKind, b *mem
 }
 
 // Collect gives a group of operations to the library. It is an engine.Action. An action for
-// recorded groups embeds it, and adds the operations in Issue.
+// recorded groups embeds Collect, and adds the operations in Issue.
 type Collect struct{ engine.SimpleAction }
 
 // HoldsUp reports that the stream waits for the other ranks.

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// in returns the internal communicator of one of package collective.
+// in returns the internal communicator of a communicator of package collective.
 func in(c *collective.Communicator) *comm.Communicator { return (*comm.Communicator)(c) }
 
 // checkLeaks reports goroutines that the test leaks.

@@ -85,8 +85,8 @@ func (p *Pool) allocate(tl *engine.Timeline, size uint64) (driver.Mem, error) {
 	return p.dev.Faces.Pools.AllocAsync(tl.Stream, p.native, size)
 }
 
-// allocateOpen is like allocate, for a pool that the program may close. p.life keeps it open during
-// the call.
+// allocateOpen is like allocate, for a pool that the program may close. p.life keeps the pool open
+// during the call.
 func (p *Pool) allocateOpen(tl *engine.Timeline, size uint64) (m driver.Mem, err error) {
 	p.life.RLock()
 	defer p.life.RUnlock()
@@ -374,8 +374,8 @@ func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	}
 }
 
-// If the Free was not issued, Release makes the memory allocated again. Release makes the pool give
-// back memory above its threshold, and forgets the buffer.
+// Release makes the pool give back memory above its threshold, and forgets the buffer. If the Free
+// was not issued, the memory is allocated again.
 func (Free) Release(s *engine.Submission) {
 	p := partOf(s)
 	p.giveUp()
@@ -433,8 +433,8 @@ func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
 }
 
 // giveBack frees memory that no queue has deallocated and nothing holds. The streams have passed
-// its allocation and its uses. A driver's pool frees it in the stream h, or in the stream that
-// allocated it if h is 0. giveBack runs on a bound thread.
+// the allocation and the uses of the memory. A driver's pool frees the memory in the stream h, or
+// in the stream that allocated it if h is 0. giveBack runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if b.mem.Size == 0 {
 		return nil

@@ -17,8 +17,8 @@ import (
 // of Alignment.
 const Alignment = 256
 
-// A Buffer is memory. The memory is freed when the buffer is closed and no submission uses it any
-// more. Memory that a queue allocated is also freed when a queue deallocates it.
+// A Buffer is memory. The memory is freed when the buffer is closed and no submission uses the
+// memory any more. Memory that a queue allocated is also freed when a queue deallocates it.
 type Buffer struct {
 	dev *Device
 	mem driver.Mem
@@ -286,7 +286,7 @@ func (b *Buffer) Hold() error {
 
 var errBufferClosed = fmt.Errorf("buffer: %w", errs.ErrClosed)
 
-// HoldMore adds a reference. The caller has one.
+// HoldMore adds a reference. The caller has a reference already.
 func (b *Buffer) HoldMore() { b.refs.Add(1) }
 
 // Release drops a reference.
@@ -316,7 +316,7 @@ func (b *Buffer) releaseAll(n int32) {
 	})
 }
 
-// free releases the memory. A driver's pool frees it in the stream h, or in the stream that
+// free releases the memory. A driver's pool frees the memory in the stream h, or in the stream that
 // allocated it if h is 0. free runs on the reclaimer's thread, or on the device's thread when the
 // device closes.
 func (b *Buffer) free(h driver.Stream) (err error) {

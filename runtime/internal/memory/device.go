@@ -77,8 +77,8 @@ func (d *Device) FreeUnused(ctx context.Context) {
 func (d *Device) HasNativeMemory() bool { return d.buffers.haveNative() }
 
 // FreePooled frees the memory of pools' buffers while the device is being closed. A driver's pool
-// frees it in the stream h, or in the stream that allocated it if h is 0. FreePooled runs on the
-// device's thread.
+// frees the memory in the stream h, or in the stream that allocated it if h is 0. FreePooled runs
+// on the device's thread.
 func (d *Device) FreePooled(h driver.Stream) []error { return d.buffers.close(true, h) }
 
 // Close frees all buffers and pools. It runs on the device's thread, when no stream is left.

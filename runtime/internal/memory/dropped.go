@@ -14,8 +14,8 @@ import (
 // refers to the buffer any more and the stand-in is still on the list, the program has dropped the
 // buffer. Its memory stays allocated, and the stand-in frees it when the device is closed.
 //
-// The functions that the collector calls have weak pointers to the objects that they report.
-// Otherwise they would keep a device reachable after the program has dropped it with its buffers.
+// The functions that the collector calls have weak pointers to the objects that they report. Strong
+// pointers would keep a device reachable after the program has dropped the device and its buffers.
 
 // watched has the data with which a device reports a buffer as dropped.
 type watched struct {

@@ -49,8 +49,8 @@ type Growing struct {
 	uses   engine.Uses
 
 	// growMu is locked during a call of Grow, Share or Shrink, also while Grow or Share blocks on
-	// the driver. Share unlocks it while it waits for pages to be unmapped. growMu is locked before
-	// mu.
+	// the driver. While Share waits for pages to be unmapped, it unlocks growMu. growMu is locked
+	// before mu.
 	growMu sync.Mutex
 
 	mu    sync.Mutex // protects the following; held while pages are unmapped
@@ -166,8 +166,8 @@ func (m *Growing) Page() uint64 { return m.page }
 // allows reports whether a device has access to the memory.
 func (m *Growing) allows(d *Device) bool { return slices.ContainsFunc(m.users, d.same) }
 
-// has returns an error unless pages are mapped for the first size bytes. The caller is about to
-// issue work that uses them, and has added its mark to the uses.
+// has returns an error unless pages are mapped for the first size bytes. The caller has added its
+// mark to the uses, and is about to issue work on these bytes.
 func (m *Growing) has(size uint64) error {
 	if reach := m.reach.Load(); size > reach {
 		return fmt.Errorf("the first %d bytes of growing memory, of which %d are mapped: Shrink has unmapped the others, and nothing orders it after this: %w", size, reach, errs.ErrRange)

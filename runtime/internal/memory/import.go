@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Import makes a buffer from device memory that other code owns. freed is called when the memory is
-// no longer used, unless it is nil.
+// Import makes a buffer from device memory that other code owns. If freed is not nil, it is called
+// when the memory is no longer used.
 func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
 	if err := d.ready("import"); err != nil {
 		return nil, err

@@ -9,10 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Memory may be unused and yet not free: its work is done but not retired, the reclaimer has not
-// freed it yet, or a pool caches it. An allocation that finds no memory retires finished work, has
-// the reclaimer free unused memory and trim the device's pools, and tries once more. If that fails
-// too, its error says which buffers and pools hold the memory.
+// Memory may be unused and yet not free: the work that used it is done but not retired, the
+// reclaimer has not freed the memory yet, or a pool caches it. An allocation that finds no memory
+// retires finished work, has the reclaimer free unused memory and trim the device's pools, and
+// tries once more. If that fails too, the error says which buffers and pools hold the memory.
 
 // collecting calls allocate, which allocates size bytes of a kind. If allocate finds no memory,
 // collecting frees unused memory and calls allocate once more. The caller is not the pending-queue

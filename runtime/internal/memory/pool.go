@@ -24,9 +24,9 @@ const KeepAll = math.MaxUint64
 // A Pool is memory that queues allocate and free in the order of their work.
 //
 // There are two kinds. A native pool is the driver's. A portable pool is the runtime's own. The
-// runtime makes a portable one if the driver has no pool of that memory, or if the program asks for
-// it. Both reuse memory. A pool without free memory grows, which takes as long as any allocation of
-// the driver.
+// runtime makes a portable pool if the driver has no pool of that memory, or if the program asks
+// for one. Both kinds reuse freed memory. A pool without free memory grows, which takes as long as
+// any allocation of the driver.
 type Pool struct {
 	dev    *Device
 	opt    PoolOptions

@@ -537,8 +537,8 @@ func TestPoolInitialStuck(t *testing.T) {
 	}
 }
 
-// TestPoolClosedMeanwhile closes a pool during a driver call about it. The pool is destroyed
-// after that call.
+// TestPoolClosedMeanwhile closes a pool during a driver call about the pool. The pool must be
+// destroyed after that call.
 func TestPoolClosedMeanwhile(t *testing.T) {
 	for name, use := range map[string]func(*gpu.Pool) error{
 		"statistics": func(p *gpu.Pool) error { _, err := p.Stats(); return err },

@@ -201,7 +201,7 @@ func TestFreeRefused(t *testing.T) {
 	}
 	for name, giveBack := range map[string]func(p *gpu.Pool, dev *gpu.Device) error{
 		"Trim": func(p *gpu.Pool, _ *gpu.Device) error { return p.Trim(0) },
-		// Gives back one of two slabs.
+		// This gives back one of two slabs.
 		"SetThreshold": func(p *gpu.Pool, _ *gpu.Device) error { return p.SetThreshold(2 << 20) },
 		"Close of the pool": func(p *gpu.Pool, dev *gpu.Device) error {
 			// Another thread gives the memory back; Close waits for it.

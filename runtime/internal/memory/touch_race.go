@@ -13,7 +13,7 @@ import (
 var touches sync.Mutex
 
 // A touch tells the race detector that an operation in flight may access memory of the program. A
-// goroutine of its own accesses the memory. That access is not ordered after anything that the
+// separate goroutine accesses the memory. That access is not ordered after anything that the
 // program does once the operation was issued. So the detector reports an access by the program that
 // does not wait for the operation, however soon the operation is done.
 type touch struct{ done chan struct{} }

@@ -10,8 +10,8 @@ import (
 // A Command names a command of a recording, by its number.
 type Command int
 
-// A commandList stores commands in pages, so that a command never moves. It also stores their
-// lists.
+// A commandList stores commands in pages, so that a command never moves. It also stores the lists
+// of the commands.
 type commandList struct {
 	pages  []*[pageSize]command
 	n      int

@@ -28,7 +28,7 @@ type conditional struct {
 	loop   bool
 	bodies []body
 	refs   [2]int32 // the number and the bodies have the references from refs[0] to refs[1]-1
-	why    string   // why the host runs it; "" if a graph can
+	why    string   // why the host runs the command; "" if a graph can run it
 }
 
 // A body is a body of a conditional. It runs if the number is at least low and at most high.
@@ -275,7 +275,7 @@ func (c *Recording) conditionals(from, to int) (n int) {
 	return n
 }
 
-// each returns the commands of a part and those of the bodies that its graph runs.
+// each returns the commands of a part and the commands of the bodies that its graph runs.
 func (c *Recording) each(p *part) iter.Seq[*command] {
 	return func(yield func(*command) bool) { c.eachOf(&c.cmds, p.from, p.to, yield) }
 }
@@ -412,8 +412,8 @@ type Branch struct {
 	Given     []Given
 }
 
-// Control returns what the control step of a submission does in this execution: the range of its
-// number, whether it is a loop, and its bodies.
+// Control describes the control step of a submission in this execution. It returns the range of the
+// number, whether the step is a loop, and the bodies.
 func (p *Part) Control() (number memory.Range, loop bool, bodies []Branch) {
 	c := p.recording
 	cmd := c.parts[p.part].control

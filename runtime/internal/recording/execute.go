@@ -26,7 +26,7 @@ type Part struct {
 	run1 run
 }
 
-// A Record is the engine.Rest of a submission: it has a Part.
+// A Record is the engine.Rest of a submission. Recording returns the Part of the record.
 type Record interface{ Recording() *Part }
 
 // partOf returns the Part of a submission.
@@ -94,8 +94,8 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 }
 
 // AddSteps appends the steps of an execution of the command buffer with ranges and values. If held
-// is set, the caller has references to the ranges' buffers and the recording, and the program may
-// have closed these.
+// is set, the caller has references to the ranges' buffers and to the recording, which the program
+// may have closed.
 func (c *Recording) AddSteps(to []Step, binds []memory.Range, given []Given, held bool) []Step {
 	l := c.layouts[byGraph]
 	if l != c.layouts[byHost] && !c.graphsCan(l, binds, given) {
@@ -137,8 +137,9 @@ func (x Step) LeaveRest(left []Step) {
 	}
 }
 
-// Timed returns the first and the last step that a Timing measures. They are work of streams. If
-// the host runs all steps, they are the first and the last of all steps.
+// Timed returns the first and the last step that a Timing measures: the first and the last step
+// that are work of streams. If the host runs all steps, Timed returns the first and the last of all
+// steps.
 func Timed(steps []Step) (first, last int) {
 	onHost := func(x Step) bool { return x.at().onHost() }
 	first, last = 0, len(steps)-1

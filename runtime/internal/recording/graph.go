@@ -228,7 +228,7 @@ func (x *graphOf) replace(made graphOf, g driver.Graphs) {
 	}
 	for i := range old {
 		if old[i].launched.Passed() {
-			old[i].destroy(g) // ignore its error: the new graph can be launched all the same
+			old[i].destroy(g) // ignore the errors: the new graph can be launched
 		} else {
 			made.old = append(made.old, old[i])
 		}
@@ -239,7 +239,7 @@ func (x *graphOf) replace(made graphOf, g driver.Graphs) {
 // A nodeOrder finds which nodes of a graph come before a command.
 type nodeOrder struct {
 	from    int             // the first command
-	ends    [][]driver.Node // the last nodes of each command: its successors come after these
+	ends    [][]driver.Node // the last nodes of each command: the command's successors come after these nodes
 	barrier []driver.Node   // the node that stands for the last barrier: later nodes come after it
 	open    []driver.Node   // nodes since the last barrier that have no successor yet
 }

@@ -29,7 +29,7 @@ type instance struct {
 
 	// instances.mu of the recording protects the following fields.
 	taken bool        // an execution that has parts left to issue uses the instance
-	last  engine.Mark // behind all work that has used it
+	last  engine.Mark // behind all work that has used the instance
 }
 
 // instances are the instances of a recording.

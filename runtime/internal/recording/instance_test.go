@@ -75,9 +75,9 @@ func TestInstanceOfOrder(t *testing.T) {
 	})
 }
 
-// TestInstanceOfParked executes a recording many times while the executions are parked. None may
-// have an instance before it begins. One instance must suffice if they begin one after the other,
-// or not at all.
+// TestInstanceOfParked executes a recording many times while the executions are parked. No
+// execution may have an instance before it begins. One instance must suffice if the executions
+// begin one after the other, or not at all.
 func TestInstanceOfParked(t *testing.T) {
 	var calls atomic.Int32
 	eachInstance(t, func() error {

@@ -54,7 +54,7 @@ type Recording struct {
 	ptrs  []unsafe.Pointer // pointers into args, one for each argument
 	parts []part
 	// layouts[byGraph] has the parts of an execution in which graphs run conditionals.
-	// layouts[byHost] has those of an execution in which the host runs all conditionals.
+	// layouts[byHost] has the parts of an execution in which the host runs all conditionals.
 	layouts   [2]layout
 	refused   error              // the driver's error, if it refuses conditionals in graphs
 	described *observe.Recording // nil if no observer wants it

@@ -321,7 +321,7 @@ func TestScratchCollectives(t *testing.T) {
 				}
 			}
 		}
-		// Executions after one whose communicator is aborted fail, and none hangs.
+		// Executions behind an execution whose communicator is aborted fail, and none hangs.
 		s := semaphores(t, 2)
 		must(t, g.Devices()[0].Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(ranks[0].c, ranks[0].in.All(), ranks[0].outs[0].All())))
 		must(t, g.Devices()[0].Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(ranks[0].c, ranks[0].in.All(), ranks[0].outs[1].All())))

@@ -109,7 +109,7 @@ func graphs(t *testing.T, name string) {
 		testkit.Must(t, err)
 	}
 
-	// One chain, and one recording whose kernels run at once.
+	// Record one chain, and one recording whose kernels run at once.
 	chain, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode, InOrder: true})
 	testkit.Must(t, err)
 	long, err := gpu.NewParam(chain, uint64(200_000))
