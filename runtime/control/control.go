@@ -34,11 +34,11 @@
 //
 // # Loops that never end
 //
-// Nothing ends a loop whose condition never becomes 0. If the device runs it, the work behind it in
-// its queue never runs, and [gpu.Device.Close] gives the device up after its deadline, as after any
-// kernel that does not end. If the host runs it, Close ends it after the repetition in flight, and
-// the operation fails with [gpu.ErrClosed]. So give a loop a limit: let the kernel that writes the
-// condition count.
+// Nothing ends a loop whose condition never becomes 0. If the device runs the loop, the work behind
+// it in its queue never runs, and [gpu.Device.Close] gives the device up after its deadline, as
+// after any kernel that does not end. If the host runs the loop, Close ends it after the repetition
+// in flight, and the operation fails with [gpu.ErrClosed]. So give a loop a limit: let the kernel
+// that writes the condition count.
 package control
 
 import (

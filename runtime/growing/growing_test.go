@@ -142,8 +142,8 @@ func TestShrinkWaitsForUses(t *testing.T) {
 }
 
 // TestShrinkAfterParkedWork shrinks memory that submitted work uses, before the work is issued. If
-// Shrink gets a point behind the work, the work runs. Otherwise it fails, and the device is not
-// lost.
+// Shrink gets a point behind the work, the work runs. Without such a point the work fails, and the
+// device is not lost.
 func TestShrinkAfterParkedWork(t *testing.T) {
 	ops := map[string]func(t *testing.T, dev *gpu.Device, r gpu.Range) gpu.Op{
 		"fill": func(t *testing.T, _ *gpu.Device, r gpu.Range) gpu.Op { return gpu.Fill(r, []byte{7}) },
@@ -341,8 +341,9 @@ func TestPeers(t *testing.T) {
 	wants(t, "a peer of another driver", err, gpu.ErrArgument)
 }
 
-// TestOutOfMemory grows memory right after other memory was shrunk or closed. Grow must succeed. In
-// a bubble the time that the runtime gives the driver does not pass on a busy machine.
+// TestOutOfMemory grows memory right after other memory was shrunk or closed. Grow must succeed.
+// The test runs in a bubble, so that a busy machine does not use up the time that the runtime gives
+// the driver.
 func TestOutOfMemory(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {

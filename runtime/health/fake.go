@@ -52,7 +52,7 @@ func (f *Fake) Report(device int, xid XID) {
 		if s.device == device {
 			select {
 			case s.queue <- xid:
-			default: // like NVML, a session keeps a limited number
+			default: // like NVML, a session keeps a limited number of errors
 			}
 		}
 	}

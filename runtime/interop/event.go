@@ -87,7 +87,7 @@ func ImportEvent(dev *gpu.Device, h EventHandle, freed func()) (*Event, error) {
 }
 
 // AdoptEvent returns an Event for an event that the program made with the driver's own API on the
-// same device (C: CUevent, hipEvent_t). The caller keeps ownership. It must keep its event until
+// same device (C: CUevent, hipEvent_t). The caller keeps ownership, and must keep its event until
 // the returned Event has been closed and the last use is over. Then freed is called, unless it is
 // nil, on a goroutine of its own. A zero event is [gpu.ErrArgument]. AdoptEvent cannot check
 // whether the number is an event. If the driver gives no access to its objects

@@ -44,10 +44,10 @@ type Place struct {
 //   - Kubernetes' indexed jobs: JOB_COMPLETION_INDEX; the job must set the count, in
 //     PUREGPU_WORLD_SIZE or WORLD_SIZE
 //
-// Contradictory variables of a launcher are an error, and so is a rank without a count. FromEnv
-// then does not try the next launcher. A count without a rank is an error only if no other launcher
-// gives a place, and never for Slurm and Kubernetes. If no launcher has set variables, the error is
-// [ErrNone].
+// Invalid or contradictory variables of a launcher are an error, and so is a rank without a count.
+// FromEnv then does not try the next launcher. A count without a rank is an error only if no other
+// launcher gives a place, and never for Slurm and Kubernetes. If no launcher has set variables, the
+// error is [ErrNone].
 func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 	if lookup == nil {
 		lookup = secureenv.Lookup

@@ -104,7 +104,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestStrangers connects to rank 0 processes that are not its ranks, and ranks that leave again.
+// TestStrangers connects strangers to rank 0, and ranks that leave again. Rank 0 does not wait for
+// strangers.
 func TestStrangers(t *testing.T) {
 	checkLeaks(t)
 	address, ctx, id := freeAddress(t), withLimit(t, limit), newID()

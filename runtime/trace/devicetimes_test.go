@@ -93,7 +93,7 @@ func TestTraceCalls(t *testing.T) {
 }
 
 // TestTraceIdle checks that work never begins before it was submitted, although the host has not
-// polled for the end of earlier work since.
+// polled for the end of the earlier work.
 func TestTraceIdle(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {

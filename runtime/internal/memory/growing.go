@@ -26,12 +26,12 @@ import (
 // flight.
 //
 // Shrink lowers only size, at once, and marks the pages behind the new size as gone. A goroutine
-// (trim.run) then waits for the points given to Shrink. It lowers reach, and after that reads the
-// uses of the buffer. A submission adds its mark to the uses, and after that checks reach. So
-// either the submission fails with ErrRange, or the goroutine sees its mark. The Free of pool
-// memory works the same way. When the streams have passed the marks, the reclaimer unmaps the
-// pages. No stream waits for the unmapping. Until the pages are unmapped, a Grow takes them back
-// without a native call.
+// (trim.run) then waits for the points given to Shrink. The goroutine lowers reach, and after that
+// reads the uses of the buffer. A submission adds its mark to the uses, and after that checks
+// reach. So either the submission fails with ErrRange, or the goroutine sees the submission's mark.
+// The Free of pool memory works the same way. When the streams have passed the marks, the reclaimer
+// unmaps the pages. No stream waits for the unmapping. Until the pages are unmapped, a Grow takes
+// them back without a native call.
 //
 // A Growing has no reference to its Buffer, so the garbage collector can find a dropped Buffer.
 type Growing struct {
@@ -255,8 +255,8 @@ func (m *Growing) giveAway() {
 }
 
 // add maps the pages from number have to number n-1. next returns the physical memory for a page,
-// with its count maps already raised by one. If something fails, add undoes everything. It runs on
-// a bound thread.
+// which counts the new mapping already. If something fails, add undoes everything. It runs on a
+// bound thread.
 func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (err error) {
 	v := m.dev.Faces.VirtualMem
 	var fresh []page
@@ -384,8 +384,8 @@ func (m *Growing) room(op string, size uint64) error {
 	return nil
 }
 
-// addShared maps size bytes of the Growing of, from offset on, behind the first have pages. It runs
-// on a bound thread.
+// addShared maps size bytes of another Growing, from offset on, behind the first have pages. It
+// runs on a bound thread.
 func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 	of.mu.Lock()
 	if all := of.Size(); offset > all || size > all-offset {

@@ -19,7 +19,7 @@ import (
 type Staging struct {
 	Host  []byte // the destination of a download
 	Block *Block // pinned memory of an upload, a download or a piece of a transfer
-	touch touch  // reports writes to Host to the race detector, from issue until the signals
+	touch touch  // tells the race detector that a download writes Host
 }
 
 // Issue gives the address of the block to the native calls, and begins the touch of a download's

@@ -239,7 +239,7 @@ func (x *graphOf) replace(made graphOf, g driver.Graphs) {
 // A nodeOrder finds which nodes of a graph come before a command.
 type nodeOrder struct {
 	from    int             // the first command
-	ends    [][]driver.Node // the last nodes of each command: the command's successors come after these nodes
+	ends    [][]driver.Node // the last nodes of each command, in front of the command's successors
 	barrier []driver.Node   // the node that stands for the last barrier: later nodes come after it
 	open    []driver.Node   // nodes since the last barrier that have no successor yet
 }
