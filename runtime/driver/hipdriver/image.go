@@ -18,8 +18,9 @@ import (
 // in a bundle have this alignment.
 const page = 4096
 
-// inspect returns the form of an image, and the architectures of a bundle. An error says why a
-// device of an architecture cannot use the image. Devices that are not AMD's accept any image.
+// inspect returns the form of an image, and the architectures of a bundle. An error says why the
+// image is not valid for arch. If arch is not one of AMD's, inspect accepts any image that is not
+// empty.
 func inspect(image []byte, arch string) (form string, targets []string, _ error) {
 	bad := func(err error) (string, []string, error) {
 		return "", nil, fmt.Errorf("%w: %w", err, hip.ErrorInvalidImage)

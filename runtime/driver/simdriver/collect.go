@@ -27,10 +27,10 @@ type group struct {
 type part struct {
 	group    *group
 	op       driver.CommOp
-	at       uint64 // number of its exchange in its line
+	at       uint64 // number of the part's exchange in its line
 	src, dst area
 	done     bool
-	fault    error // error of executing it
+	fault    error // error of executing the part
 }
 
 // An area is memory that an operation uses.

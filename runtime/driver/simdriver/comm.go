@@ -14,9 +14,10 @@ import (
 
 var _ driver.Comms = (*device)(nil)
 
-// comms holds the communicators of a driver. With it ranks find each other. mu protects the fields,
-// the communicators and their ranks. While mu is held, only the mutexes of queues and of memory may
-// be locked. Streams lock mu, so the race detector sees more order between streams than a GPU has.
+// comms holds the communicators of a driver. Through it ranks find each other. mu protects the
+// fields, the communicators and their ranks. While mu is held, only the mutexes of queues and of
+// memory may be locked. Streams lock mu, so the race detector sees more order between streams than
+// a GPU has.
 type comms struct {
 	mu     sync.Mutex
 	ids    map[driver.UniqueID]*communicator // nil communicator: the id was used before
@@ -182,7 +183,7 @@ func (r *rank) come(count int) {
 	}
 }
 
-// open sets the slice of ranks.
+// open sets the ranks, and makes the channel and the maps.
 func (m *communicator) open(ranks []*rank) {
 	m.ranks = ranks
 	m.parted = make(chan struct{})
@@ -218,8 +219,8 @@ func (r *rank) absent() error {
 	return fmt.Errorf("%w: rank %d, on device %d: %v", ErrRankGone, r.number, r.dev.index, r.out)
 }
 
-// expects reports whether ShrinkComm has aborted r, and its new rank waits until o calls ShrinkComm
-// too, which will abort o. The ranks that remain do not take each other's abort for a failure.
+// expects reports whether ShrinkComm has aborted r, and o must call ShrinkComm for the same new
+// communicator. The ranks that remain do not take each other's abort for a failure.
 func (r *rank) expects(o *rank) bool {
 	return r.shrunk != nil && r.shrunk.absent() == nil && r.shrunk.from.takesPart(o.number)
 }
@@ -450,7 +451,7 @@ func (v *device) DestroyComm(h driver.Comm) error {
 // errDestroyed is the reason of a rank that has left because it was destroyed.
 var errDestroyed = errors.New("it was destroyed")
 
-// depart counts r as leaving: it is destroyed, or waits to be.
+// depart counts r as leaving, because r is destroyed or waits in DestroyComm.
 func (r *rank) depart() {
 	if r.leaving {
 		return

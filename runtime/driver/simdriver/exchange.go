@@ -348,8 +348,8 @@ func (g *group) end() {
 	g.stream.poke()
 }
 
-// discard says that the stream has executed the group, or never will. The caller must not use g any
-// more.
+// discard is called when the stream has executed the group, or never will. The caller must not use
+// g any more.
 func (g *group) discard() {
 	r := g.rank
 	mu := &r.dev.d.comms.mu

@@ -257,7 +257,8 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 	return nil
 }
 
-// spare returns a plan that no launch uses. The caller holds mu. A launch uses the current plan.
+// spare returns a plan that no launch uses. A launch must be using the current plan. The caller
+// holds mu.
 func (x *exec) spare() *plan {
 	for _, p := range x.plans {
 		if p.launches.Load() == 0 {
@@ -351,7 +352,7 @@ func (x *exec) launch(s *stream, later error) {
 	}
 }
 
-// end says that a launch has executed, or never will.
+// end is called when a launch has executed, or never will.
 func (p *plan) end(o *operation) {
 	x := p.exec
 	if x.dev.d.manual && x.run.launch == o {

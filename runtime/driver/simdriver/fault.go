@@ -100,7 +100,7 @@ func (d *Driver) SetLatency(op Op, t time.Duration) {
 	d.faults.mu.Unlock()
 }
 
-// arm sets which calls must look for faults and latencies. The caller holds faults.mu.
+// arm decides whether calls must look for faults and latencies. The caller holds faults.mu.
 func (d *Driver) arm() {
 	n := len(d.faults.list)
 	for c := range codes {

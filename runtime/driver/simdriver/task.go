@@ -203,7 +203,7 @@ func (t *task) sleep(o *operation) bool {
 	return true
 }
 
-// perform performs o, the operation of a task. An error loses the device.
+// perform performs o, the operation of a task. If it returns an error, the device is lost.
 func (r *run) perform(t *task, o *operation) error {
 	if t.body != nil {
 		return r.branch(t, o)
