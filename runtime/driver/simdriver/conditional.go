@@ -204,8 +204,8 @@ func (r *run) stepBody(t *task, s *stream, choose func(int) int) (more bool, err
 }
 
 // gather adds the memory that the last run of the body has used to the uses of the conditional
-// task. It leaves out repeated accesses, and the writes of kernels with a View, which are
-// uncertain.
+// task, up to maxRuns accesses. It leaves out repeated accesses. It also leaves out the writes of
+// kernels with a View, because they are uncertain.
 func (t *task) gather() {
 	if !t.exec.tracks {
 		return

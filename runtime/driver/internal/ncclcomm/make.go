@@ -76,7 +76,7 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 		for _, more := range desc.More {
 			ids = append(ids, nccl.UniqueID{Internal: more})
 		}
-		// This function writes to it before the call returns.
+		// This function writes to x before the call returns.
 		*x, err = lib.CommInitRankScalable(int32(desc.Count), int32(desc.Rank), ids, r.config(r.first()))
 	}
 	err = pending(err)
