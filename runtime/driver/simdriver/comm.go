@@ -87,7 +87,7 @@ func (r *rank) String() string {
 	return fmt.Sprintf("rank %d of communicator %#x", r.number, uint64(r.id))
 }
 
-// communicate begins a call about communicators that returns its result at once, unlike Collect.
+// communicate begins a call about communicators that puts nothing into a stream.
 func (v *device) communicate(c code, bound bool) error {
 	return v.enterIf(c, bound, v.d.caps.Comms)
 }
@@ -253,8 +253,8 @@ func (r *rank) trouble() error {
 	return nil
 }
 
-// usable returns an error unless r is ready: CommReady has returned true, and r has not failed and
-// is not suspended.
+// usable returns an error unless CommReady has returned true for r, and r has not failed. A
+// suspended rank is usable only for ResumeComm and CommStats.
 func (r *rank) usable(c code) error {
 	err := r.trouble()
 	switch {
@@ -513,9 +513,9 @@ func (v *device) clearComms() {
 }
 
 // KillComm makes a rank of a communicator leave as if its process had died. Its operations in
-// streams end, its waiting calls return, and all later calls except AbortComm and DestroyComm fail.
-// Operations of other ranks stay in flight. The other ranks' CommError reports the death once
-// notice has passed, or never if notice is negative.
+// streams end, its waiting calls return, and all later calls except CommRank, AbortComm and
+// DestroyComm fail. Operations of other ranks stay in flight. The other ranks' CommError reports
+// the death once notice has passed, or never if notice is negative.
 func (d *Driver) KillComm(c driver.Comm, notice time.Duration) error {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

@@ -275,7 +275,7 @@ type token struct {
 // lex splits C++ into tokens. It drops comments, numbers and preprocessor lines, and returns the
 // names of the included headers.
 func lex(text string) (tokens []token, includes []string) {
-	line, first := 1, true // no token on this line yet
+	line, first := 1, true // first: no token on this line yet
 	for i := 0; i < len(text); {
 		begin := i
 		switch r := text[i]; {

@@ -153,7 +153,7 @@ func (p *plan) enter(n int32) {
 	p.launches.Add(n)
 }
 
-// testNow executes a test.
+// testNow executes a test node.
 func (s *stream) testNow(o *operation) error {
 	if o.src%4 != 0 {
 		e := s.dev.d.miss(o.src, 4)

@@ -31,7 +31,7 @@ type device struct {
 
 	peers []atomic.Bool // by device index: kernels may use the memory of that device
 
-	tight atomic.Int32 // number of pools whose threshold is below the memory they hold
+	tight atomic.Int32 // number of pools with a limited release threshold
 
 	mu      sync.Mutex
 	opens   int     // calls of Open minus calls of Close
@@ -279,7 +279,7 @@ func (p *down) error(c code) error {
 	return &driver.Error{Driver: driverName, Op: c.String(), Err: p.err, Lost: p.lost}
 }
 
-// lose makes the device lost, unless it is down already.
+// lose makes the device lost, unless it is lost already.
 func (v *device) lose(err error) {
 	v.lossMu.Lock()
 	p := v.down.Load()

@@ -23,7 +23,7 @@ type exec struct {
 	plans []*plan // all plans, which later launches use again
 	last  mark    // position in the stream of the last launch, behind that launch
 
-	before [][]uint64 // for each task, a bit for each task before it; nil if the edges order all tasks
+	before [][]uint64 // for each task, a bit for each task before it; see findOrder
 	tracks bool       // the tasks record which memory they use
 	run    run
 
@@ -101,8 +101,9 @@ func (x *exec) build(nodes []node) {
 }
 
 // add adds the nodes of a graph. Nodes without predecessors run after entry, if entry is not nil.
-// add returns the last tasks, which nothing in the graph follows. name is the name of the parent
-// node, and outer the node of the instantiated graph that the nodes are in, or 0.
+// add returns the task of each node; for a child node, this is the task after the child's nodes.
+// name is the name of the parent node. outer is the node of the instantiated graph that the nodes
+// are in, or 0.
 func (x *exec) add(nodes []node, entry *task, name string, outer driver.Node) []*task {
 	tasks := make([]*task, len(nodes))
 	for i := range nodes {
