@@ -31,7 +31,8 @@ type Comms interface {
 	// CommReady reports whether a communicator has been made. After an error only AbortComm and
 	// DestroyComm may be called. It needs a bound thread.
 	CommReady(Comm) (bool, error)
-	// CommRank returns the rank and the number of ranks of a finished communicator.
+	// CommRank returns the rank and the number of ranks of a finished communicator. It may be
+	// called on any thread.
 	CommRank(Comm) (rank, count int, err error)
 	// CommError returns an error that the library met outside any call, for example because another
 	// rank has ended, or nil. It may be called on any thread.

@@ -196,7 +196,8 @@ func (d *device) Bind() error {
 	return nil
 }
 
-// Unbind sets the thread's device to 0, which every thread has initially.
+// Unbind sets the thread's device to 0, which every thread has initially, if this device is
+// current.
 func (d *device) Unbind() error {
 	current, err := d.lib.GetDevice()
 	if err == nil && current == d.id && current != 0 {
@@ -208,8 +209,8 @@ func (d *device) Unbind() error {
 	return nil
 }
 
-// Close sets the thread's device to 0, which every thread has initially. There is nothing else to
-// release.
+// Close sets the thread's device to 0, which every thread has initially, if this device is current.
+// There is nothing else to release.
 func (d *device) Close() error {
 	if d.closed.Swap(true) {
 		return wrap("close", fmt.Errorf("device %d (%s) is closed already", d.info.Index, d.info.Name))

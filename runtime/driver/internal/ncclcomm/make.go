@@ -187,7 +187,7 @@ func (c *Comms) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Com
 	return c.add(child), nil
 }
 
-// CheckShrink returns an error if the library has no ncclCommShrink.
+// CheckShrink returns an error if the rank is plain, or the library has no ncclCommShrink.
 func (c *Comms) CheckShrink(h driver.Comm) error {
 	r := c.made(h)
 	switch {
