@@ -19,8 +19,8 @@
 // current device, the driver makes it current around the call, on a locked thread, and restores the
 // previous one.
 //
-// A thread is bound to a device if its goroutine is locked to it, and its last [Device.Bind] was
-// for this device. The runtime has such threads.
+// A thread is bound to a device if a goroutine is locked to the thread, and the thread's last
+// [Device.Bind] was for this device. The runtime has such threads.
 //
 // No method of a Device may be called after Close.
 package driver

@@ -88,7 +88,7 @@ func TestGPUAdopted(t *testing.T) {
 			x.launch(h, b.Ptr(), words/2, uint32(1000*i))
 			// Download the last word that the kernel writes.
 			ok(t, q.Submit(gpu.Order{}, gpu.Copy(host.Range(8*i, 4), b.Range(2*words-4, 4))))
-			// Download the word behind it, which only the fill writes.
+			// Download the word behind that one, which only the fill writes.
 			ok(t, q.Submit(order(s, 2*i+1, s, 2*i+2), gpu.Copy(host.Range(8*i+4, 4), b.Range(2*words, 4))))
 		}
 		ok(t, s.Wait(t.Context(), 2*rounds))

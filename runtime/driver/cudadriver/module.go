@@ -27,7 +27,7 @@ type compiler struct {
 type module struct {
 	code    *contents
 	library cuda.CodeLibrary // the library that the module belongs to, or 0
-	logs    *compiler        // logs that the library may write until its unload; nil if it writes none
+	logs    *compiler        // logs that the library may write until its unload, or nil
 }
 
 // Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary. It refuses a cubin

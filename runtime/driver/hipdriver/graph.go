@@ -269,8 +269,8 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 	})
 }
 
-// leave records an event after the last launch. The next launch waits for it, because the program
-// may destroy the stream before. If recording fails, the next launch tries again.
+// leave records an event after the last launch, for the next launch to wait for: the program may
+// destroy the stream in between. If recording fails, the next launch tries again.
 func (d *device) leave(l *launches) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -308,9 +308,9 @@ func (d *device) destroyEvents(l *launches) error {
 //
 // HIP does not define what happens to pending waits for an event that is recorded again. The events
 // are recorded in rotation. An event may be recorded again once the next event in the rotation is
-// complete, because the record of that one came after the wait. If it is not complete, launches
-// have changed streams many times ahead of the device, and the exec gets one more event. Waiting
-// here could deadlock.
+// complete, because the next event was recorded after the wait. If the next event is not complete,
+// launches have changed streams many times ahead of the device, and the exec gets one more event.
+// Waiting here could deadlock.
 func (d *device) follow(s hip.Stream, l *launches) (err error) {
 	e := l.left
 	if l.stream != 0 {

@@ -47,9 +47,9 @@
 // Package gpu has pools of its own as well. The following facts come from HIP's sources, of 5.6 to
 // 6.2 and later, and from reports; the pools have not been run on an AMD GPU.
 //
-//   - As soon as another stream has freed memory, HIP can give it to the stream that allocated it,
-//     even if the freeing stream still uses it. So memory must be freed in the stream that
-//     allocated it: Caps.PoolsByStream is set.
+//   - As soon as another stream has freed memory, HIP can give the memory to the stream that
+//     allocated it, even if the freeing stream still uses it. So memory must be freed in the stream
+//     that allocated it: Caps.PoolsByStream is set.
 //   - With PoolReuseEvents HIP treats a wait for any event of a stream as a wait for all frees of
 //     the stream. So the switch is off and cannot be set, in all pools that a device returns. It is
 //     also off in HIP's default pool, which other code in the process may use.

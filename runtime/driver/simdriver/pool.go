@@ -12,8 +12,8 @@ import (
 
 var _ driver.Pools = (*device)(nil)
 
-// segmentSize is the number of bytes of which a pool grows by a multiple, if its limit and the free
-// memory allow.
+// segmentSize is the number of bytes to whose multiples a pool rounds its growth, if its limit and
+// the free memory allow.
 const segmentSize = 64 << 10
 
 // A pool holds memory that is allocated and freed in stream order.

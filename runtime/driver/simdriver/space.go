@@ -123,8 +123,9 @@ func (s *space) explain(e *AccessError) {
 	}
 }
 
-// remove removes the allocation with base p. It returns an error if there is none, or if it is of
-// another device or kind, in a pool, a reservation, or memory that OpenMem has opened.
+// remove removes the allocation with base p. It returns an error if there is none, or if the
+// allocation is of another device or kind, in a pool, a reservation, or memory that OpenMem has
+// opened.
 func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered bool) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
