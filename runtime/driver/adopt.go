@@ -1,7 +1,7 @@
 package driver
 
 // An Adopter works on streams that the program has made with the API's own calls ([Caps.Adopt]).
-// The packages of the drivers say which native type a handle is.
+// The packages of the drivers say which native type a Stream is.
 type Adopter interface {
 	// AdoptStream checks a stream of the program, and returns its priority. All methods except
 	// BeginCapture and DestroyStream then accept the stream. The device keeps no record of it. The

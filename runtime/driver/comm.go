@@ -31,7 +31,8 @@ type Comms interface {
 	// CommReady reports whether a communicator has been made. After an error only AbortComm and
 	// DestroyComm may be called. It needs a bound thread.
 	CommReady(Comm) (bool, error)
-	// CommRank returns the rank and the number of ranks of a finished communicator.
+	// CommRank returns the rank and the number of ranks of a finished communicator. It may be
+	// called on any thread.
 	CommRank(Comm) (rank, count int, err error)
 	// CommError returns an error that the library met outside any call, for example because another
 	// rank has ended, or nil. It may be called on any thread.
@@ -49,11 +50,11 @@ type Comms interface {
 	// too, because a library may have to resume it first. It needs a bound thread.
 	DestroyComm(Comm) error
 
-	// Collect puts operations into a stream as one group: each progresses only together with its
-	// counterparts on other ranks. After [ErrUnsupported] the stream has none of the operations,
-	// and the communicator is unchanged. After another error the stream may have some of them. At
-	// the first operation between ranks, Collect may wait for the other ranks, or until AbortComm.
-	// All Collects of a Comm must be called on the same thread. It needs a bound thread.
+	// Collect puts operations into a stream as one group. Each operation progresses only together
+	// with its counterparts on other ranks. After [ErrUnsupported] the stream has none of the
+	// operations, and the communicator is unchanged. After another error the stream may have some
+	// of them. At the first operation between ranks, Collect may wait for the other ranks, or until
+	// AbortComm. All Collects of a Comm must be called on the same thread. It needs a bound thread.
 	Collect(s Stream, c Comm, ops []CommOp) error
 
 	// RegisterComm registers memory made by Alloc with CommMem. The communicator may then use this
@@ -140,8 +141,8 @@ type CommDesc struct {
 	// Plain joins with one call of the library (ncclCommInitRankConfig, ncclCommInitRank), as other
 	// programs do, so that ranks in other programs can take part. The Comm can be aborted like any
 	// other, but SplitComm and ShrinkComm return ErrUnsupported. Some libraries can suspend only
-	// plain communicators. Without Plain all ranks must use this kind of driver, because it may
-	// make several native communicators together. All ranks of the driver set the same value.
+	// plain communicators. Without Plain the driver may make several native communicators together,
+	// so all ranks must use this kind of driver. All ranks of the driver set the same value.
 	Plain bool
 
 	// More holds further ids, made on other ranks. The list must be the same on all ranks. With
@@ -246,10 +247,10 @@ func (t ElementType) String() string {
 	return elementTypes[t].name
 }
 
-// Valid reports whether the type is one of these.
+// Valid reports whether the type is one of the ElementType constants.
 func (t ElementType) Valid() bool { return t >= 0 && int(t) < len(elementTypes) }
 
-// Size returns an element's size in bytes, 0 if the type is not valid.
+// Size returns the size of an element in bytes, or 0 if the type is not valid.
 func (t ElementType) Size() int {
 	if !t.Valid() {
 		return 0
@@ -266,8 +267,8 @@ const (
 	Prod
 	Min
 	Max
-	Avg       // the sum divided by the number of ranks; of integers, toward zero
-	PreMulSum // the sum of elements multiplied by each rank's own Scale
+	Avg       // the sum divided by the number of ranks; for integers, rounded toward zero
+	PreMulSum // the sum of all ranks' elements, each multiplied by its rank's Scale
 )
 
 var reductionNames = [...]string{"sum", "prod", "min", "max", "avg", "premulsum"}

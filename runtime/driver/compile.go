@@ -45,7 +45,7 @@ type CompilerInfo struct {
 // A Source is a program in the compiler's language. Its strings must not contain NUL.
 type Source struct {
 	Name    string            // the text's name in messages; not empty
-	Text    string            //
+	Text    string            // the program
 	Headers map[string]string // texts of headers, by the names in #include
 	Options []string          // options for the compiler, as the compiler defines them
 	Names   []string          // expressions, such as scale<float>, to be looked up in Code.Names

@@ -7,22 +7,22 @@
 //
 // # Threads
 //
-// The documentation of each method ends with its kind. Any thread may call a submitting method, and
-// a creating method needs a bound thread.
+// Most methods are submitting or creating methods, and the last sentence of their documentation
+// says which. Any thread may call a submitting method. A creating method needs a bound thread.
 //
 // Submitting methods may be called on any OS thread, at any time and without preparation, whatever
-// device is current there. These are [Device.Record], [Device.Query], [Device.StreamWait],
-// [Device.Fill], [Device.FillStrided], [Device.Copy], [Device.Upload], [Device.Download] and
-// [Device.Launch]. In the optional interfaces these are [Pools].AllocAsync and FreeAsync,
-// [Graphs].SetNode, SetNodes and LaunchGraph, [Timers].Elapsed, [Peers].CopyPeer,
+// device is current there. [Device] has these: [Device.Record], [Device.Query],
+// [Device.StreamWait], [Device.Fill], [Device.FillStrided], [Device.Copy], [Device.Upload],
+// [Device.Download] and [Device.Launch]. The optional interfaces have these: [Pools].AllocAsync and
+// FreeAsync, [Graphs].SetNode, SetNodes and LaunchGraph, [Timers].Elapsed, [Peers].CopyPeer,
 // [Prefetcher].Prefetch, [Adopter].Capturing, and both methods of [Values]. If an API needs a
 // current device, the driver makes it current around the call, on a locked thread, and restores the
 // previous one.
 //
-// Creating methods need a bound thread: its goroutine is locked to it, and its last [Device.Bind]
-// was for this device. The runtime has such threads.
+// A thread is bound to a device if a goroutine is locked to the thread, and the thread's last
+// [Device.Bind] was for this device. The runtime has such threads.
 //
-// No method may be called after Close.
+// No method of a Device may be called after Close.
 package driver
 
 import (
@@ -37,7 +37,8 @@ type Driver interface {
 	// Name is the driver's name: "cuda", "hip", "sim".
 	Name() string
 
-	// Devices describes the devices, in the API's own order. No device is not an error.
+	// Devices describes the devices, in the API's own order. A driver without devices returns an
+	// empty list and no error.
 	Devices() ([]Info, error)
 
 	// Open prepares the device with the given index in Devices. It does not change the calling
@@ -45,7 +46,7 @@ type Driver interface {
 	Open(index int) (Device, error)
 }
 
-// Info describes a device. It is read once; later calls cost nothing.
+// Info describes a device. The driver reads it once, so [Device.Info] costs nothing.
 type Info struct {
 	Index       int
 	Name        string
@@ -55,14 +56,15 @@ type Info struct {
 	Memory      uint64 // bytes
 	Processors  int
 	WarpSize    int
-	MaxThreads  int    // threads in one block
-	MaxBlock    [3]int // threads in each dimension
-	MaxGrid     [3]int // blocks in each dimension
+	MaxThreads  int    // maximum number of threads in a block
+	MaxBlock    [3]int // maximum number of threads in each dimension of a block
+	MaxGrid     [3]int // maximum number of blocks in each dimension of a grid
 	SharedMem   int    // bytes per block without opting in
-	SharedOptIn int    // bytes per block at most, with opting in
+	SharedOptIn int    // maximum bytes per block, with opting in
 	Integrated  bool   // the GPU uses the host's memory
 
-	// In the following fields 0 or "" means that the value is unknown.
+	// In the following fields 0 or "" means that the value is unknown, except for Minor and
+	// NUMANode.
 
 	Version       int    // version of the API's library: 13000 is CUDA 13.0, 60443484 is HIP 6.4.43484
 	DriverVersion string // version of the operating system's driver: "580.95.05"; on Linux only
@@ -184,8 +186,8 @@ type Device interface {
 	// Bind makes the device current on the calling thread, whatever was current before.
 	Bind() error
 
-	// Unbind makes no device current on the calling thread, if this device is current and the API
-	// allows that.
+	// Unbind takes this device from the calling thread, if it is current there and the API allows a
+	// thread without a device.
 	Unbind() error
 
 	// Close closes the device. Streams, events, modules and memory must have been destroyed.
@@ -230,8 +232,9 @@ type Device interface {
 	// FillStrided writes count elements of 4 bytes, one every stride bytes, at dst; dst and stride
 	// are aligned to 4. Any thread may call it.
 	FillStrided(s Stream, dst Ptr, pattern uint32, stride, count uint64) error
-	// Copy copies within and between memory that this device can address: its own, the host's, and
-	// other devices', except pools without access (see [Peers].CopyPeer). Any thread may call it.
+	// Copy copies within and between memory that this device can address: its own memory, the
+	// host's memory, and memory of other devices. For pools of other devices see [Peers].CopyPeer.
+	// Any thread may call it.
 	Copy(s Stream, dst, src Ptr, n uint64) error
 	// Upload copies from host memory, which must stay pinned until the stream has passed the copy.
 	// Any thread may call it.
@@ -240,7 +243,7 @@ type Device interface {
 	// Any thread may call it.
 	Download(s Stream, dst unsafe.Pointer, src Ptr, n uint64) error
 
-	// Load makes a module from device code in a form that the API knows. An error has the
+	// Load makes a module from device code in a form that the API knows. An error includes the
 	// compiler's log. It needs a bound thread.
 	Load(image []byte) (Module, error)
 	// Unload destroys a module. It needs a bound thread.
@@ -284,7 +287,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes [ErrLost] and [ErrOutOfMemory] match.
+// Is makes errors.Is find [ErrLost] if Lost is set, and [ErrOutOfMemory] if OOM is set.
 func (e *Error) Is(target error) bool {
 	return target == ErrLost && e.Lost || target == ErrOutOfMemory && e.OOM
 }

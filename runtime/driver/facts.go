@@ -45,8 +45,8 @@ type Link struct {
 	Arrays  bool // kernels may use arrays (for textures) in the other device's memory
 
 	// PCIe describes the path between the devices on PCI Express, even if they use another link.
-	// The words are those of nvidia-smi: "PIX" has at most one switch, "PXB" several switches,
-	// "PHB" the host's bridge, "NODE" bridges of one NUMA node, and "SYS" a connection of NUMA
+	// The words are those of nvidia-smi. "PIX" means at most one switch, "PXB" several switches,
+	// "PHB" the host's bridge, "NODE" bridges of one NUMA node, and "SYS" a connection between NUMA
 	// nodes. "" means unknown.
 	PCIe string
 }
@@ -61,8 +61,8 @@ type Links interface {
 // Occupancy reports how many blocks run at once ([Caps.Occupancy]).
 type Occupancy interface {
 	// Occupancy returns how many blocks of a kernel a multiprocessor holds at once. Each block has
-	// the given threads and bytes of dynamic shared memory. The result is 0 if a multiprocessor
-	// holds none. Blocks of that size must be launchable. Clusters are not considered. It needs a
-	// bound thread.
+	// the given threads and bytes of dynamic shared memory, which must be within the limits of a
+	// launch. The result is 0 if a multiprocessor holds no such block. Clusters are not considered.
+	// It needs a bound thread.
 	Occupancy(f Function, threads int, shared uint32) (blocks int, err error)
 }

@@ -8,7 +8,7 @@ import (
 // Handles of graphs. Zero means no object.
 type (
 	Graph uintptr // nodes and their edges
-	Node  uintptr // of a graph
+	Node  uintptr // a node of a graph
 	Exec  uintptr // an executable graph
 )
 
@@ -106,8 +106,8 @@ type Graphs interface {
 	// SetNodes is SetNode for several nodes. It may cost less than several calls of SetNode. After
 	// an error any of the nodes may have been set. Any thread may call it.
 	SetNodes(x Exec, nodes []Node, ops []NodeOp) error
-	// LaunchGraph runs an exec in stream order. Launches of the same exec run one after another, in
-	// whichever streams. Any thread may call it.
+	// LaunchGraph runs an exec in stream order. Launches of the same exec run one after another,
+	// even in different streams. Any thread may call it.
 	LaunchGraph(s Stream, x Exec) error
 }
 
@@ -127,7 +127,7 @@ type Timers interface {
 // its condition has undefined results.
 //
 // A body may have kernel, fill, copy, test, child and conditional nodes. AddNode or Instantiate may
-// refuse others, and child nodes with such nodes.
+// refuse nodes of other kinds, even inside a child node.
 type Conditionals interface {
 	// ReadyConditionals prepares the device for conditional nodes. It is called before the other
 	// methods. If it returns an error, the device has no conditional nodes, whatever

@@ -15,16 +15,16 @@ type Launch struct {
 	Args      []unsafe.Pointer // pointers to the arguments: one for each parameter of the kernel, none nil
 	Attrs     LaunchAttrs
 
-	// Begun is an event that the launch records in its stream when all its blocks have begun, as
-	// far as the device can tell. At the latest it records it when they have ended. It says nothing
-	// about the blocks' writes. Begun is made by [Device.NewEvent], or zero. Without
-	// [Caps.LaunchEvents], and in a node of a graph, an event is [ErrUnsupported].
+	// Begun is an event that the launch records in its stream when all blocks of the launch have
+	// begun, as far as the device can tell. The event is recorded at the latest when the blocks
+	// have ended. It says nothing about the blocks' writes. Begun is made by [Device.NewEvent], or
+	// zero. Without [Caps.LaunchEvents], and in a node of a graph, an event is [ErrUnsupported].
 	Begun Event
 }
 
 // LaunchAttrs say how a launch runs. The zero value is a usual launch. A kernel's code relies on
 // Cluster, Cooperative and Dependent: each is [ErrUnsupported] without its bit in [Caps]. Priority
-// and Carveout are hints, and ignored if the API lacks them.
+// and Carveout are hints, which drivers ignore if the API lacks them.
 type LaunchAttrs struct {
 	// Cluster is the number of blocks of a cluster along each dimension. Blocks of a cluster run at
 	// once, can wait for each other and can use each other's shared memory. The dimensions must
@@ -48,17 +48,18 @@ type LaunchAttrs struct {
 	// priority. Nodes of a graph ignore it.
 	Priority int
 
-	// Carveout is the percentage of shared memory in the memory that a processor divides between
-	// cache and shared memory. 0 lets the API choose, and a negative number is as little as
-	// possible.
+	// A processor divides one memory between cache and shared memory. Carveout is the percentage
+	// for shared memory. 0 lets the API choose. A negative number asks for as little shared memory
+	// as possible.
 	Carveout int
 }
 
-// Dims returns the blocks of the grid and the threads of a block, with ones for zeros.
+// Dims returns the number of blocks and the number of threads in a block, in each dimension. A
+// dimension of zero counts as one.
 func (l *Launch) Dims() (grid, block [3]uint32) { return ones(l.Grid), ones(l.Block) }
 
-// ClusterDims returns the blocks of a cluster, with ones for zeros. If Cluster is all zeros, it
-// returns three zeros.
+// ClusterDims returns the number of blocks in a cluster, in each dimension. A dimension of zero
+// counts as one. If Cluster is all zeros, ClusterDims returns three zeros.
 func (a *LaunchAttrs) ClusterDims() [3]uint32 {
 	if a.Cluster == [3]uint32{} {
 		return a.Cluster
@@ -69,7 +70,7 @@ func (a *LaunchAttrs) ClusterDims() [3]uint32 {
 // ones returns dimensions with ones for zeros.
 func ones(n [3]uint32) [3]uint32 { return [3]uint32{max(n[0], 1), max(n[1], 1), max(n[2], 1)} }
 
-// Blocks returns the number of blocks.
+// Blocks returns the number of blocks in the grid.
 func (l *Launch) Blocks() uint64 {
 	grid, _ := l.Dims()
 	return uint64(grid[0]) * uint64(grid[1]) * uint64(grid[2])

@@ -4,8 +4,9 @@ import "unsafe"
 
 // A Prefetcher moves managed memory ([Caps.Prefetch]).
 type Prefetcher interface {
-	// Prefetch moves n bytes of managed memory, in stream order. kind says where to: DeviceMem is
-	// this device, HostMem the host. Contents and access stay the same. Any thread may call it.
+	// Prefetch moves n bytes of managed memory, in stream order. The parameter to is DeviceMem for
+	// this device, or HostMem for the host. Contents and access stay the same. Any thread may call
+	// it.
 	Prefetch(s Stream, p Ptr, n uint64, to MemKind) error
 }
 

@@ -20,7 +20,7 @@ type NodeTimer interface {
 	// BeginLaunch sets the launch number of the graphs that the calling thread launches in a
 	// stream, until EndLaunch. The number is not 0.
 	BeginLaunch(s Stream, launch uint64)
-	// EndLaunch ends the effect of BeginLaunch. It is called on the same thread.
+	// EndLaunch ends the effect of BeginLaunch. It is called on the thread that called BeginLaunch.
 	EndLaunch(s Stream)
 	// NodeTimes appends the times that have become known since the last call. If last is true, it
 	// first waits for the times of all work that the device has completed. Times of one launch may

@@ -80,8 +80,9 @@ func (d *device) Compiler() (driver.Compiler, error) {
 	return c, nil
 }
 
-// target returns the architecture to compile for: arch itself, or the newest older one whose PTX
-// the driver can compile.
+// target returns the architecture to compile for. If NVRTC supports arch, this is the real
+// architecture, such as sm_90. Otherwise it is the newest older one that NVRTC supports, as a
+// virtual architecture such as compute_80: NVRTC then makes PTX, which the driver compiles.
 func (l *nvrtcLibrary) target(arch int) (string, error) {
 	if slices.Contains(l.archs, arch) {
 		return fmt.Sprintf("sm_%d", arch), nil
@@ -152,7 +153,7 @@ func (c *compilerFor) compile(src *driver.Source, options []string, output func(
 				src.Name, m[1], strings.Join(tried, ", "))
 			return code, err
 		case again, slices.Contains(options, "-I"+dir):
-			return code, err // the header includes a file that is not found
+			return code, err // the folder was used already, and did not help
 		case cudaheaders.Shared(dir):
 			shared, with.Headers = dir, maps.Clone(with.Headers)
 			if with.Headers == nil {

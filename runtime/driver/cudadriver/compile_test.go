@@ -61,8 +61,8 @@ func TestCompileTargets(t *testing.T) {
 	}
 }
 
-// TestHeaders compiles a source with headers of the toolkit. They are found in the folders of a
-// toolkit, of Conda and of Python wheels. The headers that belong to the compiler's own
+// TestHeaders compiles a source with headers of the toolkit. The headers are found in the folders
+// of a toolkit, of Conda and of Python wheels. The headers that belong to the compiler's own
 // installation have precedence. If a header is missing, the error lists the folders searched.
 func TestHeaders(t *testing.T) {
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX", "VIRTUAL_ENV", "GUIX_ENVIRONMENT", "PUREGPU_LIBRARY_PATH"} {

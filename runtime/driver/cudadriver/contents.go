@@ -14,7 +14,7 @@ import (
 
 // contents describes the code of an image.
 type contents struct {
-	params map[string]int // number of parameters, or untold, by kernel; a cubin's other functions are in it too
+	params map[string]int // number of parameters, or untold, by kernel; has a cubin's other functions too
 
 	targets []string // architectures of the code, without duplicates: sm_90, or sm_90 as PTX
 

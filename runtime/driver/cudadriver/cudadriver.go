@@ -1,11 +1,12 @@
 // Package cudadriver implements package driver for CUDA, over the bindings of package cuda.
 //
 // A device uses its primary context, like libraries such as NCCL and cuBLAS. The driver makes no
-// other context. Only two methods change the calling thread's current context. Bind sets it. Close
-// removes the device's context from the calling thread, because the context may be destroyed.
-// Creating methods need a bound thread. Any thread may call submitting methods, because the CUDA
-// driver takes the context from the stream or the event. Open checks that it does. If it does not,
-// the methods lock the thread, make the context current for the call, and restore the previous one.
+// other context. Five methods change the calling thread's current context: Bind, Unbind, Enter,
+// Leave and Close. Close removes the device's context from the thread, because the context may be
+// destroyed. Creating methods need a bound thread. Any thread may call submitting methods, because
+// the CUDA driver takes the context from the stream or the event. Open checks whether the CUDA
+// driver does so. If not, the methods lock the thread, make the context current for the call, and
+// restore the previous one.
 //
 // An error of the CUDA driver is a [*driver.Error]. errors.Is finds its code, for example
 // cuda.ErrorInvalidPTX. If the driver or the device lacks a feature, the error is also
@@ -99,8 +100,8 @@
 // # Communicators
 //
 // Communicators are NCCL's. NCCL is opened when it is first needed. If it is missing, or too old
-// for a call, that call returns an error that is [driver.ErrUnsupported]. Releases before 2.18
-// cannot split communicators. With them NewComm waits for the other ranks, and AbortComm is as
+// for a call, that call returns an error that is [driver.ErrUnsupported]. NCCL before 2.18 cannot
+// split communicators. With such a release NewComm waits for the other ranks, and AbortComm is as
 // unsafe as NCCL's own.
 //
 // A new communicator that is made from another one depends on it until it is ready: aborting either
@@ -229,8 +230,8 @@ func (d *Driver) NoDevice() error {
 	return d.none
 }
 
-// Open retains the primary context of a device, which makes it if necessary. It checks whether
-// threads without the context can submit.
+// Open retains the primary context of a device. The CUDA driver creates the context if necessary.
+// Open checks whether threads without the context can submit.
 func (d *Driver) Open(index int) (driver.Device, error) {
 	if index < 0 || index >= len(d.ids) {
 		return nil, wrap("open", fmt.Errorf("no device %d: the driver has %d: %w", index, len(d.ids), cuda.ErrorInvalidDevice))

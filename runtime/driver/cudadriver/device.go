@@ -16,8 +16,8 @@ import (
 
 var _ driver.Comms = (*device)(nil)
 
-// device is an open device. Only closed, the fields protected by mutexes, and the target of
-// hostPools change.
+// device is an open device. After Open only closed, watch, tester, the fields protected by mutexes,
+// and the target of hostPools change.
 type device struct {
 	*ncclcomm.Comms
 
@@ -148,7 +148,7 @@ func (d *device) askCaps() error {
 		d.noPools = fmt.Errorf("%v is 0: %w", cuda.DeviceAttributeMemoryPoolsSupported, driver.ErrUnsupported)
 	}
 	d.caps = driver.Caps{
-		RerecordEvents: true, // a wait refers to the latest record when the wait was called
+		RerecordEvents: true, // a wait is for the record that was the latest when the wait was called
 		Managed:        managed && concurrent && d.lib.HasSymbol("cuMemAllocManaged"),
 		HostRegister:   register && d.lib.HasSymbol("cuMemHostRegister_v2"),
 		KernelParams:   d.lib.HasSymbol("cuFuncGetParamInfo"),

@@ -56,7 +56,7 @@ func (x *shop) sem() *gpu.Semaphore {
 	return s
 }
 
-// launch runs a kernel in a stream that writes first, first+1 and so on to the words at out.
+// launch runs a kernel in a stream. The kernel writes first, first+1 and so on to the words at out.
 func (x *shop) launch(s cuda.Stream, out driver.Ptr, words, first uint32) {
 	x.Helper()
 	params := []unsafe.Pointer{arg(uint64(words)), arg(first), arg(uint32(1)), arg(out)}
@@ -88,7 +88,7 @@ func TestGPUAdopted(t *testing.T) {
 			x.launch(h, b.Ptr(), words/2, uint32(1000*i))
 			// Download the last word that the kernel writes.
 			ok(t, q.Submit(gpu.Order{}, gpu.Copy(host.Range(8*i, 4), b.Range(2*words-4, 4))))
-			// Download the first word after it, which only the fill writes.
+			// Download the word behind that one, which only the fill writes.
 			ok(t, q.Submit(order(s, 2*i+1, s, 2*i+2), gpu.Copy(host.Range(8*i+4, 4), b.Range(2*words, 4))))
 		}
 		ok(t, s.Wait(t.Context(), 2*rounds))

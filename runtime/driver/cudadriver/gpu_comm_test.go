@@ -136,7 +136,7 @@ func TestGPUComm(t *testing.T) {
 		}
 	}
 
-	// Operations on registered memory.
+	// Use registered memory.
 	m, err := d.RegisterComm(c, src.Ptr, src.Size)
 	ok(t, err)
 	copied("registered memory", room, dst.Ptr, driver.CommOp{Type: driver.Uint8, Src: src.Ptr, Dst: dst.Ptr, Count: room})
@@ -358,7 +358,7 @@ func TestGPURanks(t *testing.T) {
 		kind driver.CommOpKind
 		red  driver.Reduction
 		peer func(rank int) int
-		// returns element i of a rank's output
+		// want returns element i of a rank's output.
 		want  func(rank, i int) uint32
 		count func(rank int) int
 	}
@@ -461,8 +461,7 @@ func TestGPURanks(t *testing.T) {
 		})
 	}
 
-	// Split into one communicator with the ranks in reverse order, and into one communicator per
-	// rank.
+	// Split the communicator into one with the ranks in reverse order, and then into one per rank.
 	parent := g.c
 	for _, alone := range []bool{false, true} {
 		g.c = parent

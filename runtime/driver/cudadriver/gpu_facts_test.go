@@ -124,8 +124,8 @@ func TestGPUMemInfo(t *testing.T) {
 }
 
 // elsewhereSaid compares facts of a device with facts from another source. names, theirs and ours
-// have the same order. The other source must know the first need facts. Others that it does not
-// know are logged.
+// have the same order. The other source must know as many of the first facts as need says. The test
+// logs the other facts that the source does not know.
 func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) {
 	t.Helper()
 	if len(theirs) != len(names) || len(ours) != len(names) {

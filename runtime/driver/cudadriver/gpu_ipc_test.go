@@ -116,7 +116,7 @@ func exchangeWith(t *testing.T, python, with string) {
 	}
 	t.Logf("%d rounds with %s took %v", rounds, with, took)
 	ok(t, x.tell("leave"))
-	ok(t, x.hear("left")) // the Python process has closed our exports
+	ok(t, x.hear("left")) // the Python process has closed this process's exports
 	ok(t, x.close())
 	x.stdin.Close()
 	ok(t, x.cmd.Wait())
@@ -383,8 +383,8 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	}
 	ok(t, err)
 
-	// A goroutine and an operation of another queue wait for news. The test waits for that
-	// operation with behind.
+	// A goroutine and an operation of another queue wait for the semaphore news. The operation then
+	// signals the semaphore behind.
 	news, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	behind, err := gpu.NewSemaphore(0)
@@ -400,7 +400,7 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 		}
 		err = x.turn(turn, seen.All())
 	}
-	x.cmd.Wait() // the error that the kill is reported with
+	x.cmd.Wait() // returns the error that reports the kill
 	if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE) {
 		t.Fatalf("killed about turn %d, in turn %d: %v", last, turn, err)
 	}

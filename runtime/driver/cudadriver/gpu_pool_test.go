@@ -131,9 +131,9 @@ func TestGPUPoolCurrent(t *testing.T) {
 	ok(t, d.SetCurrentPool(before))
 }
 
-// TestGPUPoolStreams frees memory in another stream than that of the allocation, and immediately
-// allocates in the first stream again. The new allocation must not overlap memory that the second
-// stream still has to read.
+// TestGPUPoolStreams allocates in one stream and frees in another. It then immediately allocates in
+// the first stream again. The new allocation must not overlap memory that the second stream still
+// has to read.
 func TestGPUPoolStreams(t *testing.T) {
 	d := openPools(t)
 	p := newPool(t, d, driver.PoolDesc{})

@@ -19,7 +19,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// These tests skip without a GPU, or fail if PUREGPU_TEST_REQUIRE_GPU is set.
+// The GPU tests of this package skip without a GPU, or fail if PUREGPU_TEST_REQUIRE_GPU is set.
 
 // openGPU opens device 0 and binds it to the test's thread, which stays locked until the test ends.
 func openGPU(t testing.TB) *device {

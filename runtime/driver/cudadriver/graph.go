@@ -14,7 +14,7 @@ import (
 var _ driver.Graphs = (*device)(nil)
 
 // A nodeParams holds a node's parameters in C's form. The bindings need it on the heap, so nodeRoom
-// keeps used ones.
+// recycles nodeParams.
 type nodeParams struct {
 	kernel cuda.KernelNodeParams
 	fill   cuda.MemsetNodeParams
@@ -67,7 +67,7 @@ func (p *nodeParams) drop() {
 	nodeRoom.Put(p)
 }
 
-// kernelV1 returns the kernel in the form of drivers before 12.0, which have only the first fields.
+// kernelV1 returns the kernel in the form of drivers before 12.0, which know only the first fields.
 func (p *nodeParams) kernelV1() *cuda.KernelNodeParamsV1 {
 	return (*cuda.KernelNodeParamsV1)(unsafe.Pointer(&p.kernel))
 }

@@ -39,7 +39,7 @@ const launchEvents = 12030
 const dependent = 9
 
 // A launchParams holds a launch or node with attributes in C's form. The bindings need it on the
-// heap, so launchRoom keeps used ones.
+// heap, so launchRoom recycles launchParams.
 type launchParams struct {
 	config cuda.LaunchConfig
 	attrs  [6]cuda.LaunchAttribute
@@ -55,7 +55,7 @@ func (p *launchParams) drop() {
 	launchRoom.Put(p)
 }
 
-// launchEx is Launch for a launch with attributes.
+// launchEx is Launch for a launch with attributes or with Begun.
 func (d *device) launchEx(s driver.Stream, l *driver.Launch) error {
 	err := d.lacksAttrs(&l.Attrs)
 	if err == nil && l.Begun != 0 && !d.caps.LaunchEvents {
@@ -115,7 +115,7 @@ func (d *device) attributes(to []cuda.LaunchAttribute, a *driver.LaunchAttrs) []
 	return to
 }
 
-// lacksAttrs returns an error if a kernel relies on a feature that the device lacks.
+// lacksAttrs returns an error if a launch needs a feature that the device lacks.
 func (d *device) lacksAttrs(a *driver.LaunchAttrs) error {
 	lacks := func(what string) error {
 		if !d.hasLaunchEx {

@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// attrs are launch attributes, one at a time and all at once. Each has the attributes that the
+// attrs are launch attributes, one at a time and all at once. Each entry says which attributes the
 // driver must get for a launch and for a node.
 var attrs = []struct {
 	attrs          driver.LaunchAttrs
@@ -121,7 +121,7 @@ func TestLaunchAttrsMissing(t *testing.T) {
 }
 
 // TestLaunchEvents tests launches that record an event at their beginning, and drivers too old for
-// that.
+// such launches.
 func TestLaunchEvents(t *testing.T) {
 	for release, has := range map[dl.Version]bool{13000: true, 12030: true, 12020: false, 11040: false} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {

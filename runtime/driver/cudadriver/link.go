@@ -67,7 +67,8 @@ func (c *linkerFor) Compile(src *driver.Source) (driver.Code, error) {
 	return code, nil
 }
 
-// optionsFor returns the options of a source for NVRTC, without duplicates, which NVRTC refuses.
+// optionsFor returns NVRTC's options for a source. It adds the architecture and -dlto unless the
+// source's own options have them, because NVRTC refuses duplicates.
 func (c *linkerFor) optionsFor(src *driver.Source) []string {
 	options := rtc.Options(src, "--gpu-architecture="+c.target, archOptions...)
 	if slices.Contains(options, "-dlto") || slices.Contains(options, "--dlink-time-opt") {
@@ -81,7 +82,8 @@ func (c *linkerFor) ltoir(p nvrtc.Program) ([]byte, error) {
 	return rtc.Fetch(p, c.lib.GetLTOIRSize, c.lib.GetLTOIR)
 }
 
-// linkOptions returns nvJitLink's options. For a virtual architecture the result is PTX, as it is
+// linkOptions returns nvJitLink's options. They include the architecture of the compilation, unless
+// LinkOptions have -arch. If that architecture is virtual, the linker makes PTX, as NVRTC would
 // without a linker.
 func (c *linkerFor) linkOptions(src *driver.Source) []string {
 	options := []string{"-lto"}

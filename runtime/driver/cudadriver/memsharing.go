@@ -13,7 +13,7 @@ import (
 var _ driver.MemSharing = (*device)(nil)
 
 // rdmaAttribute is the first release with the attribute that says whether other hardware can access
-// physical memory.
+// physical memory by GPUDirect RDMA.
 const rdmaAttribute = 11030
 
 // physical holds the properties and the granularity of the physical memory that a device allocates.

@@ -27,7 +27,7 @@ type compiler struct {
 type module struct {
 	code    *contents
 	library cuda.CodeLibrary // the library that the module belongs to, or 0
-	logs    *compiler        // logs that the library may write until it is unloaded; nil for a cubin or a module
+	logs    *compiler        // logs that the library may write until its unload, or nil
 }
 
 // Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary. It refuses a cubin
@@ -78,8 +78,7 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 // loadImage loads device code. If the driver has libraries, it loads a library and gets the
 // context's module from it. Otherwise it loads a module. While the CUDA driver compiles a module,
 // no thread can submit to the context, but a library is compiled without the context. If the driver
-// loads libraries eagerly, it would load a library into all contexts, so loadImage then loads a
-// module.
+// loads eagerly, loadImage loads a module, because a library would be loaded into all contexts.
 func (d *device) loadImage(image unsafe.Pointer, c *compiler) (cuda.Module, cuda.CodeLibrary, error) {
 	if !d.hasLibraries {
 		m, err := d.lib.ModuleLoadDataEx(image, c.options[:], c.values[:])
@@ -219,8 +218,9 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 }
 
 // params returns the sizes of a kernel's parameters. If their number is untold, it asks for one
-// index after another until the driver returns an error. That call fails, but without the number a
-// launch with too few arguments would make the driver read past their end.
+// index after another until the driver returns an error. The sizes are worth that failing call:
+// without them, a launch with too few arguments would make the driver read past the end of the
+// arguments.
 func (d *device) params(f cuda.Function, number int) ([]int, error) {
 	const most = 1 << 15 // limits the loop: no kernel has parameters of more bytes
 	if number == untold {

@@ -147,8 +147,8 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestSpoiltCapture captures an operation that cannot be captured. It fails, and so does the end of
-// the capture.
+// TestSpoiltCapture captures an operation that cannot be captured. The operation fails, and so does
+// the end of the capture.
 func TestSpoiltCapture(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()

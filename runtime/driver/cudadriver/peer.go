@@ -62,9 +62,9 @@ func (d *device) EnablePeer(other driver.Device) error {
 	return d.fail("enable peer", err, "access to device %d", o.info.Index)
 }
 
-// CopyPeer passes the contexts of both addresses. Copy lets the driver find them, and some driver
-// releases then crash on a thread without a context if the stream's device has no access to the
-// pool of one address. On other threads they refuse the copy.
+// CopyPeer passes the contexts of both addresses. Copy does not. With some driver releases Copy
+// fails if the stream's device has no access to the pool of one address: on a thread without a
+// context the driver crashes, and on other threads it refuses the copy.
 func (d *device) CopyPeer(s driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	const op = "copy"
 	if s <= defaultStreams {

@@ -43,9 +43,9 @@ func (d *device) probe() (anywhere bool, err error) {
 	})
 }
 
-// withoutContext runs f while the calling thread has no current context. The thread is locked.
-// withoutContext pops all contexts of the thread, because setting no context would only replace the
-// top one. It pushes them again afterwards.
+// withoutContext runs f while the calling thread, which must be locked, has no current context. It
+// pops all contexts of the thread, because setting no context would only replace the top one. It
+// pushes them again afterwards.
 func withoutContext(lib *cuda.Library, f func() error) (err error) {
 	var stack []cuda.Context
 	defer func() {

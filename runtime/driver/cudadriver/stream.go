@@ -23,7 +23,7 @@ func (d *device) NewStream() (driver.Stream, error) {
 	return d.newStream(s), nil
 }
 
-// newStream adds a new stream to the list.
+// newStream adds a new stream to d.streams.
 func (d *device) newStream(s cuda.Stream) driver.Stream {
 	d.streamsMu.Lock()
 	d.streams[s] = struct{}{}

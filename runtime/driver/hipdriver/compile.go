@@ -80,8 +80,7 @@ func (c *compilerFor) output(p hiprtc.Program) ([]byte, error) {
 // them from 5.3 on.
 var errNoCode = fmt.Errorf("the options give no code object, so nothing can be loaded: %w", driver.ErrUnsupported)
 
-// filled returns a source in which no text of a header is empty, because HIP 5.2 refuses empty
-// texts.
+// filled returns the source without empty texts, because HIP 5.2 refuses an empty source or header.
 func filled(src *driver.Source) *driver.Source {
 	own := *src
 	own.Headers = maps.Clone(src.Headers)

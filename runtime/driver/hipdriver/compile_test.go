@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// withHIPRTC builds testdata/fakes/hiprtc.c as a file of a release, and makes devices load it. It
+// withHIPRTC builds testdata/fakes/hiprtc.c, names the file as given, and makes devices load it. It
 // returns the file's path.
 func withHIPRTC(t *testing.T, file string) string {
 	t.Helper()

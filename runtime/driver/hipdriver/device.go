@@ -113,8 +113,8 @@ func (d *device) during(op string, device int32, what string, f func() error) (e
 	return f()
 }
 
-// has reports whether an attribute is not 0. If the library is too old for the attribute, it
-// returns unknown.
+// has reports whether an attribute is not 0. If the library is too old for the attribute, has
+// returns the argument unknown.
 func (d *device) has(attr hip.DeviceAttribute, unknown bool) (bool, error) {
 	v, err := d.lib.DeviceGetAttribute(attr, d.id)
 	switch {
@@ -196,7 +196,8 @@ func (d *device) Bind() error {
 	return nil
 }
 
-// Unbind sets the thread's device to 0, which every thread has initially.
+// Unbind sets the thread's device to 0, which every thread has initially, if this device is
+// current.
 func (d *device) Unbind() error {
 	current, err := d.lib.GetDevice()
 	if err == nil && current == d.id && current != 0 {
@@ -208,8 +209,8 @@ func (d *device) Unbind() error {
 	return nil
 }
 
-// Close sets the thread's device to 0, which every thread has initially. There is nothing else to
-// release.
+// Close sets the thread's device to 0, which every thread has initially, if this device is current.
+// There is nothing else to release.
 func (d *device) Close() error {
 	if d.closed.Swap(true) {
 		return wrap("close", fmt.Errorf("device %d (%s) is closed already", d.info.Index, d.info.Name))

@@ -15,8 +15,8 @@ var _ driver.Graphs = (*device)(nil)
 
 // graphSymbols holds the functions that graphs need. Fills use hipMemsetParams, whose layout is the
 // same in all releases. The functions with Drv take different structs before and after 7.0.
-// hipDrvGraphAddMemcpyNode is never called. It is in the list because it came with 6.1: only from
-// that release on are graphs used.
+// hipDrvGraphAddMemcpyNode is never called. It came with 6.1, and is in the list to exclude earlier
+// releases.
 var graphSymbols = []string{
 	"hipGraphCreate", "hipGraphDestroy", "hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipGraphAddMemsetNode", "hipGraphAddMemcpyNode1D",
 	"hipDrvGraphAddMemcpyNode", "hipGraphAddChildGraphNode", "hipGraphAddEventRecordNode", "hipGraphInstantiateWithFlags", "hipGraphExecDestroy",
@@ -34,7 +34,7 @@ func lacks(lib *hip.Library, symbols []string) error {
 }
 
 // A nodeParams holds a node's parameters in C's form. The bindings need it on the heap, so nodeRoom
-// keeps used ones.
+// recycles nodeParams.
 type nodeParams struct {
 	kernel hip.KernelNodeParams
 	fill   hip.MemsetParams
@@ -197,7 +197,7 @@ func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error 
 	return d.SetNodes(x, []driver.Node{n}, unsafe.Slice(op, 1))
 }
 
-// SetNodes sets several nodes.
+// SetNodes makes the device current, because it has no stream from which HIP could take the device.
 func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
 	if d.noGraphs != nil {
 		return d.refuse("set node", d.noGraphs, "graphs")
@@ -214,8 +214,7 @@ func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeO
 	})
 }
 
-// setNode makes the device current, because HIP cannot take it from a stream. p may hold the
-// parameters of an earlier node.
+// setNode sets one node. The device is current. p may hold the parameters of an earlier node.
 func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nodeParams) error {
 	exec, node := hip.GraphExec(x), hip.GraphNode(n)
 	p.fillIn(op)
@@ -270,8 +269,8 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 	})
 }
 
-// leave records an event after the last launch, for the next launch to wait for. The program may
-// destroy the stream before the next launch. If recording fails, the next launch tries again.
+// leave records an event after the last launch, for the next launch to wait for: the program may
+// destroy the stream in between. If recording fails, the next launch tries again.
 func (d *device) leave(l *launches) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -284,8 +283,8 @@ func (d *device) leave(l *launches) {
 
 // launches holds data about an exec's launches. The device's mu protects the fields.
 type launches struct {
-	stream driver.Stream // stream of the last launch, or 0
-	// Event after the last launch if its stream is the program's, or 0.
+	stream driver.Stream // stream of the last launch; 0 if none, or if left is set
+	// Event after the last launch, set if the program made the stream of that launch.
 	left hip.Event
 	// A launch waits for the previous launch in another stream with one of these events. They are
 	// recorded in rotation, starting at next.
@@ -303,14 +302,15 @@ func (d *device) destroyEvents(l *launches) error {
 	return errors.Join(errs...)
 }
 
-// follow makes a stream wait for the last launch if that is in another stream. The wait includes
-// all earlier work of that stream. HIP does not order launches of an exec in two streams, so the
-// second launch would overwrite the data of the first. The caller holds mu.
+// follow makes a stream wait for the last launch if that launch is in another stream. The wait
+// includes all earlier work of that other stream. HIP does not order launches of an exec in two
+// streams, so the second launch would overwrite the data of the first. The caller holds mu.
 //
-// HIP does not define what happens to pending waits for an event that is recorded again. An event
-// may be recorded again once the event recorded after it is complete, because that record came
-// after the wait. If it is not complete, launches have changed streams many times ahead of the
-// device. The exec then gets one more event. Waiting here could deadlock.
+// HIP does not define what happens to pending waits for an event that is recorded again. The events
+// are recorded in rotation. An event may be recorded again once the next event in the rotation is
+// complete, because the next event was recorded after the wait. If the next event is not complete,
+// launches have changed streams many times ahead of the device, and the exec gets one more event.
+// Waiting here could deadlock.
 func (d *device) follow(s hip.Stream, l *launches) (err error) {
 	e := l.left
 	if l.stream != 0 {

@@ -4,13 +4,14 @@
 // It is tested with fake HIP libraries, one of which applies HIP's rules on top of CUDA. It has not
 // been run on an AMD GPU.
 //
-// HIP has a current device for each thread, initially 0. Only two methods change it. Bind sets it,
-// and Close sets it back to 0 on a bound thread. Creating methods of a device need a bound thread:
-// on any other thread HIP would silently work on the wrong device. Any thread may call submitting
-// methods. From ROCm 5.6 on HIP takes the device from the stream or the event; Open checks that it
-// does. If it does not, the methods lock the thread, set its device for the call, and restore the
-// previous one. Methods that set nodes of graphs always do this, because they have neither stream
-// nor event. On a thread that is not locked, an error may remain as the thread's last error.
+// HIP has a current device for each thread, initially 0. Five methods change it: Bind, Unbind,
+// Enter, Leave and Close. Unbind and Close set it back to 0 on a bound thread. Creating methods of
+// a device need a bound thread: on any other thread HIP would silently work on the wrong device.
+// Any thread may call submitting methods. From ROCm 5.6 on HIP takes the device from the stream or
+// the event; Open checks whether it does. If not, the methods lock the thread, set its device for
+// the call, and restore the previous one. Methods that set nodes of graphs always do this, because
+// they have neither stream nor event. On a thread that is not locked, an error may remain as the
+// thread's last error.
 //
 // An error of HIP is a [*driver.Error]. errors.Is finds its code, for example
 // hip.ErrorInvalidImage. If the library or the device lacks a feature, the error is also
@@ -46,15 +47,16 @@
 // Package gpu has pools of its own as well. The following facts come from HIP's sources, of 5.6 to
 // 6.2 and later, and from reports; the pools have not been run on an AMD GPU.
 //
-//   - HIP gives memory to the stream that allocated it again as soon as another stream has freed
-//     it, even if that stream still uses it. So memory must be freed in the stream that allocated
-//     it: Caps.PoolsByStream is set.
+//   - As soon as another stream has freed memory, HIP can give the memory to the stream that
+//     allocated it, even if the freeing stream still uses it. So memory must be freed in the stream
+//     that allocated it: Caps.PoolsByStream is set.
 //   - With PoolReuseEvents HIP treats a wait for any event of a stream as a wait for all frees of
 //     the stream. So the switch is off and cannot be set, in all pools that a device returns. It is
 //     also off in HIP's default pool, which other code in the process may use.
-//   - FreeAsync waits for the last free of the same memory, if the stream has not reached it. It
-//     frees memory in the call when more is free than in use. A goroutine that launches collectives
-//     of several ranks must not free memory between them.
+//   - FreeAsync may block. It waits until the stream has reached the last free of the same memory.
+//     If more memory is free than in use, FreeAsync gives memory back to the system during the
+//     call. A goroutine that launches collectives of several ranks must not free memory between
+//     them.
 //   - A pool reuses whole allocations. Pools of 6.2 also reuse much larger ones in the stream that
 //     freed them. A limit applies to the maximum of the reserved memory since PoolReservedHigh was
 //     reset.
@@ -64,7 +66,7 @@
 //   - Allocations fail or crash with ROCm 7 on gfx1100 and gfx1101 (ROCm/legacy-rocm-build issue
 //     6178), and when the device is out of memory (ROCm/rocm-systems issue 11642).
 //   - There are no pools of host or managed memory. Most releases cannot revoke access that
-//     AccessPool has given: [driver.ErrUnsupported].
+//     AccessPool has given. The error is then [driver.ErrUnsupported].
 //
 // # Kernels
 //

@@ -18,8 +18,8 @@ import (
 // in a bundle have this alignment.
 const page = 4096
 
-// inspect returns the form of an image, and the architectures of a bundle. An error says why a
-// device of an architecture cannot use the image. Devices that are not AMD's accept any image.
+// inspect returns the form of an image, and the architectures of a bundle. An error says why the
+// image is not valid. If arch is known and not AMD's, inspect accepts any image that is not empty.
 func inspect(image []byte, arch string) (form string, targets []string, _ error) {
 	bad := func(err error) (string, []string, error) {
 		return "", nil, fmt.Errorf("%w: %w", err, hip.ErrorInvalidImage)
@@ -72,7 +72,7 @@ func checkBundle(image []byte) (targets []string, _ error) {
 }
 
 // keep returns a copy of an image, which the library can read until Unload. The copy begins at a
-// page, is at least a page long, and ends with NULs.
+// page, is at least a page long, and has a NUL after the image.
 func keep(image []byte) []byte {
 	b := make([]byte, page+max(page, len(image)+1))
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % page

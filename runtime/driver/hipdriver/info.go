@@ -93,8 +93,9 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 }
 
 // gcnArchName returns a name such as "gfx90a:sramecc+:xnack-", or "" if the library does not report
-// it. Only the properties of a device have it. Their layout depends on the name of the function
-// that returns them: hipGetDeviceProperties uses the layout of headers before 6.0.
+// it. The name is only in the struct of a device's properties. The layout of the struct depends on
+// the name of the function that returns it: hipGetDeviceProperties uses the layout of headers
+// before 6.0.
 func gcnArchName(lib *hip.Library, index int32) (string, error) {
 	var text []byte
 	switch {

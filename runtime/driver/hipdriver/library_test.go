@@ -29,8 +29,8 @@ func TestNativePools(t *testing.T) {
 	testLibrary(t, libraryWithPools(t), nil, WithPools())
 }
 
-// takesPTX reports whether the devices run PTX. This is so with testdata/hipovercuda, whose devices
-// are NVIDIA's.
+// takesPTX reports whether the devices run PTX. They do with testdata/hipovercuda, because its
+// devices are NVIDIA's.
 func takesPTX(d *Driver) bool {
 	return !slices.ContainsFunc(d.infos, func(i driver.Info) bool { return i.Arch == "" || strings.HasPrefix(i.Arch, "gfx") })
 }

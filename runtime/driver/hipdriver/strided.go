@@ -54,9 +54,9 @@ func (m *more) memsetD2D32Async(dst hip.DevicePtr, pitch uint64, value uint32, w
 	return nil
 }
 
-// tryStrided finds the unit of hipMemsetD2D32Async's width. It is elements in the documentation and
-// in CUDA, and bytes in AMD's own tests. If the function works with neither unit on a device,
-// FillStrided does not use it there.
+// tryStrided finds the unit of hipMemsetD2D32Async's width. The unit is an element in the
+// documentation and in CUDA, and a byte in AMD's own tests. If the function works with neither unit
+// on a device, FillStrided does not use it there.
 func (d *device) tryStrided() (err error) {
 	if d.more == nil {
 		return nil

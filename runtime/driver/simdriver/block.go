@@ -33,8 +33,8 @@ const (
 	abandoned // the allocation or the free was dropped
 )
 
-// A segment is memory that a pool has reserved. Submitted work may run ahead of the streams, so
-// several blocks may have the same addresses. At most one of these blocks is live.
+// A segment is memory that a pool has reserved. AllocAsync may run ahead of the streams, so several
+// blocks may have the same addresses. At most one of these blocks is live.
 type segment struct {
 	pool   *pool
 	memory *allocation
@@ -69,7 +69,8 @@ func (b *block) mem() driver.Mem {
 // begin makes the block live: its stream executes the allocation.
 func (b *block) begin() { b.state.CompareAndSwap(submitted, live) }
 
-// yield prepares the end of the block: its stream executes the free.
+// yield is called when a stream executes the free. It overwrites the beginning of the block. It
+// returns an error if the stream of the allocation has not executed the allocation yet.
 func (b *block) yield() *AccessError {
 	if b.state.Load() == submitted && b.maker.dev.down.Load() == nil && !b.maker.stopped.Load() {
 		return &AccessError{Addr: b.base, Size: b.size, Base: b.base, Length: b.size, Early: true}
@@ -98,7 +99,7 @@ func (b *block) end() {
 // over reports whether the block has ended.
 func (b *block) over() bool { return b.state.Load() >= freed }
 
-// remember adds a block.
+// remember adds a block to the segment's list.
 func (g *segment) remember(b *block) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,7 +112,7 @@ func (g *segment) remember(b *block) {
 	g.newest = b
 }
 
-// forget removes a block that has ended.
+// forget removes a block that has ended from the segment's list.
 func (g *segment) forget(b *block) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 )
 
 // A group holds the operations that one Collect has put into a stream. It begins when the stream
-// reaches it. It is over when all its parts are done. So it cannot be over before the groups of the
-// other ranks have begun.
+// reaches it. It is over when all its parts are done, or its rank has left the communicator. So as
+// long as the rank stays, the group cannot be over before the groups of the other ranks have begun.
 type group struct {
 	rank   *rank
 	stream *stream
@@ -27,10 +27,10 @@ type group struct {
 type part struct {
 	group    *group
 	op       driver.CommOp
-	at       uint64 // number of its exchange in its line
+	at       uint64 // number of the part's exchange in its line
 	src, dst area
 	done     bool
-	fault    error // error of executing it
+	fault    error // error of executing the part
 }
 
 // An area is memory that an operation uses.

@@ -14,9 +14,10 @@ import (
 
 var _ driver.Comms = (*device)(nil)
 
-// comms holds the communicators of a driver. With it ranks find each other. mu protects the fields,
-// the communicators and their ranks. While mu is held, only the mutexes of queues and of memory may
-// be locked. Streams lock mu, so the race detector sees more order between streams than a GPU has.
+// comms holds the communicators of a driver. Through it ranks find each other. mu protects the
+// fields, the communicators and their ranks. While mu is held, only the mutexes of queues and of
+// memory may be locked. Streams lock mu, so the race detector sees more order between streams than
+// a GPU has.
 type comms struct {
 	mu     sync.Mutex
 	ids    map[driver.UniqueID]*communicator // nil communicator: the id was used before
@@ -86,7 +87,7 @@ func (r *rank) String() string {
 	return fmt.Sprintf("rank %d of communicator %#x", r.number, uint64(r.id))
 }
 
-// communicate begins a call about communicators that returns its result at once, unlike Collect.
+// communicate begins a call about communicators that puts nothing into a stream.
 func (v *device) communicate(c code, bound bool) error {
 	return v.enterIf(c, bound, v.d.caps.Comms)
 }
@@ -182,7 +183,7 @@ func (r *rank) come(count int) {
 	}
 }
 
-// open sets the slice of ranks.
+// open sets the ranks, and makes the channel and the maps.
 func (m *communicator) open(ranks []*rank) {
 	m.ranks = ranks
 	m.parted = make(chan struct{})
@@ -218,8 +219,8 @@ func (r *rank) absent() error {
 	return fmt.Errorf("%w: rank %d, on device %d: %v", ErrRankGone, r.number, r.dev.index, r.out)
 }
 
-// expects reports whether ShrinkComm has aborted r, and its new rank waits until o calls ShrinkComm
-// too, which will abort o. The ranks that remain do not take each other's abort for a failure.
+// expects reports whether ShrinkComm has aborted r, and o must call ShrinkComm for the same new
+// communicator. The ranks that remain do not take each other's abort for a failure.
 func (r *rank) expects(o *rank) bool {
 	return r.shrunk != nil && r.shrunk.absent() == nil && r.shrunk.from.takesPart(o.number)
 }
@@ -252,8 +253,8 @@ func (r *rank) trouble() error {
 	return nil
 }
 
-// usable returns an error unless r is ready: CommReady has returned true, and r has not failed and
-// is not suspended.
+// usable returns an error unless CommReady has returned true for r, and r has not failed. A
+// suspended rank is usable only for ResumeComm and CommStats.
 func (r *rank) usable(c code) error {
 	err := r.trouble()
 	switch {
@@ -450,7 +451,7 @@ func (v *device) DestroyComm(h driver.Comm) error {
 // errDestroyed is the reason of a rank that has left because it was destroyed.
 var errDestroyed = errors.New("it was destroyed")
 
-// depart counts r as leaving: it is destroyed, or waits to be.
+// depart counts r as leaving, because r is destroyed or waits in DestroyComm.
 func (r *rank) depart() {
 	if r.leaving {
 		return
@@ -512,9 +513,9 @@ func (v *device) clearComms() {
 }
 
 // KillComm makes a rank of a communicator leave as if its process had died. Its operations in
-// streams end, its waiting calls return, and all later calls except AbortComm and DestroyComm fail.
-// Operations of other ranks stay in flight. The other ranks' CommError reports the death once
-// notice has passed, or never if notice is negative.
+// streams end, its waiting calls return, and all later calls except CommRank, AbortComm and
+// DestroyComm fail. Operations of other ranks stay in flight. The other ranks' CommError reports
+// the death once notice has passed, or never if notice is negative.
 func (d *Driver) KillComm(c driver.Comm, notice time.Duration) error {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

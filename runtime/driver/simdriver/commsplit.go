@@ -56,7 +56,7 @@ func (g *making) trouble() error {
 	return nil
 }
 
-// join adds r to a making. g and c describe its call. join returns the making that all ranks share.
+// join adds r to a making. g and c describe r's call. join returns the making that all ranks share.
 func (r *rank) join(g *making, c *caller) (*making, error) {
 	m := r.of
 	c.rank = r
@@ -215,7 +215,8 @@ func (v *device) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 // errPlain is the error of making a communicator from one with CommDesc.Plain.
 var errPlain = fmt.Errorf("it joined with CommDesc.Plain, like a communicator with ranks of other programs: %w", driver.ErrUnsupported)
 
-// ShrinkComm begins to make a communicator of all ranks except some. Their order stays.
+// ShrinkComm begins to make a communicator of all ranks except some. The remaining ranks keep their
+// order.
 func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Comm, error) {
 	if err := v.communicate(codeShrinkComm, true); err != nil {
 		return 0, err

@@ -37,7 +37,7 @@ func (r *rank) give() {
 	r.has = 0
 }
 
-// resume allocates the memory of r again and waits until all ranks have done this.
+// resume allocates the memory of r again and waits until all ranks have done the same.
 func (r *rank) resume(c code) error {
 	if err := r.take(); err != nil {
 		return failf(c, "%v: %w", r, err)
@@ -47,7 +47,7 @@ func (r *rank) resume(c code) error {
 	return err
 }
 
-// CommStats returns the memory that a rank holds: Config.CommMemory, or 0 while it is suspended.
+// CommStats reports Config.CommMemory as suspendable memory, and whether the rank is suspended.
 func (v *device) CommStats(h driver.Comm) (s driver.CommStats, err error) {
 	if err := v.communicate(codeCommStats, true); err != nil {
 		return s, err

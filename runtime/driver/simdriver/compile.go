@@ -35,12 +35,11 @@ func (c compiler) Info() driver.CompilerInfo {
 func (c compiler) Linker() (driver.Compiler, error) { return c, nil }
 
 // Compile makes an image with the kernels of a source in CUDA C++. It reads only the names of the
-// functions declared __global__ in the text and in the headers that the text includes by name. Each
-// kernel must be registered in Config.Kernels. As with a real compiler, the image names an extern
-// "C" kernel by its plain name, and other kernels by the expressions of Source.Names. They must be
-// registered under the same names, such as "scale<float>". The error, a [*driver.CompileError],
-// names every kernel that is not registered. Compile also reads lines in the form that [Image]
-// writes.
+// functions declared __global__ in the text and in the headers that the text includes by name. As
+// with a real compiler, the image names an extern "C" kernel by its plain name, and other kernels
+// by the expressions of Source.Names. Each kernel must be registered in Config.Kernels under the
+// same name, such as "scale<float>". The error, a [*driver.CompileError], names every kernel that
+// is not registered. Compile also reads lines in the form that [Image] writes.
 func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	v := c.v
 	if err := v.enter(codeCompile, false); err != nil {
@@ -116,7 +115,8 @@ func squeeze(name string) string {
 	}, name)
 }
 
-// lastPart returns the name in a kernel's declaration: scale for &math::scale<float>.
+// lastPart returns the name that a kernel's declaration has: scale for the expression
+// &math::scale<float>.
 func lastPart(expression string) string {
 	name, _, _ := strings.Cut(expression, "<")
 	if i := strings.LastIndex(name, "::"); i >= 0 {
@@ -275,7 +275,7 @@ type token struct {
 // lex splits C++ into tokens. It drops comments, numbers and preprocessor lines, and returns the
 // names of the included headers.
 func lex(text string) (tokens []token, includes []string) {
-	line, first := 1, true // no token on this line yet
+	line, first := 1, true // first: no token on this line yet
 	for i := 0; i < len(text); {
 		begin := i
 		switch r := text[i]; {

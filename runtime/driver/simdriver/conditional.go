@@ -134,8 +134,8 @@ func (x *exec) condition(c driver.Condition) *condition {
 	return at
 }
 
-// track sets tracks, which says whether the tasks of an exec record the memory that they use. This
-// is so if tasks are unordered in the exec or in an exec that it is the body of.
+// track sets tracks, which says whether the tasks of an exec record the memory that they use. They
+// do if tasks are unordered in the exec, or in the exec of the conditional node whose body it is.
 func (x *exec) track() {
 	x.tracks = x.before != nil || x.parent != nil && x.parent.tracks
 	for _, b := range x.bodies {
@@ -144,7 +144,8 @@ func (x *exec) track() {
 }
 
 // enter adds n to the number of launches that use the plan and the plans of its bodies. A plan
-// without launches may change, so the number of p changes last.
+// without launches may be changed together with the plans of its bodies, so enter changes the
+// number of p last.
 func (p *plan) enter(n int32) {
 	for _, b := range p.exec.bodies {
 		p.ops[b.at].body.enter(n)
@@ -152,7 +153,7 @@ func (p *plan) enter(n int32) {
 	p.launches.Add(n)
 }
 
-// testNow executes a test.
+// testNow executes a test node.
 func (s *stream) testNow(o *operation) error {
 	if o.src%4 != 0 {
 		e := s.dev.d.miss(o.src, 4)
@@ -203,8 +204,8 @@ func (r *run) stepBody(t *task, s *stream, choose func(int) int) (more bool, err
 }
 
 // gather adds the memory that the last run of the body has used to the uses of the conditional
-// task. It leaves out repeated accesses, and the writes of kernels with a View, which are
-// uncertain.
+// task, up to maxRuns accesses. It leaves out repeated accesses. It also leaves out the writes of
+// kernels with a View, because they are uncertain.
 func (t *task) gather() {
 	if !t.exec.tracks {
 		return

@@ -13,8 +13,8 @@ const (
 	maxMemory     = 1 << 46 // each device has 2⁴⁸ addresses
 )
 
-// A Config configures a driver. The zero Config is one device with 1 GiB and CUDA's features, It
-// executes in the background, without delays, and has no kernels.
+// A Config configures a driver. The zero Config is one device with 1 GiB and CUDA's features. The
+// device executes in the background, without delays, and has no kernels.
 type Config struct {
 	// Devices is the number of devices, at most 1024. 0 means one; a negative number means none.
 	Devices int

@@ -18,8 +18,8 @@ type Counters struct {
 type DeviceCounters struct {
 	Calls    map[Op]uint64
 	Total    uint64
-	Executed uint64 // operations that streams have executed, without waits that had nothing to wait for
-	Pending  uint64 // operations in streams that have not executed yet
+	Executed uint64 // operations that streams have executed, without records and waits that had no effect
+	Pending  uint64 // operations in streams that have not executed yet; 0 on a device that is lost or closed
 
 	// Live objects.
 	Streams      int

@@ -31,7 +31,7 @@ type device struct {
 
 	peers []atomic.Bool // by device index: kernels may use the memory of that device
 
-	tight atomic.Int32 // number of pools whose threshold is below the memory they hold
+	tight atomic.Int32 // number of pools with a limited release threshold
 
 	mu      sync.Mutex
 	opens   int     // calls of Open minus calls of Close
@@ -175,8 +175,9 @@ func (v *device) destroyAll() []string {
 	return left
 }
 
-// enter begins a call that is not submitted. It returns an error if the device does not work. With
-// Config.Strict and bound, it also does if the device is not current on the thread.
+// enter begins a call that is not submitted. It returns an error if the device does not work. If
+// bound is true and Config.Strict is set, it also returns an error if the device is not current on
+// the thread.
 func (v *device) enter(c code, bound bool) error {
 	v.calls[c].Add(1)
 	if bound && v.d.strict {
@@ -215,7 +216,8 @@ func (v *device) end(c code) (err error, ok bool) {
 	return err, p == nil || p.lost
 }
 
-// release begins a call that frees something in stream order. It does what submit and end do.
+// release begins a call that frees something in stream order. Its results are those of submit and
+// of end.
 func (v *device) release(c code) (later, err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.armed.Load() != 0 {
@@ -277,7 +279,7 @@ func (p *down) error(c code) error {
 	return &driver.Error{Driver: driverName, Op: c.String(), Err: p.err, Lost: p.lost}
 }
 
-// lose makes the device lost, unless it is down already.
+// lose makes the device lost, unless it is lost already.
 func (v *device) lose(err error) {
 	v.lossMu.Lock()
 	p := v.down.Load()
@@ -292,7 +294,7 @@ func (v *device) lose(err error) {
 	}
 }
 
-// renew makes a new channel for gone: the device is not lost.
+// renew makes a new channel for gone, because the device is not lost.
 func (v *device) renew() {
 	gone := make(chan struct{})
 	v.gone.Store(&gone)

@@ -10,10 +10,10 @@
 // [driver.Comms], [driver.CommSuspension], [driver.MemInfo], [driver.Links], [driver.Occupancy],
 // [driver.Compilers], [driver.Priorities], [driver.Adopter], [driver.Values], [driver.IPCMem],
 // [driver.IPCEvents], [driver.MemSharing], [driver.VirtualMem] and [driver.PoolSharing] if their
-// [driver.Caps] say so. Otherwise these methods fail with [driver.ErrUnsupported]. Unordered nodes
-// of a graph execute concurrently. A dependent launch begins when the previous launch is done.
-// Priorities have no effect. Pages of virtual memory can be mapped at several places on 64-bit
-// Linux; elsewhere a second place is ErrUnsupported.
+// [driver.Caps] say so. Otherwise the methods of these interfaces fail with
+// [driver.ErrUnsupported]. Unordered nodes of a graph execute concurrently. A dependent launch
+// begins when the previous launch is done. Priorities have no effect. Pages of virtual memory can
+// be mapped at several places on 64-bit Linux; elsewhere a second place is ErrUnsupported.
 //
 // The ranks of a communicator are devices of one Driver. A collective waits in its stream, like a
 // kernel, until the streams of all ranks have reached it. Then it executes for all of them. If

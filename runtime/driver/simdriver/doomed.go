@@ -94,7 +94,7 @@ func (s *stream) answer() {
 	}
 }
 
-// doomed reports whether the stream waits for work that can never execute, because it is in a
+// doomed reports whether the stream waits for work that can never execute. Such work is in a
 // destroyed stream, or on a device that is lost or closed.
 func (s *stream) doomed() bool {
 	var chain []*stream // each stream in it waits for the next

@@ -50,7 +50,7 @@ type Driver struct {
 	delays [codes]atomic.Int64  // latencies in nanoseconds
 
 	mu     sync.Mutex
-	order  []*stream // all streams, oldest first
+	order  []*stream // streams that are not destroyed, oldest first
 	leaked []string  // objects that Close had to destroy
 
 	steps stepper
@@ -152,9 +152,8 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 	return v, nil
 }
 
-// Current returns the index of the device that is current on the calling thread, set by the last
-// Bind. It returns false if there is none, and always if threads cannot be distinguished: see
-// [Config.Strict].
+// Current returns the index of the device that is current on the calling thread. It returns false
+// if there is none, and always if threads cannot be distinguished: see [Config.Strict].
 func (d *Driver) Current() (device int, ok bool) { return d.threads.bound() }
 
 // device returns the device with an index.

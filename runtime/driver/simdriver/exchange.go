@@ -27,7 +27,7 @@ type line struct {
 	of    *communicator
 	name  [2]int
 	first uint64
-	open  []*exchange // exchanges that are not over; the first has number first
+	open  []*exchange // exchanges from number first on; the first of them is not over
 	spare *exchange
 }
 
@@ -115,8 +115,8 @@ func (g *group) start() {
 	}
 }
 
-// add adds a part to the exchange, and reports whether it is complete. The caller holds mu, here
-// and below.
+// add adds a part to the exchange. It reports whether the exchange can execute: all parts are
+// there, the ranks agree, and all ranks are still usable. The caller holds mu, here and below.
 func (e *exchange) add(p *part) bool {
 	m := e.line.of
 	slot := p.group.rank.number
@@ -348,8 +348,8 @@ func (g *group) end() {
 	g.stream.poke()
 }
 
-// discard says that the stream has executed the group, or never will. The caller must not use g any
-// more.
+// discard is called when the stream has executed the group, or never will. The caller must not use
+// g any more.
 func (g *group) discard() {
 	r := g.rank
 	mu := &r.dev.d.comms.mu

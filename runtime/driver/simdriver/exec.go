@@ -23,7 +23,7 @@ type exec struct {
 	plans []*plan // all plans, which later launches use again
 	last  mark    // position in the stream of the last launch, behind that launch
 
-	before [][]uint64 // for each task, a bit for each task before it; nil if the edges order all tasks
+	before [][]uint64 // for each task, a bit for each task before it; see findOrder
 	tracks bool       // the tasks record which memory they use
 	run    run
 
@@ -101,8 +101,9 @@ func (x *exec) build(nodes []node) {
 }
 
 // add adds the nodes of a graph. Nodes without predecessors run after entry, if entry is not nil.
-// add returns the last tasks, which nothing in the graph follows. name is the name of the parent
-// node, and outer the node of the instantiated graph that the nodes are in, or 0.
+// add returns the task of each node; for a child node, this is the task after the child's nodes.
+// name is the name of the parent node. outer is the node of the instantiated graph that the nodes
+// are in, or 0.
 func (x *exec) add(nodes []node, entry *task, name string, outer driver.Node) []*task {
 	tasks := make([]*task, len(nodes))
 	for i := range nodes {
@@ -257,7 +258,8 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 	return nil
 }
 
-// spare returns a plan that no launch uses. The caller holds mu. A launch uses the current plan.
+// spare returns a plan that no launch uses. A launch must be using the current plan. The caller
+// holds mu.
 func (x *exec) spare() *plan {
 	for _, p := range x.plans {
 		if p.launches.Load() == 0 {
@@ -351,7 +353,7 @@ func (x *exec) launch(s *stream, later error) {
 	}
 }
 
-// end says that a launch has executed, or never will.
+// end is called when a launch has executed, or never will.
 func (p *plan) end(o *operation) {
 	x := p.exec
 	if x.dev.d.manual && x.run.launch == o {

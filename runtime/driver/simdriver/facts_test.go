@@ -93,8 +93,8 @@ func TestOccupancy(t *testing.T) {
 	}{
 		{1, 0, 32},   // the number of blocks is the limit
 		{64, 0, 32},  // the numbers of blocks and threads are limits
-		{65, 0, 21},  // three warps per block; 64 warps fit
-		{96, 0, 21},  //
+		{65, 0, 21},  // three warps per block; 64 warps fit on a multiprocessor
+		{96, 0, 21},  // three warps per block
 		{128, 0, 16}, // the number of threads is the limit
 		{1024, 0, 2},
 		{32, 10 << 10, 10},

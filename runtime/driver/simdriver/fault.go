@@ -18,7 +18,7 @@ const AnyDevice = -1
 // graph is a call. Its nodes are not.
 type Fault struct {
 	Op     Op  // the calls that fail; "" means all
-	Device int // the device of the calls, or AnyDevice; OpDevices has no device
+	Device int // the device of the calls, or AnyDevice, which is the only value that matches OpDevices
 
 	// N selects the call that fails. 1 is the first matching call after Inject, and later calls do
 	// not fail. 0 means that every matching call fails.
@@ -100,7 +100,7 @@ func (d *Driver) SetLatency(op Op, t time.Duration) {
 	d.faults.mu.Unlock()
 }
 
-// arm sets which calls must look for faults and latencies. The caller holds faults.mu.
+// arm decides whether calls must look for faults and latencies. The caller holds faults.mu.
 func (d *Driver) arm() {
 	n := len(d.faults.list)
 	for c := range codes {

@@ -158,8 +158,8 @@ func (g *graph) add(c code, h driver.Graph, n node, after []driver.Node) (driver
 	return n.id, nil
 }
 
-// checkNode checks the operation of a node, except the handles of children and events. It returns
-// the kernel of a launch.
+// checkNode checks the operation of a node, except the handles of children, events and conditions.
+// It returns the kernel of a launch.
 func (v *device) checkNode(c code, op *driver.NodeOp) (f *function, err error) {
 	if op == nil {
 		return nil, failf(c, "nil NodeOp: %w", ErrInvalidValue)

@@ -283,7 +283,8 @@ func TestGraphModel(t *testing.T) {
 	}
 }
 
-// TestGraphModelNotices leaves edges out, and checks that an OrderError reports it.
+// TestGraphModelNotices leaves edges out. Some of the graphs must then give an error or wrong
+// memory.
 func TestGraphModelNotices(t *testing.T) {
 	found := 0
 	for seed := range uint64(30) {

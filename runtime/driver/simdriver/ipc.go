@@ -14,8 +14,8 @@ var (
 	_ driver.IPCEvents = (*device)(nil)
 )
 
-// A Machine is a machine on which several drivers are processes. Each can open the exports of the
-// others. Devices with the same index are the same device. A zero Machine is ready for use.
+// A Machine is a machine on which several drivers are processes. Each process can open the exports
+// of the others. Devices with the same index are the same device. A zero Machine is ready for use.
 //
 // A Machine is strict. Using memory that its process has freed, or that was closed, loses the
 // device. An event that its process has destroyed is an invalid handle. A process ends when it

@@ -37,7 +37,7 @@ func open(t testing.TB, c simdriver.Config) (*simdriver.Driver, []driver.Device)
 	return d, vs
 }
 
-// must returns v, or ends the test.
+// must returns a function that returns v, or ends the test if err is not nil.
 func must[T any](v T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -146,7 +146,7 @@ func launch(v driver.Device, s driver.Stream, f driver.Function, args ...unsafe.
 	return v.Launch(s, &driver.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: args})
 }
 
-// function loads a module with the kernel and finds it.
+// function loads a module with one kernel, and returns the kernel.
 func function(t testing.TB, v driver.Device, name string) driver.Function {
 	t.Helper()
 	f, _, err := v.Function(must(v.Load(simdriver.Image(name)))(t), name)

@@ -13,8 +13,8 @@ import (
 
 func memSharing(v driver.Device) driver.MemSharing { return v.(driver.MemSharing) }
 
-// TestMemSharing shares memory between two processes. One of them maps it twice. The memory exists
-// until the last mapping is freed.
+// TestMemSharing shares memory between two processes. One process maps the memory twice. The memory
+// exists until the last mapping is freed.
 func TestMemSharing(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]

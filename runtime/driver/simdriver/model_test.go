@@ -87,7 +87,7 @@ func (w *world) after(s, o, time int) {
 	w.seen[s][o] = w.time[o]
 }
 
-// reads makes stream s wait until it may read buffer i. writes does this for writing.
+// reads makes stream s wait until it may read buffer i. writes is the same for writing.
 func (w *world) reads(s, i int) {
 	w.after(s, w.wrote[i], w.since[i])
 	w.read[i][s] = w.time[s] + 1

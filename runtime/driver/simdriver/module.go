@@ -239,7 +239,7 @@ func (v *device) launchWith(h driver.Stream, l *driver.Launch, later error) erro
 	return nil
 }
 
-// checkLaunch checks a launch, and returns its kernel.
+// checkLaunch checks a launch, and returns the launch's kernel.
 func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 	f := v.d.functions.get(uintptr(l.Function))
 	if f == nil {

@@ -17,7 +17,7 @@ import (
 // memory of [ReadView], and writes the bytes of a [View] that differ afterwards. Its other uses of
 // a View are unknown. If two unordered kernels have overlapping Views, it is unknown which of them
 // has written, unless [Config.Deterministic] runs them one after the other. Graphs of more than
-// 4096 nodes are not checked.
+// about 4096 nodes are not checked.
 type OrderError struct {
 	Nodes  [2]string // the nodes, for example "command 3, launch of scale"
 	Device int       // the device that executed the graph
@@ -81,8 +81,9 @@ const maxRuns = 256
 // the order of all pairs takes too much memory.
 const maxOrdered = 4096
 
-// findOrder sets before: for each task, the tasks before it. If the graph orders all tasks that do
-// something, before stays nil, because no accesses need to be compared.
+// findOrder sets before: for each task, the tasks before it. before stays nil if the graph orders
+// all tasks that do something, because then no accesses need to be compared. It also stays nil for
+// more than maxOrdered tasks.
 func (x *exec) findOrder() {
 	if len(x.tasks) > maxOrdered {
 		return

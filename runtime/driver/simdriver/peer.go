@@ -63,8 +63,8 @@ func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src
 	return v.transfer(codeCopy, h, dst, t, src, f, nil, n)
 }
 
-// forgetPeers removes the access from a device that is closed to other devices, and from them to
-// it.
+// forgetPeers is called when the device is closed. It ends the access between the device and all
+// other devices, in both directions.
 func (v *device) forgetPeers() {
 	for _, w := range v.d.devices {
 		v.peers[w.index].Store(false)

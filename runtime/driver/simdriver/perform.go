@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// perform executes o. An error loses the device.
+// perform executes o. If it returns an error, the device is lost.
 func (s *stream) perform(o *operation) error {
 	d, v := s.dev.d, s.dev
 	switch o.code {

@@ -12,8 +12,8 @@ import (
 
 var _ driver.Pools = (*device)(nil)
 
-// segmentSize is the least number of bytes by which a pool grows, if its limit and the free memory
-// allow.
+// segmentSize is the number of bytes to whose multiples a pool rounds its growth, if its limit and
+// the free memory allow.
 const segmentSize = 64 << 10
 
 // A pool holds memory that is allocated and freed in stream order.
@@ -124,7 +124,8 @@ func (v *device) SetCurrentPool(h driver.Pool) error {
 }
 
 // NewPool makes a pool. The pool reserves memory when it first needs it, at least 64 KiB if that is
-// free. Its reuse switches are on, and its release threshold is unlimited.
+// free. Its reuse switches are on, except PoolReuseEvents if Caps.PoolsByStream is set. Its release
+// threshold is unlimited.
 func (v *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if err := v.pooling(codeNewPool); err != nil {
 		return 0, err
@@ -340,8 +341,8 @@ func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driv
 }
 
 // FreeAsync frees memory of AllocAsync in stream order, for a pool of any device. On a lost device
-// it frees the memory immediately. With Caps.PoolsByStream it fails on any stream but that of
-// AllocAsync, as long as that stream exists.
+// it frees the memory immediately. With Caps.PoolsByStream it fails on any stream except the stream
+// of AllocAsync, as long as that stream exists.
 func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	later, err, ok := v.release(codeFreeAsync)
 	if !ok {

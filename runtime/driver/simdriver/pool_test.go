@@ -363,7 +363,7 @@ func TestPoolBooks(t *testing.T) {
 }
 
 // TestPoolUsedTwice checks PoolUsed for memory that is freed and allocated again ahead of the
-// stream. It is at most the reserved memory.
+// stream. PoolUsed is at most the reserved memory.
 func TestPoolUsedTwice(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Deterministic: true})
 	v := vs[0]
@@ -433,7 +433,7 @@ func TestPoolReuse(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		// Called after the free in stream a; returns the stream to allocate in.
+		// do is called after the free in stream a. It returns the stream to allocate in.
 		do   func(t *testing.T, e env) driver.Stream
 		same bool
 	}{
@@ -597,8 +597,8 @@ func TestPoolWaitsForLast(t *testing.T) {
 	check(t, wait(t, v, e))
 }
 
-// TestPoolWaitsForNothing allocates from a full pool. A stream of a lost device was to free the
-// pool's memory.
+// TestPoolWaitsForNothing allocates from a full pool. The only free of the pool's memory is in a
+// stream of a lost device.
 func TestPoolWaitsForNothing(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2, Deterministic: true})
 	v, w := vs[0], vs[1]
@@ -712,7 +712,7 @@ func TestHostPool(t *testing.T) {
 	check(t, pools(v).AccessPool(p, w, true))
 	check(t, w.Fill(ws, m.Ptr, 'b', 1, 100))
 	check(t, drain(t, w, ws))
-	// An allocation of one device's pool, made in a stream of another device.
+	// Allocate from one device's pool in a stream of another device.
 	o := must(pools(w).AllocAsync(ws, p, 50))(t)
 	check(t, w.Copy(ws, o.Ptr, m.Ptr, 50))
 	check(t, drain(t, w, ws))

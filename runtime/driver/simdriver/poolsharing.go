@@ -43,7 +43,7 @@ func (g *segment) offers(offset, n uint64) *AccessError {
 	switch at := uint64(p - e.Base); {
 	case e.Base == 0:
 		e.Base, e.Length, e.Freed = g.memory.base, g.memory.size, true
-	case !e.Freed && !e.Early && at < e.Length && n <= e.Length-at: // it has begun meanwhile
+	case !e.Freed && !e.Early && at < e.Length && n <= e.Length-at: // the allocation has executed meanwhile
 		e.Early = true
 	}
 	return e

@@ -10,7 +10,7 @@ func hush() { runtime.RaceDisable() }
 
 func unhush() { runtime.RaceEnable() }
 
-// copyUnseen copies bytes. The race detector does not see it.
+// copyUnseen copies bytes. The race detector does not see the accesses.
 //
 //go:norace
 func copyUnseen(dst, src []byte) {
@@ -19,7 +19,7 @@ func copyUnseen(dst, src []byte) {
 	}
 }
 
-// equalUnseen compares bytes. The race detector does not see it.
+// equalUnseen compares bytes. The race detector does not see the accesses.
 //
 //go:norace
 func equalUnseen(a, b []byte) bool {

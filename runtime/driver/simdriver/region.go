@@ -84,10 +84,10 @@ func (p *pool) take(s *stream, size uint64) (*block, mark, error) {
 	return b, after, nil
 }
 
-// search finds the first adjacent regions that have room for size bytes and that the stream may
-// use. It prefers regions that the stream itself freed last, because such reuse exposes mistakes in
-// the order of streams. If wait is true, one other stream may have freed the regions. Then after is
-// the mark that the stream must wait for.
+// search finds adjacent free regions that have room for size bytes and that the stream may use. It
+// prefers regions that the stream itself freed last, because such reuse exposes mistakes in the
+// order of streams. Otherwise it takes the first ones. If wait is true, the frees of one other
+// stream may be pending. Then after is the mark that the stream must wait for.
 func (p *pool) search(s *stream, size uint64, wait bool) (g *segment, r *region, after mark) {
 	last := uint64(0)
 	for _, seg := range p.segments {

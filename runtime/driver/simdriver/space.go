@@ -124,7 +124,8 @@ func (s *space) explain(e *AccessError) {
 }
 
 // remove removes the allocation with base p. It returns an error if there is none, or if the
-// allocation is another device's or of another kind.
+// allocation is of another device or kind, in a pool, a reservation, or memory that OpenMem has
+// opened.
 func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered bool) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,8 +195,8 @@ func (s *space) withdraw(a *allocation) bool {
 	return true
 }
 
-// whyNot makes the error of freeing memory at p, where no allocation begins. i is the result of
-// search. The caller holds mu.
+// whyNot makes the error of freeing memory at p, where no allocation begins that the call can free.
+// i is the result of search. The caller holds mu.
 func (s *space) whyNot(p driver.Ptr, i int) error {
 	for _, a := range slices.Backward(s.freed) {
 		if a.base == p {

@@ -156,10 +156,11 @@ func (v *device) awaitStop() {
 // It is shorter than a program's likely limit for that call.
 const lastMoment = 250 * time.Millisecond
 
-// awaitEnd waits until the stream's goroutine has ended. It returns at once if the stream is idle,
-// or waits for work that can never execute. On a lost device the goroutine may be executing an
-// operation, which touches memory. awaitEnd waits without a limit for such an operation, because it
-// ends even on a slow machine. It waits for code of the program only for lastMoment.
+// awaitEnd waits until the stream's goroutine has ended. The goroutine ends at once if the stream
+// is idle, or waits for work that can never execute. On a lost device the goroutine may be
+// executing an operation, which touches memory. awaitEnd waits without a limit for such an
+// operation, because the operation ends even on a slow machine. It waits for code of the program
+// only for lastMoment.
 func (s *stream) awaitEnd(idle bool) {
 	if idle {
 		<-s.ended

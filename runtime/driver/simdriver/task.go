@@ -47,7 +47,7 @@ type run struct {
 
 	stream *stream
 	plan   *plan
-	record uint64 // number of the timer records in this launch
+	record uint64 // number that all timer records of this launch have
 	number uint64 // launch number for NodeTimes; if 0, times are not recorded
 	err    atomic.Pointer[error]
 
@@ -203,7 +203,7 @@ func (t *task) sleep(o *operation) bool {
 	return true
 }
 
-// perform performs o, the operation of a task. An error loses the device.
+// perform performs o, the operation of a task. If it returns an error, the device is lost.
 func (r *run) perform(t *task, o *operation) error {
 	if t.body != nil {
 		return r.branch(t, o)
@@ -233,8 +233,8 @@ func (r *run) perform(t *task, o *operation) error {
 }
 
 // step executes one of the ready tasks, or one step of the body of a conditional task. choose
-// returns a number below its argument. step reports whether no task is left. If the task fails, the
-// launch fails with its error.
+// returns a number below its argument. step reports whether no task is left. If the task fails,
+// step sets the task's error as the error of the launch.
 func (r *run) step(s *stream, o *operation, choose func(int) int) (done bool) {
 	if r.launch != o {
 		r.begin(s, o)

@@ -22,8 +22,8 @@ type timer struct {
 }
 
 // unmarked is the number of marks of a record in a stream. Such a record is complete when the
-// stream has executed it, and no number of marks completes it. A record in a graph's node is
-// complete when all its nodes have made their marks.
+// stream has executed it, and no number of marks completes it. A record by nodes of a graph is
+// complete when all of these nodes have made their marks.
 const unmarked = ^uint64(0)
 
 // mark makes a mark: the device has reached the record.

@@ -64,7 +64,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestValueCompared checks that values are compared as signed numbers, as in CUDA.
+// TestValueCompared checks that values are compared by the sign of their difference, as in CUDA.
 func TestValueCompared(t *testing.T) {
 	_, vs := open(t, simdriver.Config{})
 	v := vs[0]

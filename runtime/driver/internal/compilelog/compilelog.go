@@ -95,7 +95,7 @@ func parse(line string) (m driver.Message, ok bool) {
 	return m, false
 }
 
-// number parses digits. It returns 0, which means unknown, if there are too many.
+// number parses digits. It returns 0, which means unknown, if the number is too large.
 func number(digits string) int {
 	n, err := strconv.ParseInt(digits, 10, 32)
 	if err != nil {

@@ -84,8 +84,8 @@ type Library interface {
 	Left(what string, dev int)
 }
 
-// An API holds what differs between APIs, and the tests. Fields that name functions have the API's
-// names, and fields that hold calls have the text that a fake records.
+// An API holds the differences between APIs, and descriptions of the tests. Fields that name
+// functions have the API's names, and fields that hold calls have the text that a fake records.
 type API struct {
 	Name   string                                   // name of the driver
 	Prefix string                                   // prefix of the functions

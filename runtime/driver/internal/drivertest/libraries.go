@@ -130,7 +130,7 @@ func testCompileErrors(t *testing.T, a *API) {
 	}
 }
 
-// testNoCompiler tests without the library. Everything else still works.
+// testNoCompiler tests a device without the compiler's library. Everything else still works.
 func testNoCompiler(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	t.Setenv(a.Compile.Env, filepath.Join(t.TempDir(), a.Compile.File))
@@ -248,7 +248,7 @@ type CommTest struct {
 	Says string                    // text of the errors if the library is missing
 }
 
-// testNoComms tests without the library for communicators.
+// testNoComms tests a device without the library for communicators.
 func testNoComms(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	t.Setenv(a.Comm.Env, filepath.Join(t.TempDir(), a.Comm.File))

@@ -41,7 +41,8 @@ func (r *rank) fault() error {
 	return err
 }
 
-// AbortComm aborts base and source, which also ends the work of ops. DestroyComm releases ops.
+// AbortComm aborts base and source, which also ends the work of ops. DestroyComm then releases ops.
+// If the rank has only ops, AbortComm aborts ops.
 func (c *Comms) AbortComm(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
@@ -127,7 +128,8 @@ func (r *rank) drop(x nccl.Comm) error {
 // abandon ends a rank that no caller has a handle of.
 func (c *Comms) abandon(r *rank) error { return errors.Join(c.end(r), c.release(r)) }
 
-// DestroyComm releases a rank. Its handle is invalid afterwards, even after an error.
+// DestroyComm releases a rank. Its handle is invalid afterwards, even after an error, unless
+// another call is using the rank.
 func (c *Comms) DestroyComm(h driver.Comm) error {
 	const op = "destroy comm"
 	r, err := c.find(h)

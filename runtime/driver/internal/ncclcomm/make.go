@@ -76,7 +76,7 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 		for _, more := range desc.More {
 			ids = append(ids, nccl.UniqueID{Internal: more})
 		}
-		// This function writes to it before the call returns.
+		// This function writes to x before the call returns.
 		*x, err = lib.CommInitRankScalable(int32(desc.Count), int32(desc.Rank), ids, r.config(r.first()))
 	}
 	err = pending(err)
@@ -187,7 +187,7 @@ func (c *Comms) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Com
 	return c.add(child), nil
 }
 
-// CheckShrink returns an error if the library has no ncclCommShrink.
+// CheckShrink returns an error if the rank is plain, or the library has no ncclCommShrink.
 func (c *Comms) CheckShrink(h driver.Comm) error {
 	r := c.made(h)
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// settings of the three communicators, as the fake library prints them
+// Settings of the three communicators, as the fake library prints them.
 const (
 	base   = "blocking 0 share 1 name mine"
 	ops    = "blocking 1 share 0 name mine"

@@ -10,8 +10,8 @@
 //     all ranks, with splitShare, so that the three share one abort flag, connections and memory.
 //   - ops is blocking, and is used for operations and registrations. A nonblocking one would start a
 //     thread for each group, and its caller would have to wait for that thread.
-//   - source is nonblocking. Other ranks are split or shrunk from it. It has no splitShare, so that
-//     they have an abort flag, and all other state, of their own.
+//   - source is nonblocking. Other ranks are split or shrunk from it. It has no splitShare, so
+//     those ranks have an abort flag and all other state of their own.
 //
 // No call on base or source blocks. So they are only used under the rank's mutex, and any goroutine
 // can abort them at any time. An abort joins the library's threads that work for them, and sets the
@@ -21,13 +21,13 @@
 // The library can stop a split only by aborting the source of the split. So until a split is
 // complete, aborting the new rank also aborts the rank that it is made from.
 //
-// Destroying a communicator may wait for other ranks without any way to interrupt it: the library
-// waits for its own threads, and these wait for other ranks. So it runs on a separate thread, which
-// is left behind if it does not end.
+// Destroying a communicator may wait for other ranks: the library waits for its own threads, and
+// these wait for other ranks. Nothing can interrupt the wait. So the call runs on a separate
+// thread, which is left behind if it does not end.
 //
 // A plain rank has one communicator, ops, which is nonblocking. The caller of a group polls until
-// the library's thread has issued it. Calls return at once. They are made one at a time, and never
-// during an abort.
+// the library's thread has issued the group. All calls on ops return at once. They are made one at
+// a time, and never during an abort.
 //
 // The library cannot suspend communicators that share memory, as base, ops and source do. So only
 // plain ranks can be suspended. The library cannot release a suspended communicator completely

@@ -41,7 +41,8 @@ type rank struct {
 
 	calling sync.Mutex // for a plain rank: held while a call of the library uses ops or aborts it
 
-	// 0 while there is none, and while another goroutine releases it.
+	// A communicator is 0 until it is made, and after a goroutine has taken it to release or abort
+	// it.
 	base, ops, source nccl.Comm
 
 	from    *rank       // the rank that this rank is made from, until it is made

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// single makes a plain rank.
+// single makes a plain rank and waits until it is ready.
 func (f *fake) single() driver.Comm {
 	f.t.Helper()
 	h := f.plain()

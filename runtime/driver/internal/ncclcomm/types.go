@@ -37,8 +37,8 @@ var types = [...]struct {
 	driver.Float8E5M2: {reduce: nccl.Float8e5m2, move: nccl.Uint8, since: since2_24},
 }
 
-// dataType returns the library's type in a release. have is 0 if the release is unknown, and counts
-// as new.
+// dataType returns the library's type for an element type. have is the library's release. 0 means
+// an unknown release, which counts as new.
 func dataType(t driver.ElementType, computes bool, have dl.Version) (nccl.DataType, error) {
 	x := &types[t]
 	old := have != 0 && have < x.since

@@ -27,7 +27,7 @@ type Library[P any] interface {
 }
 
 // Compile compiles a source with options, which replace the source's own. output fetches the image
-// of the compiled program. The returned code has the log even after an error.
+// of the compiled program. The returned code has the log even if the source does not compile.
 func Compile[P any](lib Library[P], src *driver.Source, options []string, output func(P) ([]byte, error)) (code driver.Code, err error) {
 	names := slices.Sorted(maps.Keys(src.Headers))
 	var headers []string
@@ -88,7 +88,7 @@ func Fetch[P any](p P, size func(P) (uint64, error), get func(P, []byte) error) 
 	return b, nil
 }
 
-// Text returns a log without its terminating NUL.
+// Text returns a log as valid UTF-8, without its terminating NUL and the white space around it.
 func Text(log []byte) string {
 	return strings.TrimSpace(strings.TrimRight(strings.ToValidUTF8(string(log), "?"), "\x00"))
 }
@@ -99,8 +99,8 @@ func Error(by driver.CompilerInfo, source, log string, err error) *driver.Compil
 		Messages: compilelog.Parse(log), Log: log, Err: err}
 }
 
-// Build returns a text that distinguishes files of one version. File names may have more digits
-// than the version: libnvrtc.so.12.4.127.
+// Build returns a text that distinguishes files of one version. It has the file's name, size and
+// time. The name may have more digits than the version: libnvrtc.so.12.4.127.
 func Build(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
