@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// Element is a type of a matrix's elements.
+// Element is the constraint for the types of a matrix's elements.
 type Element interface {
 	float32 | float64 | smallfloat.Float16 | smallfloat.BFloat16 | smallfloat.Float8E4M3 | smallfloat.Float8E5M2
 }
@@ -30,7 +30,7 @@ func (m Matrix[T]) T() Matrix[T] {
 	return m
 }
 
-// shape is a Matrix without its data, with defaults filled in.
+// A shape describes a Matrix without its data. Defaults are filled in.
 type shape struct {
 	rows, cols, stride, batch, batchStride int
 	transposed                             bool

@@ -11,9 +11,9 @@ import "fmt"
 // of callbacks and an unsuitable fn are errors; on Windows, the Go runtime ends the process when it
 // runs out.
 //
-// fn may run on a thread of the library. It must not panic: that ends the process. If it may run on
-// the thread of a call in progress, that call must be a [Library.Slow], or the program must have
-// called [Library.HeapFrames] before.
+// fn may run on a thread of the library. It must not panic: a panic ends the process. If fn may run
+// on a thread during a call that the program made there, the program must make this call with
+// [Library.Slow], or must have called [Library.HeapFrames] before it.
 //
 // Callback may be called concurrently. In builds that cannot load libraries the error is
 // [ErrUnsupported].

@@ -22,8 +22,8 @@ var (
 	// ErrNotLoadable: a file exists, but the system loader refused it. It comes in an [*OpenError].
 	ErrNotLoadable = errors.New("library not loadable")
 
-	// ErrStub: the file is a placeholder for linking, not the library. A Spec's Version function
-	// returns it; Open then counts the file as not loadable.
+	// ErrStub: the file is a placeholder for linking, not the library. A Spec's Version or Ready
+	// function returns it; Open then counts the file as not loadable.
 	ErrStub = errors.New("stub library, only for linking")
 
 	// ErrNoDevice: the library works, but finds no device. A Spec's Ready function returns it; Open
@@ -88,7 +88,7 @@ func (a Attempt) result() string {
 	return a.Err.Error()
 }
 
-// refused reports whether the candidate exists and was not loaded.
+// refused reports whether the candidate exists and has an error.
 func (a Attempt) refused() bool { return a.Err != nil && !errors.Is(a.Err, ErrNotFound) }
 
 // describeAttempts describes candidates with the same label and result.
@@ -137,8 +137,7 @@ func (e *OpenError) Error() string {
 	return b.String()
 }
 
-// main returns the index of the only attempt, or of the only refused one, or -1 if there is no such
-// attempt.
+// main returns the index of the only attempt, or of the only refused attempt, or else -1.
 func (e *OpenError) main() int {
 	if len(e.Attempts) == 1 {
 		return 0
@@ -160,7 +159,7 @@ func (e *OpenError) kind() error {
 // Is reports whether target is the kind of e.
 func (e *OpenError) Is(target error) bool { return target == e.kind() }
 
-// Unwrap returns the errors of the candidates that exist, so that errors.Is finds ErrStub, for
+// Unwrap returns the errors of the candidates that exist. Thus errors.Is finds ErrStub, for
 // example.
 func (e *OpenError) Unwrap() []error {
 	var errs []error
@@ -253,7 +252,7 @@ func (e *TooOldError) Error() string {
 	return b.String()
 }
 
-// short is Error for a named file.
+// short returns the error in a few words, without the names of the library and the file.
 func (e *TooOldError) short() string {
 	if e.Found == 0 {
 		return "too old, or another library"

@@ -34,7 +34,7 @@ type Options struct {
 type Library struct {
 	mu   sync.Mutex               // serializes Open and HeapFrames
 	open atomic.Pointer[library]  // nil until Open succeeds
-	fail atomic.Pointer[openFail] // attempts of the last failed Open
+	fail atomic.Pointer[openFail] // result of the last failed Open; nil after success
 	heap atomic.Bool              // HeapFrames was called
 }
 
@@ -51,18 +51,18 @@ type library struct {
 	spec     *Spec
 	fast     []uintptr
 	addrs    []uintptr      // by symbol; 0 if missing
-	why      map[int]string // by missing symbol
+	why      map[int]string // by index of a missing symbol: the reason
 	have     []int          // by set: symbols found
 	total    []int          // by set: symbols
 	path     string         // loaded file
 	asked    string         // name passed to the loader
 	source   string         // why it was tried
 	attempts []Attempt      // candidates
-	taken    int            // index of this candidate
+	taken    int            // index of this library in attempts
 	version  Version
 	verErr   error
 
-	// While Version runs, look-ups use the system loader.
+	// ld and handle are set while Version and Resolve run: look-ups then use the system loader.
 	ld     *loader
 	handle uintptr
 }
@@ -71,9 +71,9 @@ type library struct {
 // becomes the address of function i if [Call] can call it, and 0 otherwise. fast must be empty or
 // as long as spec.Symbols. It belongs to the Library from then on: read it with [Load].
 //
-// Open takes the first file that is ready; see [Spec].Ready. If a file was loaded but none is
-// ready, Open succeeds: the program gets the error when it makes the same calls. [Library.Attempts]
-// has the result of each other file.
+// Open takes the first file that is ready; see [Spec].Ready. If files were loaded but none is
+// ready, Open takes one of them and succeeds. The program then gets the error when it makes the
+// same calls as Ready. [Library.Attempts] returns the results of all files tried.
 //
 // If nothing can be loaded, the error is an [*OpenError]. If the library lacks required functions,
 // or reports a version below spec.Floor, it is a [*TooOldError]. In a build that cannot load
@@ -111,7 +111,8 @@ func (l *Library) Open(spec *Spec, fast []uintptr, opt Options) error {
 	return nil
 }
 
-// openLibrary tries the candidates until one is ready. It appends the result of each to attempts.
+// openLibrary tries the candidates until one is ready. It appends the result of each candidate to
+// attempts.
 func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*library, error) {
 	if err := spec.check(fast); err != nil {
 		return nil, err
@@ -305,10 +306,10 @@ func (lib *library) tooOld() *TooOldError {
 	}
 }
 
-// Slow calls function i with args, one for each of its parameters, and returns the full result
-// word: of a 32-bit result only the low half is valid. Pass an integer or pointer as it is, a float
-// as its bits ([math.Float32bits], [math.Float64bits]), and a struct as the address of a copy,
-// which the function may overwrite.
+// Slow calls function i with args, one word for each parameter, and returns the full result word.
+// If the result has 32 bits, only the low half is valid. Pass an integer or pointer as it is, a
+// float as its bits ([math.Float32bits], [math.Float64bits]), and a struct as the address of a
+// copy, which the function may overwrite.
 //
 // A pointer must be converted to uintptr in the call itself, as for [syscall.Syscall]: the memory
 // that it points to then moves to the heap and stays alive until the call returns. So the function

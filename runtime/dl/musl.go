@@ -16,8 +16,8 @@ func byMusl(a Attempt) bool {
 	return ok && e.musl
 }
 
-// explainMusl turns musl's loader message about path into plain words. It returns nil for another
-// loader's message.
+// explainMusl turns a message of musl's loader about path into plain words. It returns nil for
+// another loader's message.
 func explainMusl(path, words string) *loadError {
 	e := &loadError{kind: ErrNotLoadable, loader: words, musl: true}
 	if rest, ok := strings.CutPrefix(words, "Error loading shared library "); ok {

@@ -57,7 +57,7 @@ func NewNorm[T Element](l *Library, s NormShape) (*Norm[T], error) {
 }
 
 // Forward returns the Op that normalizes the rows of x. scale and bias have Cols elements. bias is
-// the zero Slice if RMS is true. y must not overlap the others. C: cudnnBackendExecute.
+// the zero Slice if RMS is true. y must not overlap x, scale or bias. C: cudnnBackendExecute.
 func (n *Norm[T]) Forward(y, x, scale, bias gpu.Slice[T]) gpu.Op {
 	tensors := [4]tensor{tensorOf("y", y, n.len), tensorOf("x", x, n.len), tensorOf("scale", scale, n.cols), tensorOf("bias", bias, n.bias)}
 	if n.bias == 0 && bias.Len() == 0 {

@@ -130,14 +130,15 @@ func collect(opts []Option) (o options) {
 	return o
 }
 
-// Open opens a driver by name. A driver without devices is not an error, except for HIP, which does
-// not start without one: [hip.ErrorNoDevice]. Open blocks while the library's start-up code runs,
-// possibly for long. It ignores PUREGPU_DRIVER.
+// Open opens a driver by name. A driver without devices is not an error, except for HIP: its driver
+// does not start without a device, and the error is [hip.ErrorNoDevice]. Open blocks while the
+// library's start-up code runs, which may take long. It ignores PUREGPU_DRIVER.
 func Open(name string, opts ...Option) (driver.Driver, error) {
 	return traced(collect(opts).open(name))
 }
 
-// traced returns a tracing driver if the environment asks for a trace.
+// traced returns a driver that writes a trace, or that shows labels to an NVIDIA profiler, if the
+// environment asks for it. Otherwise it returns d.
 func traced(d driver.Driver, err error) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
