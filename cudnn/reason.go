@@ -10,8 +10,8 @@ import (
 )
 
 // WithReason calls do and returns its error. If the error is a [Status], it adds the reason that
-// the library gives. The library keeps its reasons per thread, so WithReason locks do to one
-// thread. errors.Is finds the code in the result.
+// the library gives. The library keeps its reasons per thread, so WithReason locks the goroutine to
+// its thread while do runs. errors.Is finds the code in the returned error.
 func (l *Library) WithReason(do func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

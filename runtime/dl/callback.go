@@ -12,8 +12,8 @@ import "fmt"
 // runs out.
 //
 // fn may run on a thread of the library. It must not panic: a panic ends the process. If fn may run
-// on a thread during a call that the program made there, the program must make this call with
-// [Library.Slow], or must have called [Library.HeapFrames] before it.
+// on the thread of a call in progress, the program must make that call with [Library.Slow], or must
+// have called [Library.HeapFrames] before it.
 //
 // Callback may be called concurrently. In builds that cannot load libraries the error is
 // [ErrUnsupported].

@@ -261,7 +261,7 @@ func (s ConvShape) biasLayout() (dims, strides []int64) {
 }
 
 // layout returns the dimensions and strides of images or weights for cuDNN. If size has one
-// dimension, layout adds a dimension of size 1, because cuDNN takes at least two.
+// dimension, layout puts a dimension of size 1 before it.
 func (s ConvShape) layout(outer, channels int, size []int) (dims, strides []int64) {
 	dims = []int64{int64(outer), int64(channels)}
 	if len(size) == 1 {

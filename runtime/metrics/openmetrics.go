@@ -128,7 +128,8 @@ func (s *Source) families() []family {
 }
 
 // labeller returns a function that returns a device's labels. No two samples may have the same
-// labels. So if it is called again with the same index and name, it adds one more label.
+// labels. So the returned function adds one more label if it is called again with the same index
+// and name.
 func labeller() func(index int, name string) []string {
 	opened := map[[2]string]int{}
 	return func(index int, name string) []string {

@@ -17,7 +17,7 @@ const (
 	steps     = 30
 	saveEvery = 10 // steps between downloads of the weights
 	rate      = 1
-	// tolerance is the largest allowed difference of a weight from the host's. The host sums in
+	// tolerance is the largest allowed difference between a weight and the host's. The host sums in
 	// another order and with higher precision.
 	tolerance = 1e-3
 )
@@ -130,7 +130,7 @@ type rank struct {
 	code          *TrainCode
 	s             *gpu.Stream // keeps the first error
 	x, t, r, g, w gpu.Slice[float32]
-	mine, all     gpu.Slice[int64] // steps done by this rank, and in total
+	mine, all     gpu.Slice[int64] // steps done by this rank, and by each rank
 	free          []func() error
 }
 
@@ -183,7 +183,7 @@ func (r *rank) close() {
 	}
 }
 
-// step submits some steps.
+// step submits n steps.
 func (r *rank) step(ctx context.Context, n int64) {
 	for range n {
 		r.s.Do(

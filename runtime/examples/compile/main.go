@@ -51,7 +51,7 @@ func run() (err error) {
 	return nil
 }
 
-// A saxpy is an instance of the kernel.
+// A saxpy is an instance of the kernel's template for elements of type T.
 type saxpy[T any] interface {
 	Launch(grid gpu.Grid, n uint64, a T, x, y gpu.Slice[T]) gpu.Op
 }

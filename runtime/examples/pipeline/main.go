@@ -71,7 +71,7 @@ func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32
 	}
 	defer code.Close()
 	n := len(in[0])
-	var xs, ys [2]gpu.Slice[float32] // batches alternate between two
+	var xs, ys [2]gpu.Slice[float32] // each batch uses other memory than the batch before it
 	for i := range 2 {
 		var err1, err2 error
 		xs[i], err1 = gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
