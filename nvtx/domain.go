@@ -71,7 +71,7 @@ func (d *Domain) make() {
 	d.handle, d.made = c.do(moduleCore2, core2Create, c.cString(d.name)), true
 }
 
-// Mark marks a moment.
+// Mark marks the present moment.
 func (d *Domain) Mark(message string) {
 	if Enabled() {
 		mark(&Event{Domain: d, Message: message})

@@ -32,7 +32,7 @@ var (
 	slower  = flag.Float64("slower", 1.02, "how many times PyTorch's time a product may take")
 )
 
-// errMissing is the error for parts that this machine lacks. It is no failure.
+// errMissing is the error if this machine lacks something. The program then ends without failing.
 var (
 	errMissing = errors.New("not run")
 	errNoGPU   = fmt.Errorf("%w: no GPU", errMissing)

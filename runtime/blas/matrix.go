@@ -17,10 +17,10 @@ type Element interface {
 // is Data[k*BatchStride + i*Stride + j].
 type Matrix[T Element] struct {
 	Data        gpu.Slice[T]
-	Rows, Cols  int  // of the matrix in memory, also if Transposed is set
+	Rows, Cols  int  // size of the matrix in memory, even if Transposed is set
 	Stride      int  // elements from one row to the next; 0 means Cols
 	Transposed  bool // a product uses the transpose: Cols × Rows elements
-	Batch       int  // matrices; 0 means 1
+	Batch       int  // number of matrices; 0 means 1
 	BatchStride int  // elements from one matrix to the next; 0 means Rows*Stride
 }
 

@@ -61,7 +61,7 @@ func (g *gemm) operands(n gpu.NativeCall) operands {
 // alignment returns the binary logarithm of an address's alignment in bytes, at most 8.
 func alignment(p driver.Ptr) uint8 { return uint8(min(bits.TrailingZeros64(uint64(p)), 8)) }
 
-// matmul puts a product into the call's stream. It makes a plan for it if there is none.
+// matmul puts a product into the call's stream. It makes a plan for the product if there is none.
 func (l *Library) matmul(h cublaslt.Handle, n gpu.NativeCall, g *gemm) error {
 	at, key := g.operands(n), g.key
 	key.alignC, key.alignA, key.alignB = alignment(at.c), alignment(at.a), alignment(at.b)

@@ -66,7 +66,7 @@ func multiply[C, A, B Element](m standin.Memory, g *gemm, at operands) error {
 	return nil
 }
 
-// of applies the activation.
+// of returns the activation of x.
 func (f Activation) of(x float64) float64 {
 	switch f {
 	case ReLU:

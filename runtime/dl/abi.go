@@ -32,9 +32,9 @@ type move struct {
 	size  uint8  // for a word of a struct: number of its bytes
 }
 
-// arrange appends to moves the place of each word of a call with signature sig under ABI a. The
-// argument word of a struct is its address. If the ABI passes structs by reference, that word
-// itself is passed.
+// arrange appends to moves the place of each word of a call with signature sig under ABI a. For a
+// struct, the argument word is the struct's address. If the ABI passes the struct by reference, C
+// gets this address.
 func arrange(a abi, sig string, moves []move) ([]move, error) {
 	ints, floats, stack := 0, 0, 0 // registers and stack words used so far
 	maxInts := 6

@@ -12,13 +12,13 @@ import (
 // Fast reports whether this build has the fast path. Without it [Load] always returns 0.
 const Fast = true
 
-// Load returns the address that Open stored at p, which points to an element of its fast slice. If
-// Load returns 0, the call must use [Library.Slow].
+// Load returns the address that Open stored at p, which points to an element of Open's fast slice.
+// If Load returns 0, the call must use [Library.Slow].
 func Load(p *uintptr) uintptr { return atomic.LoadUintptr(p) }
 
-// Call calls the C function of a frame, blocking until it returns, and returns the low half of its
-// result. The frame begins with a [Frame] whose Fn is not 0, and n words of arguments follow it; n
-// should be a constant, from 0 to 16.
+// Call calls the C function of a frame, blocks until the function returns, and returns the low half
+// of the result word. The frame begins with a [Frame] whose Fn is not 0, and n words of arguments
+// follow it; n should be a constant, from 0 to 16.
 //
 // Neither the frame nor the memory that it points to escapes, so both may be on the stack. This is
 // safe only if the function does not call back into Go before it returns. Concurrent calls with

@@ -7,8 +7,8 @@ import "unsafe"
 // Fast reports whether this build has the fast path. Without it [Load] always returns 0.
 const Fast = false
 
-// Load returns the address that Open stored at p, which points to an element of its fast slice. If
-// Load returns 0, the call must use [Library.Slow]. This build always returns 0, so the compiler
+// Load returns the address that Open stored at p, which points to an element of Open's fast slice.
+// If Load returns 0, the call must use [Library.Slow]. This build always returns 0, so the compiler
 // removes the fast path.
 func Load(p *uintptr) uintptr { return 0 }
 

@@ -58,14 +58,14 @@ type Spec struct {
 	// Symbols are the functions. Slow and Addr take an index into Symbols.
 	Symbols []Symbol
 
-	// Sets are the groups that functions belong to. The first is required.
+	// Sets are the groups that functions belong to. The first set is required.
 	Sets []Set
 
 	// Format formats a version; nil formats the plain number.
 	Format func(Version) string
 
-	// Floor is the oldest supported version. Open refuses a library that reports an older one. It
-	// accepts a library that reports none, if it has the required functions.
+	// Floor is the oldest supported version. Open refuses a library that reports an older version.
+	// It accepts a library that reports no version, if the library has the required functions.
 	Floor Version
 
 	// Version asks the library for its version. It runs during Open. Only Slow and Addr of the
@@ -74,9 +74,9 @@ type Spec struct {
 	// and Explain shows the error. Version may be nil.
 	Version func(*Library) (Version, error)
 
-	// Resolve returns a resolver of the library's own, such as cuGetProcAddress, or
-	// nil for none. It runs during Open, after Version, under the same conditions.
-	// Resolve may be nil.
+	// Resolve returns a Resolver that uses a look-up function of the library itself, such as
+	// cuGetProcAddress, or nil if the library has none. It runs during Open, after Version, under
+	// the same conditions. Resolve may be nil.
 	Resolve func(*Library) Resolver
 
 	// Ready checks whether a found library can be used on this machine, such as whether it starts
@@ -103,8 +103,8 @@ type Version int32
 type Symbol struct {
 	Name  string  // exported name: cuCtxCreate_v4
 	API   string  // name to ask the Resolver for: cuCtxCreate; "" to skip the Resolver
-	Since Version // first version that has it
-	Until Version // last version known to have it, if newer ones lack it; else 0
+	Since Version // first version that has the function
+	Until Version // last version known to have the function, if newer versions lack it; else 0
 	Set   uint16  // index into Spec.Sets
 
 	// Sig has one code for each C parameter. w is an integer or pointer of up to 8 bytes, f a
@@ -115,7 +115,7 @@ type Symbol struct {
 	Sig string
 
 	// Misfits are versions in which the function's parameters differ from Sig or from the program's
-	// types. The function counts as missing in them.
+	// types. In these versions the function counts as missing.
 	Misfits []Misfit
 }
 

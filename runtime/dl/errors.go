@@ -64,12 +64,12 @@ type Attempt struct {
 	Source  string  // why it was considered
 	File    string  // file that was loaded; "" if none was, or if the loader does not report it
 	Version Version // version that the library reported; 0 if it was not loaded or reported none
-	Err     error   // the failure, or why the library is not ready; nil if Open took the file
+	Err     error   // why the file failed, or why the library is not ready; nil if neither
 }
 
 func (a Attempt) String() string { return describeAttempts([]string{a.name()}, a.label(), a.result()) }
 
-// name returns the file's name, as exactly as it is known.
+// name returns the path of the loaded file, or else the path or name that Open tried.
 func (a Attempt) name() string { return cmp.Or(a.File, a.Path) }
 
 // label returns the reason why the candidate was considered, or "" if its path shows it.
@@ -110,7 +110,7 @@ type OpenError struct {
 }
 
 // Error's first line says what failed, which file was refused if there is only one, and what to do.
-// Lines with the other candidates follow, one line for all with the same result.
+// Lines with the other candidates follow; candidates in a row with the same result share a line.
 func (e *OpenError) Error() string {
 	var b strings.Builder
 	what := "found, but it cannot be loaded"
@@ -268,8 +268,8 @@ type SymbolError struct {
 	Package string
 	Symbol  string  // exported name
 	Set     string  // name of its set
-	Since   Version // version that introduced it
-	Until   Version // last version known to have it; 0 if the newest has it
+	Since   Version // version that introduced the function
+	Until   Version // last version known to have the function; 0 if the newest has it
 	Found   Version // version of the library, 0 if unknown
 	Why     string  // reason from the look-up
 

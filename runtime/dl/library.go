@@ -56,7 +56,7 @@ type library struct {
 	total    []int          // by set: symbols
 	path     string         // loaded file
 	asked    string         // name passed to the loader
-	source   string         // why it was tried
+	source   string         // why the file was tried
 	attempts []Attempt      // candidates
 	taken    int            // index of this library in attempts
 	version  Version
@@ -222,7 +222,8 @@ func bind(spec *Spec, ld *loader, handle uintptr, c candidate) (*library, error)
 	if lib.path == "" {
 		lib.path = c.path
 	}
-	// Version and Resolve get a separate Library, so that no other goroutine sees l half open.
+	// Version and Resolve get a separate Library, so that no other goroutine sees the caller's
+	// Library half open.
 	var l Library
 	l.open.Store(lib)
 	if spec.Version != nil {
@@ -272,7 +273,7 @@ func bind(spec *Spec, ld *loader, handle uintptr, c candidate) (*library, error)
 	return lib, nil
 }
 
-// addr returns the address of symbol i, which is in range, or 0.
+// addr returns the address of symbol i, or 0 if the library lacks it. i must be in range.
 func (lib *library) addr(i int) uintptr {
 	if lib.ld != nil {
 		a, _ := lib.ld.sym(lib.handle, lib.spec.Symbols[i].Name)
@@ -352,7 +353,7 @@ func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
 	return r, nil
 }
 
-// checkArgs reports whether args fit sig.
+// checkArgs returns an error unless args fit sig.
 func checkArgs(sig string, args []uintptr) error {
 	if len(sig) == len(args) && onlyWords(sig) {
 		return nil
@@ -460,7 +461,7 @@ func (l *Library) Has(set string) bool {
 }
 
 // HasSymbol reports whether the library is open and has the function with the exported name cname.
-// It searches the table: call it once and keep the answer.
+// HasSymbol searches the whole table: call it once and keep the answer.
 func (l *Library) HasSymbol(cname string) bool {
 	lib := l.open.Load()
 	if lib == nil {
@@ -484,7 +485,7 @@ func (l *Library) Addr(i int) uintptr {
 type MissingSymbol struct {
 	Name  string  // exported name
 	Set   string  // name of its set
-	Since Version // version that introduced it
+	Since Version // version that introduced the function
 	Why   string  // reason from the look-up
 }
 

@@ -102,8 +102,8 @@ func irregular(name string) string {
 }
 
 // searched returns the folders that glibc's loader searches for a value of LD_LIBRARY_PATH, in
-// order. It includes folders for all processors that the loader knows, which may be more than the
-// loader searches on this one.
+// order. It includes folders for all processors that the loader knows, although the loader searches
+// only some of them on this processor.
 func searched(value string) (dirs []string) {
 	if value == "" {
 		return nil
@@ -123,8 +123,8 @@ func searched(value string) (dirs []string) {
 	return dirs
 }
 
-// below appends the folders below dir that glibc before 2.37 searches. Their paths consist of some
-// of names, in this order.
+// below appends the folders below dir that glibc before 2.37 searches. The path of each folder is
+// dir followed by some of names, in this order.
 func below(dirs []string, dir string, names []string) []string {
 	for i, n := range names {
 		if d := dir + "/" + n; isFolder(d) {

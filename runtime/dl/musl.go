@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// muslHint says what to do if the system loader is musl's. A program with these bindings starts
-// there if a substitute for glibc's loader, such as gcompat, is installed.
+// muslHint says what to do if the system loader is musl's. A program with these bindings starts on
+// a system with musl if a substitute for glibc's loader, such as gcompat, is installed.
 const muslHint = "this process has musl for its C library, as on Alpine Linux, and GPU libraries need glibc: " +
 	"run the program on a system with glibc, such as Debian or Ubuntu"
 

@@ -27,7 +27,7 @@ func (p param) words() int {
 	return 1
 }
 
-// nextParam returns the first parameter of sig, which is not empty, and the rest.
+// nextParam returns the first parameter of sig, and the rest of sig. sig must not be empty.
 func nextParam(sig string) (p param, rest string, err error) {
 	switch c := sig[0]; c {
 	case 'w', 'f', 'd':

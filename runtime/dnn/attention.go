@@ -17,7 +17,7 @@ import (
 // HeadDim, and those of k and v are Batch, KVHeads, Keys, HeadDim, as in PyTorch's
 // scaled_dot_product_attention.
 type AttentionShape struct {
-	Batch       int     // sequences
+	Batch       int     // number of sequences
 	Heads       int     // number of heads of queries
 	KVHeads     int     // number of heads of keys and values; each serves Heads/KVHeads heads of queries; 0 means Heads
 	Queries     int     // tokens of a sequence that attend
@@ -73,14 +73,14 @@ func (s AttentionShape) check() error {
 // and recordings.
 type Attention[T Half] struct {
 	plan    *plan
-	out, kv int // elements
+	out, kv int // numbers of elements
 	batch   int // sequences with lengths; 0 if the shape has no Lengths
 }
 
 // NewAttention makes a plan for attention. It blocks until cuDNN has chosen an engine and compiled
 // its kernel. The kernel does not store the products of queries and keys. If cuDNN has no engine
 // for the shape or the device, the error is gpu.ErrUnsupported, with cuDNN's reason. The device
-// must be an Ampere or newer.
+// must be an Ampere GPU or a newer one.
 func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 	if l.isZero() {
 		return nil, errZero

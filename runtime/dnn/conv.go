@@ -19,9 +19,9 @@ import (
 // then Size: NCHW in two dimensions. The dimensions of the weights are Out, In/Groups, and then
 // Kernel.
 type ConvShape struct {
-	Batch        int   // images
-	In, Out      int   // channels
-	Size         []int // of an image: length; height and width; or depth, height and width
+	Batch        int   // number of images
+	In, Out      int   // numbers of channels
+	Size         []int // size of an image: length; height and width; or depth, height and width
 	Kernel       []int // size of the kernel, in the same order as Size
 	Stride       []int // step of the kernel in each dimension; nil means 1
 	Padding      []int // zeros added on both sides of each dimension; nil means 0
@@ -129,7 +129,7 @@ func (s ConvShape) clone() ConvShape {
 // recordings.
 type Conv[T Element] struct {
 	plan       *plan
-	y, x, w, b int // elements
+	y, x, w, b int // numbers of elements
 }
 
 // NewConv makes a plan for convolutions. It blocks until cuDNN has chosen an engine, which may

@@ -177,9 +177,9 @@ func (g *graph) reduce(op cudnn.ReduceTensorOp, x node) node {
 	return y
 }
 
-// matmul adds the operation c = a·b. The last two dimensions of each tensor are the matrices. A
-// nonzero node rows holds the number of rows of a that each product uses; cols does so for the
-// columns of b, and depth for the columns of a.
+// matmul adds the operation c = a·b. The last two dimensions of each tensor are the matrices. If
+// rows is not the zero node, it holds the number of rows of a that each product uses. In the same
+// way cols limits the columns of b, and depth limits the columns of a.
 func (g *graph) matmul(c, a, b node, rows, cols, depth node) node {
 	desc := g.make(cudnn.BackendMatmulDescriptor, with(cudnn.AttrMatmulCompType, cudnn.DataFloat))
 	set := []func(*cudnn.Descriptor) error{with(cudnn.AttrOperationMatmulDesc, desc), with(cudnn.AttrOperationMatmulAdesc, a.desc),

@@ -23,13 +23,13 @@ type NormShape struct {
 // and recordings.
 type Norm[T Element] struct {
 	plan            *plan
-	len, cols, bias int // elements
+	len, cols, bias int // numbers of elements
 }
 
 // NewNorm makes a plan for normalizations. It blocks until cuDNN has chosen an engine, which may
 // compile a kernel. If cuDNN has no engine for the shape or the device, the error is
-// gpu.ErrUnsupported, with cuDNN's reason. The device must be an Ampere or newer.
-// C: CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR.
+// gpu.ErrUnsupported, with cuDNN's reason. The device must be an Ampere GPU or a newer one. C:
+// CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR.
 func NewNorm[T Element](l *Library, s NormShape) (*Norm[T], error) {
 	switch {
 	case l.isZero():

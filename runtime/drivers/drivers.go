@@ -105,17 +105,18 @@ func WithLibraryDirs(dirs ...string) Option {
 }
 
 // WithHIPPools makes the HIP driver use HIP's own memory pools if possible; see
-// [hipdriver.WithPools]. Without it the runtime uses its portable pools on HIP.
+// [hipdriver.WithPools]. Without this option the runtime uses its portable pools on HIP.
 func WithHIPPools() Option { return func(o *options) { o.pools = true } }
 
-// WithSim configures the simulated GPU. It is needed for kernels, because the default configuration
-// has none.
+// WithSim configures the simulated GPU. Programs that launch kernels need this option, because the
+// default configuration has no kernels.
 func WithSim(c simdriver.Config) Option { return func(o *options) { o.sim = c } }
 
 // WithoutSim makes [Best] return an error instead of the simulated GPU.
 func WithoutSim() Option { return func(o *options) { o.noSim = true } }
 
-// WithLogger makes [Best] log to l. Without it, or if l is nil, it logs to [slog.Default].
+// WithLogger makes [Best] log to l. Without this option, or if l is nil, Best logs to
+// [slog.Default].
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
 func collect(opts []Option) (o options) {

@@ -156,10 +156,10 @@ func (p *RealPlan[R, C]) Forward(dst gpu.Slice[C], src gpu.Slice[R]) gpu.Op {
 }
 
 // Inverse returns the Op that transforms complex numbers to real ones, without dividing (C:
-// cufftExecC2R, cufftExecZ2D). It assumes that the first number of a transform, and every other
-// number that is its own conjugate, is real. The contents of src are undefined afterwards, because
-// cuFFT may use the memory; on a simulated device they are NaN. See [RealPlan.Forward] for the
-// arguments.
+// cufftExecC2R, cufftExecZ2D). Inverse assumes that numbers of a transform that must equal their
+// own conjugates, such as the first number, are real. The contents of src are undefined afterwards,
+// because cuFFT may use the memory; on a simulated device they are NaN. See [RealPlan.Forward] for
+// the arguments.
 func (p *RealPlan[R, C]) Inverse(dst gpu.Slice[R], src gpu.Slice[C]) gpu.Op {
 	if p == nil {
 		return gpu.BadOp(errZeroPlan)

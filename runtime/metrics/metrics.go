@@ -112,7 +112,7 @@ func shown(name string) string {
 type state struct {
 	Index       int
 	Name        string
-	XIDs        map[health.XID]uint64 `json:",omitempty"` // number of reports of each
+	XIDs        map[health.XID]uint64 `json:",omitempty"` // number of reports of each XID
 	Corrected   *uint64               `json:",omitempty"` // memory errors; nil if the device does not count them
 	Uncorrected *uint64               `json:",omitempty"`
 	Throttle    []string              `json:",omitempty"`

@@ -31,7 +31,7 @@ const subsequences = 1 << 16
 // the next draw begins with the same words.
 type state struct {
 	seed, position uint64
-	steps          []uint64 // of each subsequence
+	steps          []uint64 // steps taken of each subsequence
 }
 
 func newState(seed, offset uint64) *state {

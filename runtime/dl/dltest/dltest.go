@@ -36,7 +36,7 @@ type Function struct {
 	Method    string  `json:"method"` // name of the Library's method
 	Symbol    string  `json:"symbol"`
 	Returns   Returns `json:"returns"`
-	Registers bool    `json:"registers,omitempty"` // changes the path of all later calls, so it is called last
+	Registers bool    `json:"registers,omitempty"` // registers a callback, which makes all later calls slow; so it is called last
 	Fast      bool    `json:"fast,omitempty"`      // called through a frame on the stack, on platforms with fast calls
 	Params    []Param `json:"params"`              // parameters of the C function
 
@@ -63,7 +63,7 @@ type Param struct {
 	Counts  int    `json:"counts,omitempty"`  // for a Count or a CountOut: index of the parameter that it counts
 	Text    int    `json:"text,omitempty"`    // for a Text: size of the buffer
 	Opaque  bool   `json:"opaque,omitempty"`  // an unsafe.Pointer in Go
-	Widened bool   `json:"widened,omitempty"` // its Go type was chosen by hand, and may be smaller than C's
+	Widened bool   `json:"widened,omitempty"` // the Go type was chosen by hand, and may be smaller than C's
 }
 
 // A Role is the Go counterpart of a C parameter.
@@ -94,7 +94,7 @@ func Seed(symbol string, parameter int) uint64 {
 func Code(symbol string) uint32 { return uint32(Seed(symbol, -1)%89) + 900 }
 
 // ABI tests a package of bindings. dir has the files zabi.c and zabi.json, which the generator
-// wrote. It compiles zabi.c with the C compiler that PUREGPU_TEST_CC names, else cc, else gcc,
+// wrote. ABI compiles zabi.c with the C compiler that PUREGPU_TEST_CC names, else cc, else gcc. It
 // opens the result with the package's Open, and calls the functions that zabi.json lists. The test
 // is skipped without a compiler, and on systems where the C source cannot be built.
 func ABI(t *testing.T, dir string, open func(path string) (any, error)) {

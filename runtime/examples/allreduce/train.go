@@ -39,8 +39,8 @@ func samples(rank, n int) (x, targets []float32) {
 	return x, targets
 }
 
-// A state is the weights after some steps. Training continues from it after a failure. The host
-// keeps one for each rank of this process.
+// A state is the weights after some steps. Training continues from a state after a failure. The
+// host keeps a state for each rank of this process.
 type state struct {
 	steps   int64
 	weights []float32
@@ -83,9 +83,9 @@ func train(ctx context.Context, communicators []*collective.Communicator, n int,
 	return nil
 }
 
-// agree finds the rank that has done the most steps, and copies its state to all ranks, on the
-// device and in states. After a rank has died the others may have different states: the last part
-// may have succeeded on some and failed on others. A new rank has no state.
+// agree finds the rank that has done the most steps, and copies that rank's state to all ranks, on
+// the device and in states. After a rank has died the other ranks may have different states: the
+// last part may have succeeded on some and failed on others. A new rank has no state.
 func agree(ctx context.Context, ranks []*rank, states []state) error {
 	at := make([][]int64, len(ranks)) // for each rank of this process: the steps done by every rank
 	for i, r := range ranks {

@@ -1,5 +1,5 @@
 // Compile compiles a template of CUDA C++ at run time for the machine's GPU, and computes y = a*x +
-// y with two instances of it.
+// y with two instances of the template.
 package main
 
 import (

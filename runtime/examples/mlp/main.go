@@ -110,9 +110,9 @@ func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float3
 	return outputs, s.Wait(ctx)
 }
 
-// record records the layers. The first reads binding 0, and the last writes binding 1. The other
-// layers write to scratch memory. Two pieces of it are in use at a time. A barrier orders each
-// layer after the previous one.
+// record records the layers. The first layer reads binding 0, and the last layer writes binding 1.
+// The other layers write to scratch memory. Two pieces of it are in use at a time. A barrier orders
+// each layer after the previous one.
 func record(dev *gpu.Device, params gpu.Slice[float32]) (*gpu.CommandBuffer, error) {
 	code, err := LoadDense(dev)
 	if err != nil {

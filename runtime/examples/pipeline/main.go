@@ -83,8 +83,8 @@ func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32
 		}
 	}
 
-	// Each stage has a semaphore. Its value is i+2 when batch i has passed the stage. It begins at
-	// 1, as if two earlier batches had passed.
+	// Each stage has a semaphore. The semaphore's value is i+2 when batch i has passed the stage.
+	// The value begins at 1, as if two earlier batches had passed.
 	var stages [3]*gpu.Semaphore
 	for i := range stages {
 		if stages[i], err = gpu.NewSemaphore(1); err != nil {

@@ -99,7 +99,8 @@ func start() error {
 	return nil
 }
 
-// find finds a glibc loader that can start a program, and makes the program.
+// find finds a glibc loader that can start a program, and makes the program that the loader will
+// start.
 func find() (*loader, *program, error) {
 	if path := secureenv.Get(Env); path != "" {
 		ld, p, err := prepare(path)

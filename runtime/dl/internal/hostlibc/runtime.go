@@ -103,7 +103,7 @@ var imports = [...]string{
 	"dlopen", "dlsym", "dlerror", "dlinfo",
 	"pthread_create", "pthread_attr_init", "pthread_attr_setdetachstate",
 	"setenv", "unsetenv", "__errno_location",
-	rseqSize: "__rseq_size", // a variable, not a function; older releases than glibc 2.35 lack it
+	rseqSize: "__rseq_size", // a variable, not a function; glibc before 2.35 lacks it
 }
 
 const rseqSize = 10
