@@ -13,8 +13,8 @@
 // the slice's length. [Texts] makes options and headers for C.
 //
 // [dl.Library.Version] is the HIP release in the name of the library's file. If the name has none,
-// it is the version that [Library.GetVersion] returns. It is 0 if this is 9.0, which libraries of
-// HIP 5 return.
+// it is the version that [Library.GetVersion] returns, or 0 if GetVersion returns 9.0, as in
+// libraries of HIP 5.
 //
 // All methods may be called concurrently, but only one goroutine at a time may use a program or
 // link. [Library.CompileProgram] blocks for as long as the compiler works. Package hip has the
