@@ -4,8 +4,8 @@
 // [Open] finds libcublas and resolves its functions. Every function is a method of [Library] that
 // returns its outputs and an error, nil on success. An error code is a [Status], a constant:
 // compare it with errors.Is. A function that the library lacks returns a [*dl.SymbolError] that
-// names the release that introduced it. A method has the C name without _v2; one whose name ends
-// with 64 takes 64-bit counts and strides.
+// names the release that introduced it. A method has the C name without cublas and _v2. A method
+// whose name ends with 64 takes 64-bit counts and strides.
 //
 // Matrices and vectors are in device memory: an address there is a [cuda.DevicePtr]. Matrices are
 // column-major, as in Fortran. A new handle is in [PointerModeHost]: scalars such as alpha, and
@@ -16,8 +16,8 @@
 // A [Handle] is the state of the library for one device, as in C. [Library.NewContext] makes a
 // [Context], which has a handle and a Close. A handle belongs to the CUDA context that is current
 // when it is made, and the same context must be current in all its calls. Calls with one handle
-// come from one goroutine at a time; all other methods may be called concurrently. Work runs in
-// order on the handle's stream ([Library.SetStream]), and calls do not wait for it.
+// must come from one goroutine at a time; all other methods may be called concurrently. Work runs
+// in order on the handle's stream ([Library.SetStream]), and calls do not wait for it.
 //
 // cuBLAS has its own release numbers, and versions in this package are these numbers:
 //

@@ -1,5 +1,5 @@
-// Package cublaslt binds cuBLASLt, NVIDIA's library of matrix products whose algorithm the program
-// chooses, without cgo.
+// Package cublaslt binds cuBLASLt without cgo. cuBLASLt is NVIDIA's library of matrix products for
+// which the program chooses the algorithm.
 //
 // [Open] finds libcublasLt and resolves its functions. Every function is a method of [Library] that
 // returns its outputs and an error, nil on success. An error code is a [Status], a constant:

@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion asks the library for each part of its version: releases combine the parts into one
-// number differently.
+// askVersion asks the library for each part of its version, because releases combine the parts into
+// one number in different ways.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	var parts [3]dl.Version
 	for i := range parts {

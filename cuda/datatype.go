@@ -107,8 +107,8 @@ type EmulationStrategy uint32
 // Values of EmulationStrategy.
 const (
 	EmulationStrategyDefault    EmulationStrategy = 0 // CUDA_EMULATION_STRATEGY_DEFAULT
-	EmulationStrategyPerformant EmulationStrategy = 1 // CUDA_EMULATION_STRATEGY_PERFORMANT: if it is faster
-	EmulationStrategyEager      EmulationStrategy = 2 // CUDA_EMULATION_STRATEGY_EAGER: if it is possible
+	EmulationStrategyPerformant EmulationStrategy = 1 // CUDA_EMULATION_STRATEGY_PERFORMANT: emulate if that is faster
+	EmulationStrategyEager      EmulationStrategy = 2 // CUDA_EMULATION_STRATEGY_EAGER: emulate if that is possible
 )
 
 // An EmulationMantissaControl says how many mantissa bits an emulation keeps (C:

@@ -30,7 +30,7 @@ func TestNoGPU(t *testing.T) {
 		file    func(t *testing.T) string
 		open    error   // the error of Open, or nil
 		init    error   // the error of Init if Open succeeds, or nil
-		not     []error // errors that neither is
+		not     []error // kinds that neither error may be
 		message string  // text of the error; FILE stands for the library
 	}{
 		{
@@ -199,13 +199,13 @@ func TestMissingOptionalSymbol(t *testing.T) {
 	}
 }
 
-// TestMissingSets opens drivers of several releases. A release must have every set introduced by
-// then, and nothing of a later set.
+// TestMissingSets opens drivers of several releases. A release must have every set that it or an
+// older release introduced, and nothing of a later set.
 func TestMissingSets(t *testing.T) {
 	for _, release := range []dl.Version{11020, 11040, 12000, 12050, 13000} {
 		l := openFake(t, release, []string{"PROC=0"})
 		for _, s := range l.Sets() {
-			// The fake lacks the look-up by name.
+			// The fake lacks cuGetProcAddress.
 			if strings.HasPrefix(s.Name, "proc-address") {
 				continue
 			}

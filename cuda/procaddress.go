@@ -6,12 +6,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// resolver asks the driver for each function at the release that introduced its ABI. dlsym finds
-// the oldest ABI under the plain name. The driver's own release may give an ABI that these bindings
-// do not know. Drivers before 12.0 have the older cuGetProcAddress, which does not say why a
-// function is missing. Drivers before 11.3 have neither.
+// resolver returns a Resolver that asks the driver's cuGetProcAddress for a function at the release
+// that introduced the function's ABI. Other look-ups may find another ABI: dlsym finds the oldest
+// ABI under the plain name, and a request at the driver's own release may find an ABI that these
+// bindings do not know. Drivers before 12.0 have the older cuGetProcAddress, which does not say why
+// a function is missing. Drivers before 11.3 have neither version, and resolver returns nil.
 func resolver(l *dl.Library) dl.Resolver {
-	// The functions' default stream is the legacy one, whatever other code in the process uses.
+	// The functions use the legacy default stream, even if other code in the process uses the
+	// per-thread one.
 	const legacyStreams = uintptr(GetProcAddressLegacyStream)
 	out := new(struct {
 		fn     uintptr

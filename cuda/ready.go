@@ -11,9 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// ready reports whether the driver starts and has a device. Starting it twice is harmless. If
-// CUDA_VISIBLE_DEVICES hides all devices, no other file can have one, and the error is
-// [dl.ErrHidden].
+// ready returns nil if the driver starts and has a device. Starting the driver twice is harmless.
+// If CUDA_VISIBLE_DEVICES hides all devices, no other driver file could find one either, and the
+// error is [dl.ErrHidden].
 func ready(l *dl.Library) error {
 	none := func(how error) error {
 		if why := hostinfo.This().HidesAll(); why != "" {
@@ -57,7 +57,7 @@ func (l *Library) Diagnose(err error) error {
 	return &diagnosis{err, b.String()}
 }
 
-// A diagnosis is an error with its known causes.
+// A diagnosis is an error with an explanation.
 type diagnosis struct {
 	error
 	more string

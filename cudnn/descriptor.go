@@ -58,7 +58,7 @@ func (d *Descriptor) Close() error {
 	return d.lib.BackendDestroyDescriptor(d.handle)
 }
 
-// open returns an error if the descriptor is closed: the library would use freed memory.
+// open returns an error if the descriptor is closed, because the library would use freed memory.
 func (d *Descriptor) open() error {
 	if d.closed.Load() {
 		return fmt.Errorf("cudnn: the descriptor: %w", os.ErrClosed)
@@ -66,8 +66,8 @@ func (d *Descriptor) open() error {
 	return nil
 }
 
-// An Attribute is the element type of an attribute. Text has elements of type byte, and device
-// addresses have type [cuda.DevicePtr].
+// Attribute is the constraint for the types of an attribute's elements. Text has elements of type
+// byte, and device addresses have type [cuda.DevicePtr].
 type Attribute interface {
 	Handle | BackendDescriptor | cuda.DevicePtr | bool | byte | int32 | int64 | float32 | float64 | Fraction |
 		DataType | ConvolutionMode | PointwiseMode | ReduceTensorOp | NanPropagation | GenStatsMode | BnFinalizeStatsMode |
@@ -93,8 +93,8 @@ func Set[T Attribute](d *Descriptor, name BackendAttributeName, values ...T) err
 }
 
 // Get reads an attribute of a finalized descriptor into values, as many elements as fit, and
-// returns the number of elements that the attribute has. For an attribute that is a list of
-// descriptors, values holds descriptors of the program, and the library fills them.
+// returns the number of elements that the attribute has. If the attribute is a list of descriptors,
+// values must hold descriptors that the program has made, and the library fills these.
 func Get[T Attribute](d *Descriptor, name BackendAttributeName, values []T) (int, error) {
 	if err := d.open(); err != nil {
 		return 0, fmt.Errorf("get %v: %w", name, err)
@@ -108,7 +108,7 @@ func Get[T Attribute](d *Descriptor, name BackendAttributeName, values []T) (int
 	return int(n), nil
 }
 
-// attributeType returns the library's name of a Go type.
+// attributeType returns the library's constant for the type T.
 func attributeType[T Attribute]() BackendAttributeType {
 	var zero T
 	switch any(zero).(type) {

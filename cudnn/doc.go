@@ -9,8 +9,9 @@
 // operations; a program finds an engine for the whole graph and executes a plan. NVIDIA adds
 // features only to this API. [Library.NewDescriptor] makes a [Descriptor], and [Set] and [Get]
 // write and read its attributes. The legacy API has a function for each operation, such as
-// [Library.ConvolutionForward] and [Library.SoftmaxForward]. cuDNN 9 deprecates its convolutions,
-// pooling and activations, but still has them. It does not deprecate recurrent networks.
+// [Library.ConvolutionForward] and [Library.SoftmaxForward]. In the legacy API cuDNN 9 deprecates
+// convolutions, pooling and activations, but still has them. It does not deprecate recurrent
+// networks.
 //
 // Tensors and workspaces are in device memory: an address there is a [cuda.DevicePtr]. Factors such
 // as alpha are in host memory: a float64 for tensors of float64, else a float32. The data pointers
@@ -21,12 +22,12 @@
 // A [Handle] is the state of the library for one device, as in C. [Library.NewContext] makes a
 // [Context], which has a handle and a Close. A handle belongs to the CUDA context that is current
 // when it is made, and the same context must be current in all its calls. Calls with one handle
-// come from one goroutine at a time; all other methods may be called concurrently. Work runs in
-// order on the handle's stream ([Library.SetStream]), and calls do not wait for it.
+// must come from one goroutine at a time; all other methods may be called concurrently. Work runs
+// in order on the handle's stream ([Library.SetStream]), and calls do not wait for it.
 //
 // Most of cuDNN is in further libraries, such as libcudnn_graph and libcudnn_ops. libcudnn loads
-// them lazily, and they need cuBLASLt and NVRTC. They must have the same release and be in the same
-// folder. [StatusSublibraryLoadingFailed] means that one of them is missing.
+// these lazily, and they need cuBLASLt and NVRTC. All libraries of cuDNN must have the same release
+// and be in the same folder. [StatusSublibraryLoadingFailed] means that one of them is missing.
 //
 // The package is made from the headers of cuDNN 9.1, 9.6, 9.19 and 9.24. "Since cuDNN 9.19" on a
 // constant therefore means that 9.19 has it and 9.6 does not; functions have their exact release.

@@ -1,5 +1,5 @@
-// Package cufile binds cuFile, NVIDIA's library for GPUDirect Storage, without cgo. It reads files
-// into device memory and writes them from it.
+// Package cufile binds cuFile, NVIDIA's library for GPUDirect Storage, without cgo. cuFile reads
+// files into device memory, and writes device memory to files.
 //
 // [Open] finds libcufile and resolves its functions. Every function is a method of [Library] that
 // returns its outputs and an error, nil on success. A function's error is an [Error], a struct of
@@ -13,10 +13,10 @@
 // calling thread. All methods may be called concurrently.
 //
 // Direct transfers need the kernel module nvidia-fs, or a new enough kernel and driver. The file
-// must be opened with O_DIRECT on a file system that supports them. Otherwise cuFile copies through
-// host memory: this is its compatibility mode, which is on by default. The file /etc/cufile.json
-// and environment variables that begin with CUFILE_ configure cuFile. cuFile reads the environment
-// that the process started with, so os.Setenv has no effect on it.
+// must be opened with O_DIRECT on a file system that supports direct transfers. Otherwise cuFile
+// copies through host memory: this is its compatibility mode, which is on by default. The file
+// /etc/cufile.json and environment variables that begin with CUFILE_ configure cuFile. cuFile reads
+// the environment that the process started with, so os.Setenv has no effect on it.
 //
 // cuFile is for Linux only. It has its own release numbers, and versions in this package are these
 // numbers. They have two parts:
@@ -24,7 +24,7 @@
 //	CUDA    11.8  12.4  12.5  13.0
 //	cuFile  1.4   1.9   1.10  1.15
 //
-// cuFile 1.4 does not report its version; it is in the file's name.
+// cuFile 1.4 does not report its version, but the name of the library's file contains it.
 package cufile
 
 //go:generate go run github.com/puregpu/puregpu/tools/gen cufile

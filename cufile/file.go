@@ -28,7 +28,7 @@ func (l *Library) NewFile(file *os.File) (*File, error) {
 	if file == nil {
 		return nil, fmt.Errorf("cufile: register a nil file: %w", os.ErrInvalid)
 	}
-	libc() // opens the C library now: errno returns the error of this library
+	libc() // opens the C library now, because opening it after a failed transfer would change errno
 	d := Descr{Type: HandleTypeOpaqueFD}
 	*d.Handle.Fd() = int32(file.Fd())
 	h, err := l.HandleRegister(&d)
@@ -54,16 +54,17 @@ func (f *File) Close() error {
 }
 
 // ReadAt reads from the file at offset off into memory, and returns the number of bytes read. It
-// blocks until the bytes are in memory. If they are fewer than m.Size, the error says why: io.EOF
-// at the end of the file. Other errors are an [*os.PathError] around a syscall.Errno of the file
-// system, or around an [OpError].
+// blocks until the bytes are in memory. If fewer than m.Size bytes were read, the error says why.
+// At the end of the file it is io.EOF. Other errors are an [*os.PathError], mostly around a
+// syscall.Errno of the file system or an [OpError].
 func (f *File) ReadAt(m Memory, off int64) (n int64, err error) {
 	return f.transfer("read", fnRead, m, off)
 }
 
 // WriteAt writes memory to the file at offset off, and returns the number of bytes written. It
 // blocks until the memory may be changed. Work in streams that writes the memory must have
-// completed before the call. If the bytes are fewer than m.Size, the error says why, as for ReadAt.
+// completed before the call. If fewer than m.Size bytes were written, the error says why, as for
+// ReadAt.
 func (f *File) WriteAt(m Memory, off int64) (n int64, err error) {
 	n, err = f.transfer("write", fnWrite, m, off)
 	if errors.Is(err, io.EOF) { // the library wrote nothing and reported no error
@@ -72,7 +73,7 @@ func (f *File) WriteAt(m Memory, off int64) (n int64, err error) {
 	return n, err
 }
 
-// transfer calls a function until all bytes are moved.
+// transfer calls function fn of the library until all bytes are moved or a call fails.
 func (f *File) transfer(op string, fn int, m Memory, off int64) (n int64, err error) {
 	if m.Size < 0 || m.Offset < 0 || off < 0 {
 		err := fmt.Errorf("negative number: %d bytes at offset %d of memory, at offset %d of the file", m.Size, m.Offset, off)
@@ -96,7 +97,7 @@ func (f *File) transfer(op string, fn int, m Memory, off int64) (n int64, err er
 	return n, nil
 }
 
-// call makes one transfer, of the bytes of m after the first done ones.
+// call makes one transfer. It leaves out the first done bytes of m.
 func (f *File) call(fn int, m Memory, done, off int64) (moved int64, err error) {
 	defer runtime.KeepAlive(f.file)
 	runtime.LockOSThread() // errno is per thread
@@ -107,7 +108,7 @@ func (f *File) call(fn int, m Memory, done, off int64) (moved int64, err error) 
 		return 0, err
 	case moved == -1:
 		return 0, errno()
-	case moved < 0 && moved >= -BaseErr: // the way of cuFile 1.4
+	case moved < 0 && moved >= -BaseErr: // cuFile 1.4 returns negative errno values
 		return 0, syscall.Errno(-moved)
 	case moved < 0:
 		return 0, OpError(-moved).asError()

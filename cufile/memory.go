@@ -9,8 +9,8 @@ import (
 
 // A Memory is a piece of device memory: Size bytes, Offset bytes after Base. Base is an address
 // returned by [cuda.Library.MemAlloc] or another function that allocates, or the base of a
-// [Buffer]. Newer releases accept host memory too: convert its address, and keep the memory in
-// place.
+// [Buffer]. Newer releases accept host memory too: convert its address to a cuda.DevicePtr, and
+// keep the memory in place.
 type Memory struct {
 	Base         cuda.DevicePtr
 	Offset, Size int64

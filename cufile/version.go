@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion asks the library for its version. If the library lacks that function, the version
-// comes from its file's name.
+// askVersion asks the library for its version. If the library lacks the function for this,
+// askVersion reads the version from the file's name.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	v, err := libraryVersion(l)
 	if errors.Is(err, dl.ErrSymbol) {

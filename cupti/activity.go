@@ -16,7 +16,7 @@ var activities struct {
 	size int
 	done func(records []byte)
 	lent map[uintptr][]uint64 // buffers that CUPTI holds, by address
-	free [][]uint64           // buffers for reuse, all of this size
+	free [][]uint64           // buffers for reuse, each of size bytes
 
 	once      sync.Once
 	requested uintptr // C functions
@@ -27,9 +27,9 @@ var activities struct {
 // minBuffer is the size of the smallest buffer: any record fits into it.
 const minBuffer = 1 << 12
 
-// CollectActivities makes CUPTI write activity records to buffers of a size, a multiple of 8 of at
-// least 4096 bytes. It calls done with the records of each buffer that CUPTI returns. Sizes from 1
-// MiB are usual. [Library.Records] reads the records. Their memory is reused after done has
+// CollectActivities makes CUPTI write activity records to buffers of size bytes, and pass the
+// records of each returned buffer to done. size must be a multiple of 8 and at least 4096; 1 MiB
+// and more are usual. [Library.Records] reads the records. Their memory is reused after done has
 // returned.
 //
 // done may run on a thread of CUPTI, concurrently with itself, and in the call of
@@ -108,8 +108,8 @@ func bufferCompleted(_ cuda.Context, _ uint32, buffer uintptr, _, valid uint64) 
 // A Record is an activity record in a buffer.
 type Record struct{ activity *Activity }
 
-// Records iterates over a buffer's activity records, in the order in which CUPTI wrote them. It
-// ends after an error.
+// Records iterates over a buffer's activity records, in the order in which CUPTI wrote them. The
+// iteration ends after an error.
 func (l *Library) Records(records []byte) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if len(records) == 0 {

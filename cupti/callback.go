@@ -11,11 +11,11 @@ import (
 
 // A Callback is a function for [Library.SubscribeFunc]. The type behind data depends on the domain:
 // a [CallbackData] in the domains of the driver and the runtime API, and a [ResourceData], a
-// [SynchronizeData], a [NvtxData] or a [StateData] in the domains of these names. The memory is
+// [SynchronizeData], an [NvtxData] or a [StateData] in the domain of the same name. The memory is
 // valid until the callback returns.
 type Callback func(domain CallbackDomain, cbid CallbackId, data unsafe.Pointer)
 
-// subscribed is the subscriber's function. A process has one subscriber.
+// subscribed has the function of the process's one subscriber.
 var subscribed struct {
 	fn   atomic.Pointer[Callback]
 	once sync.Once
@@ -23,7 +23,7 @@ var subscribed struct {
 	err  error
 }
 
-// SubscribeFunc makes the subscriber with a Go function. A process can have one subscriber.
+// SubscribeFunc makes fn the subscriber's function. A process can have one subscriber.
 // [Library.EnableCallback] and [Library.EnableDomain] then choose the calls in which the function
 // runs, on the thread of the call. The function must not call CUDA, and must not panic.
 // [Library.Unsubscribe] ends the subscription. SubscribeFunc calls [dl.AllHeapFrames]. Call it when

@@ -42,11 +42,11 @@
 //     program that calls [Library.ActivityRegisterCallbacks], [Library.Subscribe] or
 //     [Library.ActivityRegisterTimestampCallback] itself must call dl.AllHeapFrames first. Do this
 //     when the program starts, before other goroutines make calls.
-//   - A callback must not call CUDA. Of CUPTI it may call only [Library.ActivityGetNextRecord],
-//     [Library.Records] and functions that return ids and names. It must not wait for a goroutine
-//     that makes other calls: CUDA may hold locks.
-//   - A callback must not panic: that ends the process. It should return soon, because the call of
-//     CUDA waits for it.
+//   - A callback must not call CUDA. The only functions of CUPTI that it may call are
+//     [Library.ActivityGetNextRecord], [Library.Records] and functions that return ids and names.
+//     It must not wait for a goroutine that makes other calls: CUDA may hold locks.
+//   - A callback must not panic: a panic ends the process. It should return soon, because the call
+//     of CUDA waits for it.
 //   - The process can have one subscriber, and CUPTI can be used by one tool at a time: under
 //     Nsight Systems or Nsight Compute the error is [ErrorMultipleSubscribersNotSupported].
 //

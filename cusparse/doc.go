@@ -5,18 +5,18 @@
 // compare it with errors.Is. If the library is too old for a function or has dropped it, the method
 // returns a [*dl.SymbolError] that names the release.
 //
-// Vectors and matrices have descriptors, such as [SpMatDescr] and [DnVecDescr]. They are made from
-// device addresses ([cuda.DevicePtr]); functions such as [Library.DestroySpMat] free them.
-// Functions of set legacy take the addresses themselves. A new handle is in [PointerModeHost]:
-// scalars such as alpha, and results, are in host memory, and a method that returns a result blocks
-// until the device is done. Buffers are in device memory; a function whose name ends with
-// BufferSize returns the needed size.
+// Vectors and matrices have descriptors, such as [SpMatDescr] and [DnVecDescr]. Functions make
+// descriptors from device addresses ([cuda.DevicePtr]); functions such as [Library.DestroySpMat]
+// free descriptors. Functions of the set legacy take addresses instead of descriptors. A new handle
+// is in [PointerModeHost]: scalars such as alpha, and results, are in host memory, and a method
+// that returns a result blocks until the device is done. Buffers are in device memory; a function
+// whose name ends with BufferSize returns the needed size.
 //
 // A [Handle] is the state of the library for one device, as in C. [Library.NewContext] makes a
 // [Context], which has a handle and a Close. A handle belongs to the CUDA context that is current
 // when it is made, and the same context must be current in all its calls. Calls with one handle
-// come from one goroutine at a time; all other methods may be called concurrently. Work runs in
-// order on the handle's stream ([Library.SetStream]), and calls do not wait for it.
+// must come from one goroutine at a time; all other methods may be called concurrently. Work runs
+// in order on the handle's stream ([Library.SetStream]), and calls do not wait for it.
 //
 // cuSPARSE has its own release numbers, and versions in this package are these numbers:
 //

@@ -12,9 +12,10 @@
 //
 // # Releases
 //
-// If the library's release has another struct, other enumeration values or other parameters for a
-// function, the method does not call it: it returns a [*dl.SymbolError] that says what differs and
-// what to call instead. The function's documentation says it too. These functions are refused:
+// In some releases a function takes another struct, other enumeration values or other parameters.
+// The method then does not call the function. It returns a [*dl.SymbolError] that says what differs
+// and what to call instead. The method's documentation says so too. The methods refuse these
+// functions in these releases:
 //
 //   - before 5.3 MemCreate, MemGetAllocationGranularity and MemGetAllocationPropertiesFromHandle
 //   - before 5.5 GraphNodeGetType

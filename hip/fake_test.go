@@ -63,8 +63,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestVersion checks that the version comes from the library, or from the name of the file that a
-// link leads to.
+// TestVersion checks that the version comes from the library, or else from the name of the
+// library's file, after following links.
 func TestVersion(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -131,8 +131,8 @@ func TestNoDevice(t *testing.T) {
 	}
 }
 
-// TestMissingSets opens several releases of the library. A release must have every set introduced
-// by then, except refused functions, and nothing of a later set.
+// TestMissingSets opens several releases of the library. A release must have every set that it or
+// an older release introduced, except refused functions, and nothing of a later set.
 func TestMissingSets(t *testing.T) {
 	for _, release := range []dl.Version{50200000, 50731921, 60000000, 60443484} {
 		l := openFake(t, release)

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// ready reports whether HIP starts and has a device. Starting it twice is harmless.
+// ready returns nil if HIP starts and has a device. Starting HIP twice is harmless.
 func ready(l *dl.Library) error {
 	call, err := "hipInit", check(l.Slow(fnInit, 0))
 	n := new(int32)
@@ -19,7 +19,7 @@ func ready(l *dl.Library) error {
 		return nil
 	case err == nil:
 		return fmt.Errorf("%w: hipGetDeviceCount returned 0", dl.ErrNoDevice)
-	case err == ErrorNoDevice, err == ErrorInvalidDevice: // the code of older releases
+	case err == ErrorNoDevice, err == ErrorInvalidDevice: // older releases return ErrorInvalidDevice
 		return fmt.Errorf("%w (%s: %w)", dl.ErrNoDevice, call, err)
 	}
 	return fmt.Errorf("%s: %w", call, err)

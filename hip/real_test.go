@@ -41,7 +41,7 @@ func openReal(t *testing.T) *Library {
 }
 
 // undefined returns the functions that a release's headers declare and its Linux library does not
-// export. Open reports them as missing, like any other.
+// export. Open reports them as missing, like any other missing function.
 func undefined(release dl.Version) map[string]bool {
 	names := map[string]bool{"hipExternalMemoryGetMappedMipmappedArray": true}
 	if release < 7_00_00000 {

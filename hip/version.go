@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion asks the library for its version. On a machine without a GPU it does not answer; then
-// the file's name gives the version.
+// askVersion asks the library for its version. On a machine without a GPU the library does not
+// answer. Then askVersion reads the version from the file's name.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	v, err := libraryVersion(l)
 	if v == 0 {

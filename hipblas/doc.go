@@ -1,9 +1,9 @@
-// Package hipblas binds hipBLAS, ROCm's library of linear algebra, without cgo. It has the shape of
-// package cublas.
+// Package hipblas binds hipBLAS, ROCm's library of linear algebra, without cgo. Its API is like
+// that of package cublas.
 //
-// It has never run on an AMD GPU: the project has none. Its calls are tested with C libraries made
-// from the headers. Tests also open Debian's build of hipBLAS of ROCm 6.4 and call the functions
-// that need no GPU.
+// The package has never run on an AMD GPU, because the project has none. Its calls are tested with
+// C libraries made from the headers. Tests also open Debian's build of hipBLAS of ROCm 6.4 and call
+// the functions that need no GPU.
 //
 // [Open] finds libhipblas and resolves its functions. Every function is a method of [Library] that
 // returns its outputs and an error, nil on success. An error code is a [Status], a constant:
@@ -11,10 +11,11 @@
 // names the release that introduced it. A method whose name ends with 64 takes 64-bit counts and
 // strides.
 //
-// hipBLAS 3 changed functions with an argument for the data type, such as [Library.GemmEx]. They
-// take a [hip.DataType]; before, they took a hipblasDatatype_t, which has other numbers. With an
-// older library these methods return a [*dl.SymbolError]. In hipBLAS 2 the functions that take a
-// [hip.DataType] have names of their own, and so have their methods: [Library.GemmExV2].
+// hipBLAS 3 changed functions with an argument for the data type, such as [Library.GemmEx]. These
+// functions now take a [hip.DataType]. Before, they took a hipblasDatatype_t, which has other
+// numbers. With an older library these methods return a [*dl.SymbolError]. In hipBLAS 2 the
+// functions that take a [hip.DataType] have separate names, and so do their methods:
+// [Library.GemmExV2].
 //
 // Matrices and vectors are in device memory: an address there is a [hip.DevicePtr]. Matrices are
 // column-major, as in Fortran. A new handle is in [PointerModeHost]: scalars such as alpha, and
@@ -24,13 +25,13 @@
 //
 // A [Handle] is the state of the library for one device, as in C. [Library.NewContext] makes a
 // [Context], which has a handle and a Close. A handle belongs to the device that is current when it
-// is made, and the same device must be current in all its calls. Calls with one handle come from
-// one goroutine at a time; all other methods may be called concurrently. Work runs in order on the
-// handle's stream ([Library.SetStream]), and calls do not wait for it.
+// is made, and the same device must be current in all its calls. Calls with one handle must come
+// from one goroutine at a time; all other methods may be called concurrently. Work runs in order on
+// the handle's stream ([Library.SetStream]), and calls do not wait for it.
 //
 // hipBLAS has its own release numbers, and versions in this package are these numbers. The library
-// does not report its release; it is in the file's name, such as libhipblas.so.2.4. Files of all
-// releases before 1.0 are named libhipblas.so.0.1, and count as 0.54:
+// does not report its release, but the file's name contains it, such as libhipblas.so.2.4. Files of
+// all releases before 1.0 are named libhipblas.so.0.1, and count as 0.54:
 //
 //	ROCm     5.5   6.4  7.2
 //	hipBLAS  0.54  2.4  3.2

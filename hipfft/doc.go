@@ -1,9 +1,9 @@
-// Package hipfft binds hipFFT, ROCm's library of fast Fourier transforms, without cgo. It has the
-// shape of package cufft.
+// Package hipfft binds hipFFT, ROCm's library of fast Fourier transforms, without cgo. Its API is
+// like that of package cufft.
 //
-// It has never run on an AMD GPU: the project has none. Its calls are tested with C libraries made
-// from the headers. Tests also open Debian's builds of hipFFT and call the functions that need no
-// GPU.
+// The package has never run on an AMD GPU, because the project has none. Its calls are tested with
+// C libraries made from the headers. Tests also open Debian's builds of hipFFT and call the
+// functions that need no GPU.
 //
 // [Open] finds libhipfft and resolves its functions. Every function is a method of [Library] that
 // returns its outputs and an error, nil on success. An error code is a [Result], a constant:
@@ -12,8 +12,8 @@
 //
 // A [Handle] is a plan, as in C. [Library.NewPlan] makes a [Plan], which has a handle and a Close.
 // A plan belongs to the device that is current when it is made, and the same device must be current
-// in all its calls. Calls of one plan come from one goroutine at a time; all other methods may be
-// called concurrently. A transform runs in order on the plan's stream ([Library.SetStream]), and
+// in all its calls. Calls of one plan must come from one goroutine at a time; all other methods may
+// be called concurrently. A transform runs in order on the plan's stream ([Library.SetStream]), and
 // the call does not wait for it. Backward transforms are not scaled.
 //
 // hipFFT reports the release of rocFFT, the library that it calls. Versions in this package are

@@ -10,8 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion finds the HIP release in the file's name. Otherwise it returns the library's answer,
-// except 9.0: libraries of HIP 5 return 9.0, the version of an interface.
+// askVersion returns the HIP release in the file's name. If the name has none, it returns the
+// library's answer, or 0 if the answer is 9.0. Libraries of HIP 5 return 9.0, which is the version
+// of an interface.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	p := new([2]int32)
 	if err := check(l.Slow(fnGetVersion, uintptr(unsafe.Pointer(&p[0])), uintptr(unsafe.Pointer(&p[1])))); err != nil {
@@ -25,7 +26,8 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 
 var versioned = regexp.MustCompile(`\.so\.(\d{1,2})\.(\d{1,2})\.(\d{1,5})$`)
 
-// versionInName reads the release from a name such as libhiprtc.so.6.4.43484, to which links lead.
+// versionInName follows links from path to a file, and reads the release from the file's name. Such
+// a name is libhiprtc.so.6.4.43484.
 func versionInName(path string) dl.Version {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

@@ -25,7 +25,7 @@ func (f *configField) number(c *Config) *int32 {
 	return (*int32)(unsafe.Add(unsafe.Pointer(c), f.offset))
 }
 
-// set reports whether a config sets the field.
+// set reports whether the field has a value in c.
 func (f *configField) set(c *Config) bool {
 	if f.pointer {
 		return *(*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(c), f.offset)) != nil
@@ -33,10 +33,11 @@ func (f *configField) set(c *Config) bool {
 	return *f.number(c) != ConfigUndefInt
 }
 
-// NewConfig returns settings with every field left to the library, in the layout that the open
-// library knows, like NCCL_CONFIG_INITIALIZER in C. Set fields and pass it to
-// [Library.CommInitRankConfig] or [Library.CommSplit]. The library copies the settings during the
-// call, except the text behind CommName, which must stay as long as the communicator.
+// NewConfig returns settings that leave the choice of every field to the library, like
+// NCCL_CONFIG_INITIALIZER in C. Their layout is the one that the open library knows. Set fields,
+// and pass the settings to [Library.CommInitRankConfig] or [Library.CommSplit]. The library copies
+// the settings during the call, except the text behind CommName, which must stay as long as the
+// communicator.
 func (l *Library) NewConfig() Config { return newConfig(l.Version()) }
 
 func newConfig(v dl.Version) Config {
@@ -58,7 +59,7 @@ func newConfig(v dl.Version) Config {
 }
 
 // CheckConfig returns an error if c sets a field that the open library is too old to know: the
-// library would silently ignore it.
+// library would silently ignore the field. It also returns an error if NewConfig did not make c.
 func (l *Library) CheckConfig(c *Config) error { return checkConfig(c, l.Version()) }
 
 func checkConfig(c *Config, v dl.Version) error {
@@ -77,7 +78,7 @@ func checkConfig(c *Config, v dl.Version) error {
 	return nil
 }
 
-// NewSimInfo returns the record that [Library.GroupSimulateEnd] fills, like
+// NewSimInfo returns a record for [Library.GroupSimulateEnd] to fill, like
 // NCCL_SIM_INFO_INITIALIZER in C.
 func (l *Library) NewSimInfo() SimInfo {
 	v := uint32(tableVersion)

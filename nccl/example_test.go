@@ -37,8 +37,8 @@ func ExampleResult_Error() {
 	// true
 }
 
-// A config starts with every field left to the library. CheckConfig finds fields that the library
-// is too old to know.
+// A new config leaves the choice of every field to the library. CheckConfig finds fields that the
+// library is too old to know.
 func ExampleLibrary_NewConfig() {
 	var l nccl.Library // a program gets it from Open
 	config := l.NewConfig()

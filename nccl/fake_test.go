@@ -19,7 +19,7 @@ import (
 var errSink error
 
 // fake builds a release from testdata/fakes/nccl.c. It exports the functions of that release of
-// NCCL. With rccl it also exports RCCL's own.
+// NCCL. If rccl is true, it also exports RCCL's own functions.
 func fake(t testing.TB, release dl.Version, rccl bool, defines ...string) string {
 	t.Helper()
 	f := testlib.Fake{File: "libnccl.so.2", Source: "nccl.c", Defines: append([]string{fmt.Sprintf("VERSION=%d", release)}, defines...)}
@@ -129,8 +129,8 @@ func TestRCCL(t *testing.T) {
 	}
 }
 
-// TestMissingSets opens several releases of the library. A release must have every set introduced
-// by then, and nothing of a later set.
+// TestMissingSets opens several releases of the library. A release must have every set that it or
+// an older release introduced, and nothing of a later set.
 func TestMissingSets(t *testing.T) {
 	for _, release := range []dl.Version{2305, 2703, 21003, 21403, 21801, 22304, 22703, 22803} {
 		l := openFake(t, release)

@@ -33,7 +33,7 @@ func openReal(t *testing.T) *Library {
 }
 
 // TestRealSymbols checks the table's since-versions against the library. RCCL reports the release
-// of NCCL that it is based on, and may lack some of its functions.
+// of NCCL that it is based on, and may lack some functions of that release.
 func TestRealSymbols(t *testing.T) {
 	l := openReal(t)
 	if v, err := l.GetVersion(); err != nil || dl.Version(v) != l.Version() || l.Version() == 0 {

@@ -18,7 +18,7 @@
 //
 // NVIDIA's header defines the functions inline. Each calls a function with the header's release in
 // its name, such as __nvJitLinkCreate_12_4. From 12.3 on the library also exports the plain names,
-// and this package binds these, so a program works with any library from 12.3 on. Open refuses
+// which this package binds. So a program works with any library from 12.3 on. Open refuses
 // libraries of 12.0 to 12.2 as too old.
 //
 // # Threads

@@ -8,15 +8,15 @@
 // [*dl.SymbolError] that names the release that introduced it. Most functions of a device return
 // [ErrorNotSupported] if the device lacks the feature.
 //
-// Functions that write a list take the caller's slice. If it is too small, or nil, they return
-// [ErrorInsufficientSize] and the needed count; some functions accept nil without an error.
+// Functions that write a list take the caller's slice. If the slice is too small, or nil, they
+// return [ErrorInsufficientSize] and the needed count; some functions accept nil without an error.
 //
 // # Versions
 //
 // If a function has several ABIs, the plain name is the one that NVML's header gives the plain
-// name, such as nvmlDeviceGetCount_v2 for [Library.DeviceGetCount]. Older ones end in V and their
-// number ([Library.DeviceGetCountV1]). Set the field Version of a structure before the call; it
-// names the layout. The constant's name is the structure's name and Version:
+// name, such as nvmlDeviceGetCount_v2 for [Library.DeviceGetCount]. The names of methods for other
+// ABIs end in V and a number ([Library.DeviceGetCountV1]). The field Version of a structure names
+// its layout. Set the field before the call, to the constant named after the structure:
 //
 //	m := nvml.MemoryV2{Version: nvml.MemoryV2Version}
 //	err := lib.DeviceGetMemoryInfoV2(device, &m)

@@ -58,8 +58,8 @@ func ExampleLibrary_DeviceGetMemoryInfoV2() {
 	}
 }
 
-// The processes that compute on a GPU: first their number, then a slice with room for new
-// processes.
+// This example lists the processes that compute on a GPU. The first call returns their number. The
+// second call gets a slice with room for that many, and for a few new ones.
 func ExampleLibrary_DeviceGetComputeRunningProcesses() {
 	processes := func(l *nvml.Library, device nvml.Device) ([]nvml.ProcessInfoV2, error) {
 		var list []nvml.ProcessInfoV2

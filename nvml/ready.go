@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// ready reports whether NVML starts and sees a device. Afterwards it shuts NVML down, which leaves
-// other starts of the program in effect: NVML counts them.
+// ready returns nil if NVML starts and sees a device. Afterwards it shuts NVML down. NVML counts
+// its starts, so earlier starts by the program stay in effect.
 func ready(l *dl.Library) error {
 	switch err := check(l.Slow(fnInit)); err {
 	case nil:

@@ -12,7 +12,8 @@ import (
 )
 
 // branches are the branches of NVIDIA's driver with their CUDA releases, oldest first. The library
-// reports the driver's release; since-versions are CUDA releases, as in NVML's header.
+// reports the driver's release, but versions in this package are CUDA releases, as in NVML's
+// header.
 var branches = []struct{ driver, major, minor int }{
 	{340, 6, 5}, {346, 7, 0}, {352, 7, 5}, {361, 8, 0}, {384, 9, 0}, {390, 9, 1}, {396, 9, 2}, {410, 10, 0}, {418, 10, 1}, {440, 10, 2}, {450, 11, 0},
 	{455, 11, 1}, {460, 11, 2}, {465, 11, 3}, {470, 11, 4}, {495, 11, 5}, {510, 11, 6}, {515, 11, 7}, {520, 11, 8},

@@ -3,8 +3,9 @@
 // [Open] finds libnvrtc and resolves its functions. NVRTC needs neither a GPU nor a driver; load
 // its output with package cuda or package gpu. Every function is a method of [Library] that returns
 // its outputs and an error, nil on success. An error code is a constant of type [Result]: compare
-// it with errors.Is. A function that the library lacks, or that a release has dropped, as 13.0
-// dropped [Library.GetNVVM], returns a [*dl.SymbolError] that names the release that introduced it.
+// it with errors.Is. If the library lacks a function, the method returns a [*dl.SymbolError] that
+// names the release that introduced the function. A release may also have dropped it, as 13.0
+// dropped [Library.GetNVVM].
 //
 // Free a [Program] with [Library.DestroyProgram]. If [Library.CompileProgram] fails with
 // [ErrorCompilation], the program's log, from [Library.GetProgramLog], has the messages with file

@@ -57,8 +57,8 @@ func (c *call) put() {
 	calls.Put(c)
 }
 
-// do calls a function of the tool, if the tool has it. Every call passes three arguments; C ignores
-// registers beyond a function's own arguments.
+// do calls a function of the tool, if the tool has it. Every call passes three arguments; a C
+// function with fewer parameters ignores the rest.
 func (c *call) do(module, function int, args ...uintptr) uintptr {
 	fn := atomic.LoadUintptr(&tables.slots[module][function])
 	if fn == 0 {

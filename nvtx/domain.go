@@ -3,12 +3,12 @@ package nvtx
 import "sync"
 
 // A Domain separates the events of a library from other events: tools show and filter each domain
-// separately. The tool learns of a domain at its first event, so a package may keep one in a
-// variable. A nil Domain is the default domain.
+// separately. The tool learns of a domain at the domain's first event, so a package can make a
+// Domain in a global variable. A nil Domain is the default domain.
 type Domain struct {
 	name string
 
-	mu     sync.RWMutex // read-locked by calls that use the handle
+	mu     sync.RWMutex // protects the following fields; read-locked by calls that use the handle
 	handle uintptr      // the tool's handle
 	made   bool
 	closed bool
@@ -17,8 +17,8 @@ type Domain struct {
 // NewDomain makes a domain.
 func NewDomain(name string) *Domain { return &Domain{name: name} }
 
-// Close removes the domain from the tool. Later events of the domain are lost. Ranges that have not
-// ended stay open. Closing the default domain does nothing.
+// Close removes the domain from the tool. Later events of the domain are dropped. Ranges of the
+// domain that have not ended stay open. Closing the default domain does nothing.
 func (d *Domain) Close() {
 	if d == nil {
 		return
@@ -59,7 +59,7 @@ func (d *Domain) leave() {
 	}
 }
 
-// make makes the tool's domain.
+// make creates the domain in the tool, unless that has been done.
 func (d *Domain) make() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,7 +71,7 @@ func (d *Domain) make() {
 	d.handle, d.made = c.do(moduleCore2, core2Create, c.cString(d.name)), true
 }
 
-// Mark marks a moment.
+// Mark marks the present moment.
 func (d *Domain) Mark(message string) {
 	if Enabled() {
 		mark(&Event{Domain: d, Message: message})
@@ -122,8 +122,8 @@ type String struct {
 	handle uintptr // the tool's handle, or 0 if the tool registers no strings
 }
 
-// Register makes a String for events of the domain. In events of other domains it is an ordinary
-// text. The tool learns of the String at its first event.
+// Register makes a String for events of the domain. In events of other domains the String is an
+// ordinary text. The tool learns of the String at the first event that uses it.
 func (d *Domain) Register(text string) *String { return &String{domain: d, text: text} }
 
 // register returns the tool's handle of the string, or 0.

@@ -46,7 +46,7 @@ type ThreadRange struct {
 	pushed bool
 }
 
-// Mark marks a moment.
+// Mark marks the present moment.
 func Mark(message string) {
 	if Enabled() {
 		mark(&Event{Message: message})
@@ -74,7 +74,7 @@ func Push(message string) ThreadRange {
 	return push(&Event{Message: message})
 }
 
-// Mark marks a moment.
+// Mark marks the present moment with the event.
 func (e Event) Mark() {
 	if Enabled() {
 		mark(&e)

@@ -6,10 +6,10 @@
 //
 // NVTX is not a library. A tool names its own library in the environment variable
 // NVTX_INJECTION64_PATH. Like the C headers, this package loads that library and calls the
-// functions that it writes to a table. The first use of the package loads the library, once.
-// Without a tool each call does nothing, allocates nothing, and costs one atomic load. There is no
-// tool on platforms where package dl loads no libraries, and in programs with more privileges than
-// their caller.
+// functions that the library writes to a table. The first use of the package loads the library,
+// once. Without a tool each call does nothing, allocates nothing, and costs one atomic load. There
+// is no tool on platforms where package dl loads no libraries, and in programs with more privileges
+// than their caller.
 //
 // # Threads and goroutines
 //
@@ -17,7 +17,7 @@
 // [Push] begins a range of the calling thread. Thread ranges nest, and tools assign to a range the
 // GPU work that the thread submits meanwhile. Goroutines move between threads, so Push locks the
 // calling goroutine to its thread until [ThreadRange.Pop]. Tools also assign GPU work to a range of
-// the process if it begins and ends on one thread; use Push for that.
+// the process if the range begins and ends on one thread, but only Push makes sure of that.
 //
 // All functions may be called concurrently. A text ends at its first NUL.
 package nvtx
@@ -59,7 +59,7 @@ func Err() error {
 	return loadErr
 }
 
-// load loads the tool if that has not been done, and reports whether there is one.
+// load loads the tool, once, and reports whether a tool is attached.
 func load() bool {
 	once.Do(func() {
 		now := uint32(absent)

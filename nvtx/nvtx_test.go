@@ -254,7 +254,7 @@ func TestToolThatCannotBeUsed(t *testing.T) {
 	everything(nvtx.NewDomain("lib"))
 }
 
-// TestRealTool uses this machine's CUPTI as the tool. It attaches without a GPU.
+// TestRealTool uses this machine's CUPTI as the tool. CUPTI attaches without a GPU.
 func TestRealTool(t *testing.T) {
 	l, err := cupti.Open(cupti.Options{})
 	if err != nil {

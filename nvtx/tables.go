@@ -56,11 +56,11 @@ const (
 // version is the version of the NVTX API.
 const version = 3
 
-// tables is the memory that the tool reads and writes. The tool keeps pointers into it. It is never
-// freed, and global variables do not move.
+// tables is the memory that the tool reads and writes. The tool keeps pointers into it, which stay
+// valid because global variables are never moved or freed.
 var tables struct {
-	// slots have the addresses of the tool's functions, which the tool writes. It may change them
-	// later.
+	// slots has the addresses of the tool's functions. The tool writes the addresses, and may
+	// change them later.
 	slots [modules][16]uintptr
 
 	// pointers are the tables that the tool gets. Each entry points to a slot.

@@ -18,7 +18,8 @@ type stage struct {
 // A step is one instruction, such as COPY, RUN or ENV, and the rest of its line.
 type step struct{ instruction, rest string }
 
-// parse reads a container file. It knows the instructions of the recipes, and refuses all others.
+// parse reads a container file. It knows the instructions that the recipes use, and refuses all
+// others.
 func parse(text string) (stages []stage, err error) {
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -43,7 +44,7 @@ func parse(text string) (stages []stage, err error) {
 	return stages, nil
 }
 
-// An image is a root folder and the way to start its program.
+// An image is a root folder, and how its program is started.
 type image struct {
 	dir        string
 	env        []string
@@ -54,8 +55,7 @@ type image struct {
 // assignment is one NAME=value of ENV.
 var assignment = regexp.MustCompile(`^[A-Z_]+=[^\s"'$\\]+$`)
 
-// make follows the recipe of a container file, with pkg as its argument PACKAGE. debian is a root
-// folder with Debian's C library.
+// make carries out a container file, with pkg as its argument PACKAGE, and returns the image.
 func (b *builder) make(t *testing.T, file, pkg string) image {
 	t.Helper()
 	text, err := os.ReadFile(file)

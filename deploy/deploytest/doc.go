@@ -1,5 +1,5 @@
-// Package deploytest tests the recipes in the folder above. It follows container files in root
-// folders made from Debian's packages. It checks the Kubernetes manifest against the types of
-// Kubernetes' API. It is a separate module, so that only these tests depend on that API. "make
-// test-deploy" runs them.
+// Package deploytest tests the recipes in the folder above. The tests carry out the container files
+// in root folders made from Debian's packages. They check the Kubernetes manifest against the types
+// of the Kubernetes API. The package is a separate module, so that only these tests depend on that
+// API. "make test-deploy" runs them.
 package deploytest

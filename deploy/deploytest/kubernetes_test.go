@@ -53,8 +53,8 @@ func decode(text string) (deployments []appsv1.Deployment, services []corev1.Ser
 	return deployments, services, jobs, nil
 }
 
-// onePod checks the parts that every pod must have: a GPU of the device plugin, the toleration of
-// its nodes, and a program without privileges.
+// onePod checks what every pod must have: a GPU from the device plugin, a toleration for nodes with
+// GPUs, and a program without privileges.
 func onePod(t *testing.T, what string, pod corev1.PodSpec) corev1.Container {
 	t.Helper()
 	if len(pod.Containers) != 1 {
@@ -80,7 +80,8 @@ func onePod(t *testing.T, what string, pod corev1.PodSpec) corev1.Container {
 	return c
 }
 
-// TestManifest decodes the manifest strictly, and checks requirements that the API's types do not.
+// TestManifest decodes the manifest strictly, and checks requirements that the API's types do not
+// express.
 func TestManifest(t *testing.T) {
 	text, err := os.ReadFile("../kubernetes.yaml")
 	check(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A builder follows container files and keeps the finished build stages.
+// A builder carries out container files and keeps the finished build stages.
 type builder struct {
 	debian  string // a root folder with Debian's C library, musl and busybox
 	scratch string
@@ -191,8 +191,8 @@ func fakeCUDA(t *testing.T) string {
 	return lib.Build(t)
 }
 
-// TestRecipes follows each container file and starts programs in the image: without a GPU, and with
-// a driver in the folder that container runtimes use.
+// TestRecipes carries out each container file and starts programs in the image: without a GPU, and
+// with a driver in the folder that container runtimes use.
 func TestRecipes(t *testing.T) {
 	b := newBuilder(t)
 	t.Chdir("../..") // the root of the module, which has the programs and the fake driver's C source

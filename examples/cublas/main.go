@@ -1,7 +1,7 @@
 // Cublas multiplies matrices of bfloat16 with NVIDIA's cuBLAS and cuBLASLt, in order on a queue. It
-// checks each way of multiplying against the host. It times a queue against a loop of plain calls,
-// and both against PyTorch, whose result must be bit-identical. Without a GPU, cuBLAS or PyTorch it
-// reports what is missing.
+// checks each way of multiplying against the host. It times products in a queue, and compares the
+// times with those of a loop of plain calls and of PyTorch. PyTorch's result must be bit-identical.
+// Without a GPU, cuBLAS or PyTorch it reports what is missing.
 package main
 
 import (
@@ -32,7 +32,7 @@ var (
 	slower  = flag.Float64("slower", 1.02, "how many times PyTorch's time a product may take")
 )
 
-// errMissing is the error for parts that this machine lacks. It is no failure.
+// errMissing is the error if this machine lacks something. The program then ends without failing.
 var (
 	errMissing = errors.New("not run")
 	errNoGPU   = fmt.Errorf("%w: no GPU", errMissing)
@@ -145,7 +145,8 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// ratio returns the median of the rounds' ratios. Changes of the device's clock do not affect it.
+// ratio returns the median of a[i]/b[i], the ratios of the rounds. Changes of the device's clock
+// between rounds do not affect it.
 func ratio(a, b []float64) float64 {
 	all := make([]float64, len(a))
 	for i := range a {

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestProgram runs the program with fakes of a CUDA driver, cuBLAS and PyTorch that multiply in
-// host memory.
+// TestProgram runs the program with a fake CUDA driver, a fake cuBLAS and a fake PyTorch, which
+// multiply in host memory.
 func TestProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")

@@ -34,8 +34,8 @@ func gemm(l blas.Call, side int32, c, a, b cuda.DevicePtr) error {
 		unsafe.Pointer(&zero), c, bf, side, cublas.Compute32f, cublas.GemmDefaultTensorOp)
 }
 
-// check multiplies small matrices of small whole numbers, whose sums are exact in any order, and
-// compares with the host.
+// check multiplies small matrices in each way and compares the results with the host's. The
+// elements are small whole numbers, so sums are exact in any order.
 func (x *multiplier) check(ctx context.Context) error {
 	const n, batch = 64, 3
 	const bf, f32 = cuda.DataTypeR16BF, cuda.DataTypeR32F
@@ -64,7 +64,7 @@ func (x *multiplier) check(ctx context.Context) error {
 	if err := x.stream.Do(version); err != nil {
 		return err
 	}
-	type arguments struct{ c, a, b cuda.DevicePtr } // followed by arrays of addresses
+	type arguments struct{ c, a, b cuda.DevicePtr } // addresses of the first matrices
 	for _, way := range []struct {
 		name   string
 		narrow bool                                                           // bfloat16, else float32
@@ -225,7 +225,7 @@ func random(side int, seed uint64) []smallfloat.BFloat16 {
 	return m
 }
 
-// difference returns the largest difference between two matrices; the second is given as bytes.
+// difference describes how two matrices differ; bytes are the elements of the second matrix.
 func difference(a []smallfloat.BFloat16, bytes []byte) string {
 	if len(gpu.BytesOf(a)) != len(bytes) {
 		return fmt.Sprintf("%d bytes and %d", len(gpu.BytesOf(a)), len(bytes))

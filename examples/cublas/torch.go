@@ -34,7 +34,7 @@ type torch struct {
 
 const mark = "@cublas " // prefix of the lines for this program
 
-// startTorch starts PyTorch to compute the product. missing says why PyTorch cannot run.
+// startTorch starts PyTorch, which computes the product once. missing says why PyTorch cannot run.
 func startTorch(ctx context.Context, python string, side int, matrices []byte) (t *torch, missing error) {
 	absent := func(err error) error { return fmt.Errorf("%w: PyTorch: %w", errMissing, err) }
 	if python == "" {
@@ -97,7 +97,7 @@ func (t *torch) line() (string, error) {
 	return "", errors.Join(errors.New("the process of PyTorch ended"), t.out.Err())
 }
 
-// time makes PyTorch multiply n times before one wait.
+// time makes PyTorch multiply n times and wait once. It returns the time of one product.
 func (t *torch) time(_ context.Context, n int) (ns float64, err error) {
 	if _, err := fmt.Fprintln(t.in, n); err != nil {
 		return 0, err

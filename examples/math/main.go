@@ -1,8 +1,8 @@
 // Math shows the packages above NVIDIA's libraries, each by a function that can be copied. The
 // functions compute a line through points, the frequency of a tone, π by random points, the ranks
-// of web pages, the temperatures of a rod, a blurred picture, and attention. It checks each result.
-// It runs on the GPU, or on a simulated one if the machine has none, and says which libraries are
-// missing.
+// of web pages, the temperatures of a rod, a blurred picture, and attention. The program checks
+// each result. It runs on the GPU, or on a simulated one if the machine has none, and says which
+// libraries are missing.
 package main
 
 import (

@@ -19,7 +19,7 @@ func line(ctx context.Context, dev *gpu.Device) (string, error) {
 	const n = 1000
 	var rows []float64
 	for i := range n {
-		x, noise := float64(i), [4]float64{1, -1, -1, 1}[i%4] // the noise does not change the line's slope and height
+		x, noise := float64(i), [4]float64{1, -1, -1, 1}[i%4] // the noise does not change the line's slope and intercept
 		rows = append(rows, 1, x, 2*x+3+noise)
 	}
 	s := dev.Queue(0).NewStream()

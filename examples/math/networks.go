@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// blur blurs a picture of one bright point by a convolution. The point becomes the kernel.
+// blur blurs a picture of one bright point by a convolution. The blurred point must look like the
+// kernel.
 func blur(ctx context.Context, dev *gpu.Device) (string, error) {
 	lib, err := dnn.Open(dev, dnn.Options{})
 	if err != nil {

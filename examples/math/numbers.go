@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/random"
 )
 
-// pi draws points in a square. The share of them in the quarter of a circle is π/4.
+// pi draws points in a square. About π/4 of the points are inside the quarter circle.
 func pi(ctx context.Context, dev *gpu.Device) (string, error) {
 	lib, err := random.Open(dev, random.Options{})
 	if err != nil {

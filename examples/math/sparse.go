@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/sparse"
 )
 
-// pageRank ranks five web pages. A visitor follows one of a page's links with probability 0.85,
-// else goes to any page. Row i of the matrix has the links of page i, so its transpose moves the
-// visitors.
+// pageRank ranks five web pages. A visitor follows one of a page's links with probability 0.85, and
+// otherwise goes to any page. Row i of the matrix has the links of page i, so its transpose moves
+// the visitors.
 func pageRank(ctx context.Context, dev *gpu.Device) (string, error) {
 	lib, err := sparse.Open(dev, sparse.Options{})
 	if err != nil {
@@ -34,7 +34,7 @@ func pageRank(ctx context.Context, dev *gpu.Device) (string, error) {
 		s.Do(y.Fill(1./n), sparse.MatVecWith(lib, y, m.T(), x, sparse.VecOptions{Alpha: damping, Beta: 1 - damping}))
 		x, y = y, x
 	}
-	var ranks, next [n]float64 // another step changes nothing
+	var ranks, next [n]float64 // next is one more step from ranks, which must change nothing
 	s.Do(x.Download(ranks[:]), m.RowStarts.Free(), m.Columns.Free(), m.Values.Free(), x.Free(), y.Free())
 	if err := s.Wait(ctx); err != nil {
 		return "", err

@@ -4,17 +4,17 @@
 //	lib, err := blas.Open(dev, blas.Options{})
 //	err = stream.Do(blas.Gemm(lib, c, a, b))
 //
-// [Gemm] multiplies matrices of floats of 64, 32, 16 and 8 bits, one or many at once. [GemmWith]
-// can add a bias and apply an activation. [Library.Call] puts any other function of cuBLAS into the
-// order of a queue.
+// [Gemm] multiplies matrices of floats with 64, 32, 16 or 8 bits, one pair or many pairs at once.
+// [GemmWith] can add a bias and apply an activation. [Library.Call] puts any other function of
+// cuBLAS into the order of a queue.
 //
 // A [Matrix] is stored row by row, like a [][]T and like PyTorch's tensors. The functions of
 // package cublas read memory column by column, as Fortran does, so they see the transpose.
 //
-// A Library may be used by several goroutines, streams and recordings at once. One call at a time
-// uses its handle. Each queue and each recording has its own workspace.
+// A Library may be used by several goroutines, streams and recordings at once. Calls use its handle
+// one at a time. Each queue and each recording has its own workspace.
 //
 // On a simulated GPU no library is loaded. Gemm runs in Go there, sums in float64 and rounds once,
-// so results differ from a GPU's in the last bits. Library.Call is an error there. Devices of HIP
-// have no cuBLAS: Open returns gpu.ErrUnsupported.
+// so results differ from a GPU's in the last bits. Library.Call is an error there. HIP devices have
+// no cuBLAS: Open returns gpu.ErrUnsupported for them.
 package blas

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A layer of a neural network: y = relu(x·wᵀ + bias).
+// This example computes a layer of a neural network: y = relu(x·wᵀ + bias).
 func ExampleGemm() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{}) // or drivers.Open(drivers.CUDA)
 	if err != nil {
@@ -51,7 +51,7 @@ func ExampleGemm() {
 	// Output: [0 12 0 15]
 }
 
-// Any function of cuBLAS is an operation: here cublasSaxpy, y = 2x + y.
+// Call makes an operation of any function of cuBLAS, here of cublasSaxpy: y = 2x + y.
 func ExampleLibrary_Call() {
 	axpy := func(lib *blas.Library, y, x gpu.Slice[float32]) gpu.Op {
 		return lib.Call("axpy", func(c blas.Call) error {

@@ -23,25 +23,25 @@ func Gemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B]) gp
 	return GemmWith(l, c, a, b, GemmOptions[C]{})
 }
 
-// GemmOptions are the additions of [GemmWith] to a product. The zero value adds nothing.
+// GemmOptions are the options of [GemmWith]. The zero value means c = a·b.
 type GemmOptions[T Element] struct {
 	Alpha float64 // multiplies the product; 0 means 1
-	Beta  float64 // multiplies the old contents of c; if it is 0, c is not read
+	Beta  float64 // multiplies the old contents of c; 0 means that c is not read
 
-	Bias       gpu.Slice[T] // added to each row of the result: one element for each column; may be zero
+	Bias       gpu.Slice[T] // added to each row of the result: one element for each column; a zero Slice means no bias
 	Activation Activation   // applied last
 
-	// ScaleA and ScaleB multiply the elements of matrices of 8 bits: one number each in device
-	// memory. A zero Slice means 1.
+	// ScaleA and ScaleB multiply the elements of a and of b, which must have 8 bits. Each Slice has
+	// one element. A zero Slice means 1.
 	ScaleA, ScaleB gpu.Slice[float32]
 
-	TF32           bool // multiply float32 with 10 bits of mantissa, which is faster
-	FastAccumulate bool // sum products of 8 bits with less precision, which is faster
+	TF32           bool // multiply float32 elements with 10 bits of mantissa: faster, but less precise
+	FastAccumulate bool // sum the products of 8-bit elements faster, but with less precision
 }
 
 // GemmWith returns an Op that computes c = activation(alpha·a·b + beta·c + bias), where a has M × K
-// elements, b K × N and c M × N. C: cublasLtMatmul. If c has a Batch, each of its matrices is one
-// product. If a or b is a single matrix, all products use it.
+// elements, b K × N and c M × N. C: cublasLtMatmul. If c has a Batch, matrix i of c is the product
+// of matrix i of a and matrix i of b. If a or b is a single matrix, all products use it.
 //
 // The element types may be
 //
@@ -51,14 +51,15 @@ type GemmOptions[T Element] struct {
 //	Float16, BFloat16       the same, or float32
 //	Float8E4M3, Float8E5M2  Float16, BFloat16 or float32; not both a and b Float8E5M2
 //
-// Sums are in float32, or in float64 for matrices of float64. Matrices of 8 bits need a device of
-// the generation Ada or later. For them, a must not be Transposed and b must be, K must be a
-// multiple of 16, and rows of a, b and c must begin at multiples of 16 bytes. With a bias, c must
-// have the type of a or a type of 16 bits.
+// Sums are in float32, or in float64 for matrices of float64. Matrices a and b with 8-bit elements
+// need an Ada GPU or a later one. Then a must not be Transposed, b must be Transposed, K must be a
+// multiple of 16, and all rows of a, b and c must begin at multiples of 16 bytes. With a bias, the
+// elements of c must have the type of those of a, or have 16 bits.
 //
 // c must not overlap a, b or the bias. The first Op with a new shape chooses an algorithm, which
 // takes about 50 µs of host time. The Library keeps the choice, for some thousands of shapes. Wrong
-// arguments make an Op that carries the error. Making an Op allocates; using it again does not.
+// arguments make an Op that carries the error. Making an Op allocates; submitting the Op again does
+// not.
 func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B], o GemmOptions[C]) gpu.Op {
 	g, err := newGemm(l, c, a, b, o)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	CuBLAS    cublas.Options   // where cuBLAS is
 	CuBLASLt  cublaslt.Options // where cuBLASLt is
-	Workspace uint64           // size in bytes of the workspace of a product; 0 means 32 MiB, and 8 MiB on devices older than Hopper
+	Workspace uint64           // bytes of workspace for a product; 0 means 32 MiB, or 8 MiB on devices older than Hopper
 }
 
 // A Library is cuBLAS and cuBLASLt for one device. All methods may be called concurrently.
@@ -93,18 +93,20 @@ func (l *Library) isZero() bool { return l == nil || l.light == nil }
 
 var errZero = fmt.Errorf("a nil or zero Library: use Open: %w", gpu.ErrArgument)
 
-// A Call has the library, the handle and the memory for a function given to [Library.Call].
+// A Call is the argument of a function given to [Library.Call]: the library, its handle and the
+// memory.
 type Call struct {
 	*cublas.Library
-	Handle cublas.Handle // has the stream and a workspace
-	Stream cuda.Stream   // the stream that Handle has
-	Ptrs   []driver.Ptr  // addresses of the ranges, in order; valid until the function returns
+	Handle cublas.Handle // its stream and its workspace are set
+	Stream cuda.Stream   // the stream of Handle
+	Ptrs   []driver.Ptr  // addresses of the ranges in uses, in order; valid until the function returns
 }
 
-// Call returns an Op that calls functions of cuBLAS. They give work to the stream of Handle. name
-// is the Op's label, and the ranges in uses are the memory that the work uses. gpu.Native says what
-// the function may do. The first Call makes a handle of cuBLAS, and blocks for that. If this fails,
-// or if the device is simulated, the Op carries the error.
+// Call returns an Op that runs fn, which calls functions of cuBLAS. These functions put their work
+// into the stream of Handle. name is the Op's label, and uses are the ranges of memory that the
+// work touches. The documentation of gpu.Native says what fn may do. The first Call loads cuBLAS
+// and makes a handle, and blocks meanwhile. If this fails, or if the device is simulated, the Op
+// carries the error.
 //
 //	stream.Do(lib.Call("triangle", func(c blas.Call) error {
 //		return c.Strsm(c.Handle, …, cuda.DevicePtr(c.Ptrs[0]), …)
@@ -125,7 +127,7 @@ func (l *Library) Call(name string, fn func(Call) error, uses ...gpu.Range) gpu.
 	}, uses...).Scratch(l.workspace)
 }
 
-// open makes the handle of cuBLAS.
+// open returns cuBLAS and its handle. The first call loads the library and makes the handle.
 func (l *Library) open() (*cublas.Library, *libcall.Handle[cublas.Handle], error) {
 	if l.isZero() {
 		return nil, nil, fmt.Errorf("blas: %w", errZero)

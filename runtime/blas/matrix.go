@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// Element is a type of a matrix's elements.
+// Element is the constraint for the types of a matrix's elements.
 type Element interface {
 	float32 | float64 | smallfloat.Float16 | smallfloat.BFloat16 | smallfloat.Float8E4M3 | smallfloat.Float8E5M2
 }
@@ -17,10 +17,10 @@ type Element interface {
 // is Data[k*BatchStride + i*Stride + j].
 type Matrix[T Element] struct {
 	Data        gpu.Slice[T]
-	Rows, Cols  int  // of the matrix in memory, also if Transposed is set
+	Rows, Cols  int  // size of the matrix in memory, even if Transposed is set
 	Stride      int  // elements from one row to the next; 0 means Cols
 	Transposed  bool // a product uses the transpose: Cols × Rows elements
-	Batch       int  // matrices; 0 means 1
+	Batch       int  // number of matrices; 0 means 1
 	BatchStride int  // elements from one matrix to the next; 0 means Rows*Stride
 }
 
@@ -30,7 +30,7 @@ func (m Matrix[T]) T() Matrix[T] {
 	return m
 }
 
-// shape is a Matrix without its data, with defaults filled in.
+// A shape describes a Matrix without its data. Defaults are filled in.
 type shape struct {
 	rows, cols, stride, batch, batchStride int
 	transposed                             bool

@@ -30,12 +30,13 @@ type plan struct {
 	layouts [3]cublaslt.MatrixLayout // of c, a, b
 	algo    cublaslt.MatmulAlgo
 
-	pointers [3]cuda.DevicePtr // the addresses that desc has: bias, scale of a, scale of b
+	pointers [3]cuda.DevicePtr // the addresses set in desc: bias, scale of a, scale of b
 	alpha    [8]byte           // the factors, in the type of the computation
 	beta     [8]byte
 }
 
-// operands are the addresses of a product.
+// operands are the addresses of a product's matrices, bias, scales and workspace. Absent ones are
+// 0.
 type operands struct {
 	c, a, b              driver.Ptr
 	bias, scaleA, scaleB driver.Ptr
@@ -57,10 +58,10 @@ func (g *gemm) operands(n gpu.NativeCall) operands {
 	return x
 }
 
-// alignment returns the binary logarithm of an address's alignment, at most 8: 256 bytes.
+// alignment returns the binary logarithm of an address's alignment in bytes, at most 8.
 func alignment(p driver.Ptr) uint8 { return uint8(min(bits.TrailingZeros64(uint64(p)), 8)) }
 
-// matmul gives the work of a product to a stream.
+// matmul puts a product into the call's stream. It makes a plan for the product if there is none.
 func (l *Library) matmul(h cublaslt.Handle, n gpu.NativeCall, g *gemm) error {
 	at, key := g.operands(n), g.key
 	key.alignC, key.alignA, key.alignB = alignment(at.c), alignment(at.a), alignment(at.b)
@@ -97,7 +98,7 @@ func (l *Library) matmul(h cublaslt.Handle, n gpu.NativeCall, g *gemm) error {
 	return nil
 }
 
-// factors sets alpha and beta.
+// factors sets the plan's alpha and beta to those of g.
 func (p *plan) factors(g *gemm) {
 	if g.key.types[1] == float64Type {
 		*(*float64)(unsafe.Pointer(&p.alpha)), *(*float64)(unsafe.Pointer(&p.beta)) = g.alpha, g.beta
@@ -197,7 +198,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// layout describes a matrix to cuBLASLt, which reads it column by column: the transpose.
+// layout describes a matrix to cuBLASLt. cuBLASLt reads column by column, so it sees the transpose.
 func (l *Library) layout(t elementType, s shape, batch int) (cublaslt.MatrixLayout, error) {
 	m, err := l.lt.MatrixLayoutCreate(elementTypes[t].cuda, uint64(s.cols), uint64(s.rows), int64(s.stride))
 	if err != nil || batch == 1 {
@@ -211,7 +212,7 @@ func (l *Library) layout(t elementType, s shape, batch int) (cublaslt.MatrixLayo
 		l.lt.MatrixLayoutSetAttribute(m, cublaslt.MatrixLayoutStridedBatchOffset, unsafe.Pointer(&stride), 8))
 }
 
-// destroy destroys the plan's objects of cuBLASLt.
+// destroy destroys the plan's cuBLASLt objects.
 func (p *plan) destroy(lt *cublaslt.Library) error {
 	var errs []error
 	for _, m := range p.layouts {

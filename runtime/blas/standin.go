@@ -66,7 +66,7 @@ func multiply[C, A, B Element](m standin.Memory, g *gemm, at operands) error {
 	return nil
 }
 
-// of applies the activation.
+// of returns the activation of x.
 func (f Activation) of(x float64) float64 {
 	switch f {
 	case ReLU:
@@ -77,13 +77,13 @@ func (f Activation) of(x float64) float64 {
 	return x
 }
 
-// numbers are a matrix in the host's memory.
+// numbers is a copy of a matrix in host memory.
 type numbers struct {
 	shape
 	all []float64 // rows × cols
 }
 
-// at returns an element of the matrix, or of its transpose if the product uses that.
+// at returns an element of the matrix, or of its transpose if transposed is set.
 func (n *numbers) at(row, col int) float64 {
 	if n.transposed {
 		row, col = col, row
@@ -91,7 +91,7 @@ func (n *numbers) at(row, col int) float64 {
 	return n.all[row*n.cols+col]
 }
 
-// load reads matrices.
+// load copies the matrices at p from device memory.
 func load[T Element](m standin.Memory, p driver.Ptr, s shape) ([]numbers, error) {
 	all := make([]numbers, s.batch)
 	size, from := typeOf[T]().size(), widening[T]()
@@ -132,7 +132,7 @@ func widening[T Element]() func(T) float64 {
 
 func widen[T smallfloat.Float](x T) float64 { return float64(x.Float32()) }
 
-// rounding returns the function that rounds a float64 to an element.
+// rounding returns the function that rounds a float64 to the element type.
 func rounding[T Element]() func(float64) T {
 	var f any
 	switch any(*new(T)).(type) {

@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// An elementType is a type of elements.
+// An elementType is the type of a matrix's elements.
 type elementType uint8
 
 const (
@@ -31,7 +31,7 @@ func (t elementType) String() string { return elementTypes[t].name }
 
 func (t elementType) size() int { return elementTypes[t].size }
 
-// typeOf returns the type of an element.
+// typeOf returns the elementType of T.
 func typeOf[T Element]() elementType {
 	switch any(*new(T)).(type) {
 	case float64:

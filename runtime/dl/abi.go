@@ -32,11 +32,11 @@ type move struct {
 	size  uint8  // for a word of a struct: number of its bytes
 }
 
-// arrange appends to moves the place of each word of a call with signature sig under ABI a. The
-// argument word of a struct is its address. If the ABI passes structs by reference, that word
-// itself is passed.
+// arrange appends to moves the place of each word of a call with signature sig under ABI a. For a
+// struct, the argument word is the struct's address. If the ABI passes the struct by reference, C
+// gets this address.
 func arrange(a abi, sig string, moves []move) ([]move, error) {
-	ints, floats, stack := 0, 0, 0 // used so far
+	ints, floats, stack := 0, 0, 0 // registers and stack words used so far
 	maxInts := 6
 	if a == aapcs64 {
 		maxInts = 8
@@ -54,8 +54,8 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 		m := move{arg: uint8(arg), from: -1}
 
 		if a == win64 {
-			// Each parameter takes one slot. The caller fills both the integer and the vector
-			// register of each of the first four.
+			// Each parameter takes one slot. The first four slots are registers: the caller writes
+			// each to an integer and to a vector register.
 			m.to, m.index = inStack, uint16(stack)
 			if p.kind == 'h' && (p.size == 4 || p.size == 8) { // the slot holds the struct itself
 				m.from, m.size = 0, uint8(p.size)
@@ -73,7 +73,7 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 			if fits = fits && floats+n <= 8; !fits {
 				step, n = 8, p.words()
 				if a == aapcs64 {
-					floats = 8 // AAPCS64 6.8.2 C.3: later arguments get no such register
+					floats = 8 // AAPCS64 6.8.2 C.3: later arguments get no vector register
 				}
 			}
 			for w := range n {
@@ -109,7 +109,7 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 			inRegisters = false // SysV class MEMORY
 		}
 		if !inRegisters && a == aapcs64 {
-			ints = maxInts // AAPCS64 6.8.2 C.13: later arguments get no such register
+			ints = maxInts // AAPCS64 6.8.2 C.13: later arguments get no integer register
 		}
 		for w := range n {
 			if p.kind == 's' {

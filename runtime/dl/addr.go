@@ -3,9 +3,9 @@ package dl
 import "fmt"
 
 // CallAddr calls the C function at an address that a library has returned, for example in a table
-// of functions. The function's parameters must be integers and pointers of up to 8 bytes, at most
-// 16 of them, and so must its result. CallAddr returns the full result word: of a 32-bit result
-// only the low half is valid.
+// of functions. The function's result and its parameters, up to 16, must be integers or pointers of
+// up to 8 bytes. CallAddr returns the full result word. If the result has 32 bits, only the low
+// half is valid.
 //
 // A pointer must be converted to uintptr in the call itself, as for [Library.Slow]. The function
 // may call back into Go. If the address is 0, or this build cannot load libraries, CallAddr returns

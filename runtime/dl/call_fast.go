@@ -9,17 +9,16 @@ import (
 	goruntime "github.com/puregpu/puregpu/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"
 )
 
-// Fast reports whether this build has the fast path: whether [Load] can return
-// anything but 0.
+// Fast reports whether this build has the fast path. Without it [Load] always returns 0.
 const Fast = true
 
-// Load returns the address that Open stored at p, an element of its fast slice, or 0 if the call
-// must use [Library.Slow].
+// Load returns the address that Open stored at p, which points to an element of Open's fast slice.
+// If Load returns 0, the call must use [Library.Slow].
 func Load(p *uintptr) uintptr { return atomic.LoadUintptr(p) }
 
-// Call calls the C function of a frame, blocking until it returns, and returns the low half of its
-// result. The frame begins with a [Frame] whose Fn is not 0, and n words of arguments follow it; n
-// should be a constant, from 0 to 16.
+// Call calls the C function of a frame, blocks until the function returns, and returns the low half
+// of the result word. The frame begins with a [Frame] whose Fn is not 0, and n words of arguments
+// follow it; n should be a constant, from 0 to 16.
 //
 // Neither the frame nor the memory that it points to escapes, so both may be on the stack. This is
 // safe only if the function does not call back into Go before it returns. Concurrent calls with
@@ -28,7 +27,7 @@ func Call(n int, frame unsafe.Pointer) uint32 {
 	return uint32(goruntime.Call(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[n])), frame))
 }
 
-// callAny runs a general frame, which is on the heap, through its trampoline.
+// callAny makes the call that a general frame describes. The frame must be on the heap.
 func callAny(frame unsafe.Pointer) {
 	goruntime.CallEscape(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[anyTrampoline])), frame)
 }

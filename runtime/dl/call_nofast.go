@@ -4,12 +4,12 @@ package dl
 
 import "unsafe"
 
-// Fast reports whether this build has the fast path: whether [Load] can return
-// anything but 0.
+// Fast reports whether this build has the fast path. Without it [Load] always returns 0.
 const Fast = false
 
-// Load returns the address that Open stored at p, an element of its fast slice, or 0 if the call
-// must use [Library.Slow]. This build always returns 0, so the compiler removes the fast path.
+// Load returns the address that Open stored at p, which points to an element of Open's fast slice.
+// If Load returns 0, the call must use [Library.Slow]. This build always returns 0, so the compiler
+// removes the fast path.
 func Load(p *uintptr) uintptr { return 0 }
 
 // Call does nothing: this build never calls it, because [Load] returns 0.

@@ -10,8 +10,9 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// callAny runs a general frame, which is on the heap, through its trampoline. The trampoline is a C
-// function of one pointer, so SyscallN can call it for any frame.
+// callAny makes the call that a general frame describes. The frame must be on the heap. The
+// trampoline is a C function with one pointer as its parameter, so SyscallN can call it for any
+// frame.
 func callAny(frame unsafe.Pointer) {
 	purego.SyscallN(trampolines[anyTrampoline], uintptr(frame))
 }

@@ -8,12 +8,12 @@ import "fmt"
 //
 // An address is never freed, and a process has about 2000 of them: make one for each C signature
 // when the program starts, and distinguish calls by their user-data argument. On Linux, running out
-// of callbacks and an unsuitable fn are errors; on Windows, the Go runtime ends the process when it
-// runs out.
+// of callbacks and an unsuitable fn are errors; on Windows, the Go runtime ends the process when
+// callbacks run out.
 //
-// fn may run on a thread of the library. It must not panic: that ends the process. If it may run on
-// the thread of a call in progress, that call must be a [Library.Slow], or the program must have
-// called [Library.HeapFrames] before.
+// fn may run on a thread of the library. It must not panic: a panic ends the process. If fn may run
+// on the thread of a call in progress, the program must make that call with [Library.Slow], or must
+// have called [Library.HeapFrames] before it.
 //
 // Callback may be called concurrently. In builds that cannot load libraries the error is
 // [ErrUnsupported].

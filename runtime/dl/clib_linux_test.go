@@ -112,9 +112,9 @@ func TestCLibraryThreadState(t *testing.T) {
 	onThreads(len(ids), func(i int) {
 		ids[i] = l.call("self")
 		meet.Done()
-		meet.Wait() // so that all threads live at the same time
+		meet.Wait() // all threads live at the same time
 		l.want(int(syscall.EBADF), "fail")
-		l.want(0, "count", 0) // the first use of such a variable allocates memory, and may set errno
+		l.want(0, "count", 0) // the first use of the thread-local variable allocates memory, and may set errno
 		l.want(0, "set_errno", uintptr(1000+i))
 		l.want(0, "set_specific", 1)
 		for n := 1; n <= 100; n++ {
@@ -298,7 +298,7 @@ func TestCLibraryFork(t *testing.T) {
 	})
 }
 
-// TestCLibraryUser checks that C can set the user, or gets an error where it cannot be set for all
+// TestCLibraryUser checks that C can set the user, or gets an error where C cannot set it for all
 // threads.
 func TestCLibraryUser(t *testing.T) {
 	l := openCLib(t)
@@ -435,8 +435,8 @@ func TestCLibraryStress(t *testing.T) {
 	})
 }
 
-// stress calls C from many goroutines for at least d and a number of calls, and returns the number
-// of calls made.
+// stress calls C from many goroutines, until d has passed and at least least calls were made. It
+// returns a text with the numbers of calls, of ended threads and of processes.
 func (l *cLib) stress(t *testing.T, d time.Duration, least int) string {
 	end := time.Now().Add(d)
 	var calls, endings, processes atomic.Int64
@@ -510,7 +510,7 @@ func (l *cLib) stress(t *testing.T, d time.Duration, least int) string {
 	return done
 }
 
-// The resources that a process holds.
+// held has the resources that a process holds.
 type held struct {
 	threads, files, mappings int
 	memory                   int // resident, in KiB
@@ -522,8 +522,8 @@ func (h held) least(o held) held {
 }
 
 // held returns the resources that the process holds now. It first makes Go start 64 threads, more
-// than the test uses otherwise, so that the threads that Go keeps count the same each time. Then it
-// frees unused memory of Go and malloc.
+// than the rest of the test uses. Go keeps these threads, so each call of held counts the same
+// number. Then held frees unused memory of Go and malloc.
 func (l *cLib) held(t *testing.T) (h held) {
 	const threads = 64
 	var meet, ready sync.WaitGroup

@@ -12,8 +12,8 @@ import (
 )
 
 // TestClosedRuntime builds a program with a Go release that hides the runtime functions that this
-// module links to. The linker's message must say what to do, under every build tag that calls C,
-// and that must help.
+// module links to. Under every build tag that calls C, the linker's message must say what to do,
+// and doing it must make the build succeed.
 func TestClosedRuntime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds Go's runtime")

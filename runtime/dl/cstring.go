@@ -17,8 +17,8 @@ func CString(s string) (*byte, error) {
 	return &b[0], nil
 }
 
-// CStrings returns copies of texts as by [CString], for a C array of char *. If a text contains a
-// NUL, the error names the text and is [ErrNUL].
+// CStrings applies [CString] to each text. The result can be passed as a C array of char *. If a
+// text contains a NUL, the error names the text and is [ErrNUL].
 func CStrings(texts ...string) ([]*byte, error) {
 	out := make([]*byte, len(texts))
 	for i, s := range texts {

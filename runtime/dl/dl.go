@@ -5,12 +5,12 @@
 // function of the required set is missing. A call of another missing function returns a
 // [*SymbolError].
 //
-// A machine may have several files with a library's name, and only one may work. A container or WSL
-// has its own driver, and a distribution's package may add another. So Open tries files until one
-// is ready ([Spec].Ready), and records the result of each ([Library.Attempts]). A loaded library
-// stays loaded until the process ends, even if Open does not take it: GPU libraries start threads
-// and register exit handlers, and unloading them is not safe. The guide's page "Drivers and
-// devices" lists the places where Open looks, in order.
+// A machine may have several files with a library's name, and perhaps only one of them works. A
+// container or WSL has its own driver, and a distribution's package may add another. So Open tries
+// files until one is ready ([Spec].Ready), and records the result of each ([Library.Attempts]). A
+// loaded library stays loaded until the process ends, even if Open does not take it: GPU libraries
+// start threads and register exit handlers, so unloading such a library is not safe. The guide's
+// page "Drivers and devices" lists the places where Open looks, in order.
 //
 // There are two ways to make a call. [Call] is the fast one: the caller puts the arguments in a
 // [Frame] with ordinary Go pointers, nothing is allocated, and nothing escapes. It works for
@@ -58,34 +58,34 @@ type Spec struct {
 	// Symbols are the functions. Slow and Addr take an index into Symbols.
 	Symbols []Symbol
 
-	// Sets are the groups that functions belong to. The first is required.
+	// Sets are the groups that functions belong to. The first set is required.
 	Sets []Set
 
 	// Format formats a version; nil formats the plain number.
 	Format func(Version) string
 
-	// Floor is the oldest supported version. Open refuses a library that reports an older one. It
-	// accepts a library that reports none, if it has the required functions.
+	// Floor is the oldest supported version. Open refuses a library that reports an older version.
+	// It accepts a library that reports no version, if the library has the required functions.
 	Floor Version
 
-	// Version asks the library for its version. It runs during Open, when only Slow and Addr of the
-	// Library work, and find functions by exported name. If the error is [ErrStub], Open rejects
-	// the file and tries the next candidate. Explain reports any other error, and the version is 0.
-	// Version may be nil.
+	// Version asks the library for its version. It runs during Open. Only Slow and Addr of the
+	// Library work then, and they look up functions by exported name. If the error is [ErrStub],
+	// Open rejects the file and tries the next candidate. After any other error the version is 0,
+	// and Explain shows the error. Version may be nil.
 	Version func(*Library) (Version, error)
 
-	// Resolve returns a resolver of the library's own, such as cuGetProcAddress, or
-	// nil for none. It runs during Open, after Version, under the same conditions.
-	// Resolve may be nil.
+	// Resolve returns a Resolver that uses a look-up function of the library itself, such as
+	// cuGetProcAddress, or nil if the library has none. It runs during Open, after Version, under
+	// the same conditions. Resolve may be nil.
 	Resolve func(*Library) Resolver
 
 	// Ready checks whether a found library can be used on this machine, such as whether it starts
-	// and has a device. It runs during Open, after Resolve, when Slow and Addr find every function.
-	// Open takes the first candidate that is ready. If none is, it takes the first candidate that
-	// has the required functions and whose error is not [ErrNoDevice], or else the first with the
-	// required functions. If the error is [ErrStub], Open rejects the file; if it is [ErrHidden],
-	// Open takes the file and tries no other. The program repeats these calls, so repeating them
-	// must be harmless.
+	// and has a device. It runs during Open, after Resolve. Slow and Addr then find every function
+	// that the library has. Open takes the first candidate that is ready. If none is, it takes the
+	// first candidate that has the required functions and whose error is not [ErrNoDevice], or else
+	// the first with the required functions. If the error is [ErrStub], Open rejects the file; if
+	// it is [ErrHidden], Open takes the file and tries no other. The program makes the same calls
+	// again later, so making them twice must be harmless.
 	//
 	// Open does not call Ready for a file that [Options].Path or Env names: it takes that file in
 	// any case. If Ready is nil, a library is ready if Version returns no error.
@@ -103,8 +103,8 @@ type Version int32
 type Symbol struct {
 	Name  string  // exported name: cuCtxCreate_v4
 	API   string  // name to ask the Resolver for: cuCtxCreate; "" to skip the Resolver
-	Since Version // first version that has it
-	Until Version // last version known to have it, if newer ones lack it; else 0
+	Since Version // first version that has the function
+	Until Version // last version known to have the function, if newer versions lack it; else 0
 	Set   uint16  // index into Spec.Sets
 
 	// Sig has one code for each C parameter. w is an integer or pointer of up to 8 bytes, f a
@@ -115,7 +115,7 @@ type Symbol struct {
 	Sig string
 
 	// Misfits are versions in which the function's parameters differ from Sig or from the program's
-	// types. The function counts as missing in them.
+	// types. In these versions the function counts as missing.
 	Misfits []Misfit
 }
 

@@ -22,8 +22,8 @@ var (
 	// ErrNotLoadable: a file exists, but the system loader refused it. It comes in an [*OpenError].
 	ErrNotLoadable = errors.New("library not loadable")
 
-	// ErrStub: the file is a placeholder for linking, not the library. A Spec's Version function
-	// returns it; Open then counts the file as not loadable.
+	// ErrStub: the file is a placeholder for linking, not the library. A Spec's Version or Ready
+	// function returns it; Open then counts the file as not loadable.
 	ErrStub = errors.New("stub library, only for linking")
 
 	// ErrNoDevice: the library works, but finds no device. A Spec's Ready function returns it; Open
@@ -64,12 +64,12 @@ type Attempt struct {
 	Source  string  // why it was considered
 	File    string  // file that was loaded; "" if none was, or if the loader does not report it
 	Version Version // version that the library reported; 0 if it was not loaded or reported none
-	Err     error   // the failure, or why the library is not ready; nil if Open took the file
+	Err     error   // why the file failed, or why the library is not ready; nil if neither
 }
 
 func (a Attempt) String() string { return describeAttempts([]string{a.name()}, a.label(), a.result()) }
 
-// name returns the file's name, as exactly as it is known.
+// name returns the path of the loaded file, or else the path or name that Open tried.
 func (a Attempt) name() string { return cmp.Or(a.File, a.Path) }
 
 // label returns the reason why the candidate was considered, or "" if its path shows it.
@@ -88,7 +88,7 @@ func (a Attempt) result() string {
 	return a.Err.Error()
 }
 
-// refused reports whether the candidate exists and was not loaded.
+// refused reports whether the candidate exists and has an error.
 func (a Attempt) refused() bool { return a.Err != nil && !errors.Is(a.Err, ErrNotFound) }
 
 // describeAttempts describes candidates with the same label and result.
@@ -110,7 +110,7 @@ type OpenError struct {
 }
 
 // Error's first line says what failed, which file was refused if there is only one, and what to do.
-// Lines with the other candidates follow, one line for all with the same result.
+// Lines with the other candidates follow; candidates in a row with the same result share a line.
 func (e *OpenError) Error() string {
 	var b strings.Builder
 	what := "found, but it cannot be loaded"
@@ -137,8 +137,7 @@ func (e *OpenError) Error() string {
 	return b.String()
 }
 
-// main returns the index of the only attempt, or of the only refused one, or -1 if there is no such
-// attempt.
+// main returns the index of the only attempt, or of the only refused attempt, or else -1.
 func (e *OpenError) main() int {
 	if len(e.Attempts) == 1 {
 		return 0
@@ -160,7 +159,7 @@ func (e *OpenError) kind() error {
 // Is reports whether target is the kind of e.
 func (e *OpenError) Is(target error) bool { return target == e.kind() }
 
-// Unwrap returns the errors of the candidates that exist, so that errors.Is finds ErrStub, for
+// Unwrap returns the errors of the candidates that exist. Thus errors.Is finds ErrStub, for
 // example.
 func (e *OpenError) Unwrap() []error {
 	var errs []error
@@ -253,7 +252,7 @@ func (e *TooOldError) Error() string {
 	return b.String()
 }
 
-// short is Error for a named file.
+// short returns the error in a few words, without the names of the library and the file.
 func (e *TooOldError) short() string {
 	if e.Found == 0 {
 		return "too old, or another library"
@@ -269,8 +268,8 @@ type SymbolError struct {
 	Package string
 	Symbol  string  // exported name
 	Set     string  // name of its set
-	Since   Version // version that introduced it
-	Until   Version // last version known to have it; 0 if the newest has it
+	Since   Version // version that introduced the function
+	Until   Version // last version known to have the function; 0 if the newest has it
 	Found   Version // version of the library, 0 if unknown
 	Why     string  // reason from the look-up
 

@@ -8,7 +8,7 @@ import (
 )
 
 // TestOpenErrorText checks that an error's first line alone says what failed and what to do, and
-// that each result of candidates appears once.
+// that candidates with the same result share a line.
 func TestOpenErrorText(t *testing.T) {
 	local := filepath.FromSlash // the separators are the system's
 	absent := func(path, source string) Attempt {

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// libc describes the C library for a program: two functions that it has, and one, in a separate
-// set, that it lacks.
+// libc describes the C library: two functions that it has, and one function, in a separate set,
+// that it lacks.
 var libc = dl.Spec{
 	Name: "C library", Package: "libc", Names: []string{"libc.so.6"},
 	Sets: []dl.Set{{Name: "core"}, {Name: "future"}},
@@ -57,8 +57,8 @@ func Example() {
 }
 
 // Generated bindings make fast calls: the arguments are in a frame, and nothing is allocated. If a
-// build has no fast calls, or the function is missing, Load returns 0; the slow call then makes the
-// call or returns the error.
+// build has no fast calls, or the function is missing, Load returns 0. Slow then makes the call, or
+// returns the error.
 func ExampleCall() {
 	var l dl.Library
 	fast := make([]uintptr, len(libc.Symbols))
@@ -83,8 +83,8 @@ func ExampleCall() {
 	// Output: 42 <nil>
 }
 
-// Opening a missing library returns an error that says so, and what to do. The following lines list
-// the places searched.
+// Opening a missing library returns an error. Its first line says that the library is missing and
+// what to do. The following lines list the places searched.
 func ExampleOpenError() {
 	spec := &dl.Spec{
 		Name: "toy library", Package: "toy", Names: []string{"libpuregpu-toy.so.1", "libpuregpu-toy.so"}, Dirs: []string{"/opt/no-toys"},

@@ -31,7 +31,8 @@ func (f *openFail) explain(b *strings.Builder) {
 	}
 }
 
-// explainAttempts writes the library's own result, and lists the other candidates.
+// explainAttempts writes why the open library is not ready, if it has an error, and lists the other
+// candidates.
 func (lib *library) explainAttempts(b *strings.Builder) {
 	if err := lib.attempts[lib.taken].Err; err != nil && lib.spec.Ready != nil {
 		fmt.Fprintf(b, "not ready: %v\n", err)

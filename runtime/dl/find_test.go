@@ -71,8 +71,8 @@ func TestIsBare(t *testing.T) {
 	}
 }
 
-// TestFolderIsNotBare checks that a file in a named folder gets a path: the loader would search the
-// system for a bare name.
+// TestFolderIsNotBare checks that the candidate for a file in a named folder is a path, because the
+// loader would search the system for a bare name.
 func TestFolderIsNotBare(t *testing.T) {
 	root := t.TempDir()
 	t.Chdir(root)

@@ -23,7 +23,7 @@ func inspectFile(path string) (fault, error) {
 		return fault{}, err
 	}
 	defer f.Close()
-	if fi.Size() == 0 { // a file of /proc or /sys is also empty, and the loader might wait for it
+	if fi.Size() == 0 { // files in /proc and /sys also have size 0, and reading one could block the loader
 		return fault{plain: "an empty file", harmful: true}, nil
 	}
 	if runtime.GOOS == "windows" {
@@ -63,8 +63,8 @@ func inspectELF(r io.ReaderAt, size int64, goarch string) fault {
 		return fault{plain: "an ELF file, but not a shared library"}
 	}
 
-	// A segment that ends after the end of the file can be mapped, but then kills the process with
-	// SIGBUS inside the loader.
+	// The loader maps a segment even if it ends after the end of the file. When the loader reads
+	// that part, SIGBUS kills the process.
 	need := uint64(0)
 	off, entry, count := le.Uint64(head[32:]), uint64(le.Uint16(head[54:])), uint64(le.Uint16(head[56:]))
 	if entry < 56 {

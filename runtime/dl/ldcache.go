@@ -19,7 +19,7 @@ var caches = []string{
 	"run/flatpak/ld.so.cache",        // inside Flatpak
 }
 
-// cached appends the files listed in caches below a root folder.
+// cached appends the paths that the caches below a root folder list for the library's names.
 func (s *Spec) cached(cs []candidate, root string) []candidate {
 	if runtime.GOOS != "linux" {
 		return cs
@@ -43,8 +43,8 @@ func (s *Spec) cached(cs []candidate, root string) []candidate {
 	return cs
 }
 
-// The format of a cache. glibc since 2.32 writes only this one. Older releases may put the cache
-// after an older format, which has the same entries.
+// These constants describe the format of a cache. Since 2.32 glibc writes only this format. Older
+// releases may write the same entries in an older format first, and then in this one.
 const (
 	cacheMagic = "glibc-ld.so.cache1.1"
 	cacheHead  = len(cacheMagic) + 28 // number of entries, length of the texts, and unused fields

@@ -34,7 +34,7 @@ type Options struct {
 type Library struct {
 	mu   sync.Mutex               // serializes Open and HeapFrames
 	open atomic.Pointer[library]  // nil until Open succeeds
-	fail atomic.Pointer[openFail] // attempts of the last failed Open
+	fail atomic.Pointer[openFail] // result of the last failed Open; nil after success
 	heap atomic.Bool              // HeapFrames was called
 }
 
@@ -51,18 +51,18 @@ type library struct {
 	spec     *Spec
 	fast     []uintptr
 	addrs    []uintptr      // by symbol; 0 if missing
-	why      map[int]string // by missing symbol
+	why      map[int]string // by index of a missing symbol: the reason
 	have     []int          // by set: symbols found
 	total    []int          // by set: symbols
 	path     string         // loaded file
 	asked    string         // name passed to the loader
-	source   string         // why it was tried
+	source   string         // why the file was tried
 	attempts []Attempt      // candidates
-	taken    int            // index of this candidate
+	taken    int            // index of this library in attempts
 	version  Version
 	verErr   error
 
-	// While Version runs, look-ups use the system loader.
+	// ld and handle are set while Version and Resolve run: look-ups then use the system loader.
 	ld     *loader
 	handle uintptr
 }
@@ -71,9 +71,9 @@ type library struct {
 // becomes the address of function i if [Call] can call it, and 0 otherwise. fast must be empty or
 // as long as spec.Symbols. It belongs to the Library from then on: read it with [Load].
 //
-// Open takes the first file that is ready; see [Spec].Ready. If a file was loaded but none is
-// ready, Open succeeds: the program gets the error when it makes the same calls. [Library.Attempts]
-// has the result of each other file.
+// Open takes the first file that is ready; see [Spec].Ready. If files were loaded but none is
+// ready, Open takes one of them and succeeds. The program then gets the error when it makes the
+// same calls as Ready. [Library.Attempts] returns the results of all files tried.
 //
 // If nothing can be loaded, the error is an [*OpenError]. If the library lacks required functions,
 // or reports a version below spec.Floor, it is a [*TooOldError]. In a build that cannot load
@@ -111,7 +111,8 @@ func (l *Library) Open(spec *Spec, fast []uintptr, opt Options) error {
 	return nil
 }
 
-// openLibrary tries the candidates until one is ready. It appends the result of each to attempts.
+// openLibrary tries the candidates until one is ready. It appends the result of each candidate to
+// attempts.
 func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*library, error) {
 	if err := spec.check(fast); err != nil {
 		return nil, err
@@ -221,7 +222,8 @@ func bind(spec *Spec, ld *loader, handle uintptr, c candidate) (*library, error)
 	if lib.path == "" {
 		lib.path = c.path
 	}
-	// Version and Resolve get a separate Library, so that no other goroutine sees l half open.
+	// Version and Resolve get a separate Library, so that no other goroutine sees the caller's
+	// Library half open.
 	var l Library
 	l.open.Store(lib)
 	if spec.Version != nil {
@@ -271,7 +273,7 @@ func bind(spec *Spec, ld *loader, handle uintptr, c candidate) (*library, error)
 	return lib, nil
 }
 
-// addr returns the address of symbol i, which is in range, or 0.
+// addr returns the address of symbol i, or 0 if the library lacks it. i must be in range.
 func (lib *library) addr(i int) uintptr {
 	if lib.ld != nil {
 		a, _ := lib.ld.sym(lib.handle, lib.spec.Symbols[i].Name)
@@ -305,10 +307,10 @@ func (lib *library) tooOld() *TooOldError {
 	}
 }
 
-// Slow calls function i with args, one for each of its parameters, and returns the full result
-// word: of a 32-bit result only the low half is valid. Pass an integer or pointer as it is, a float
-// as its bits ([math.Float32bits], [math.Float64bits]), and a struct as the address of a copy,
-// which the function may overwrite.
+// Slow calls function i with args, one word for each parameter, and returns the full result word.
+// If the result has 32 bits, only the low half is valid. Pass an integer or pointer as it is, a
+// float as its bits ([math.Float32bits], [math.Float64bits]), and a struct as the address of a
+// copy, which the function may overwrite.
 //
 // A pointer must be converted to uintptr in the call itself, as for [syscall.Syscall]: the memory
 // that it points to then moves to the heap and stays alive until the call returns. So the function
@@ -351,7 +353,7 @@ func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
 	return r, nil
 }
 
-// checkArgs reports whether args fit sig.
+// checkArgs returns an error unless args fit sig.
 func checkArgs(sig string, args []uintptr) error {
 	if len(sig) == len(args) && onlyWords(sig) {
 		return nil
@@ -459,7 +461,7 @@ func (l *Library) Has(set string) bool {
 }
 
 // HasSymbol reports whether the library is open and has the function with the exported name cname.
-// It searches the table: call it once and keep the answer.
+// HasSymbol searches the whole table: call it once and keep the answer.
 func (l *Library) HasSymbol(cname string) bool {
 	lib := l.open.Load()
 	if lib == nil {
@@ -483,7 +485,7 @@ func (l *Library) Addr(i int) uintptr {
 type MissingSymbol struct {
 	Name  string  // exported name
 	Set   string  // name of its set
-	Since Version // version that introduced it
+	Since Version // version that introduced the function
 	Why   string  // reason from the look-up
 }
 

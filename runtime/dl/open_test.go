@@ -37,7 +37,7 @@ func open(t testing.TB, opt Options, change func(*Spec)) (*lib, error) {
 	return l, err
 }
 
-// distinct checks that err is exactly one of the kinds of failure.
+// distinct checks that err is of the kind want, and of no other kind.
 func distinct(t *testing.T, err, want error) {
 	t.Helper()
 	for _, kind := range []error{ErrNotOpen, ErrUnsupported, ErrNotFound, ErrNotLoadable, ErrTooOld, ErrSymbol} {
@@ -80,7 +80,7 @@ func TestOpenAbsent(t *testing.T) {
 	_, err = open(t, Options{Path: "/dev/null/x.so"}, nil)
 	distinct(t, err, ErrNotFound)
 
-	// The environment's file is the only one tried.
+	// If the environment variable names a file, Open tries no other.
 	t.Setenv("PUREGPU_TEST_LIBRARY", "/nowhere/y.so")
 	_, err = open(t, Options{}, func(s *Spec) { s.Dirs = []string{filepath.Dir(fixture(t))}; s.Names = []string{"fixture.so"} })
 	distinct(t, err, ErrNotFound)
@@ -232,7 +232,7 @@ func TestOpenTooOld(t *testing.T) {
 		"\tabsent_v3 (set core, since 12.6): get_proc: error 500; undefined symbol\n"+
 		"\tgone (set core, since 12.6): undefined symbol\n")
 
-	// Another library.
+	// The file is another library, which has none of the functions.
 	_, err = open(t, Options{Path: fixture(t)}, func(s *Spec) {
 		for i := range s.Symbols {
 			s.Symbols[i].Name += "_nope"
@@ -379,7 +379,7 @@ func TestOpenLoaded(t *testing.T) {
 	if os.Getenv("PUREGPU_TEST_FIXTURES") != "" {
 		t.Skip("needs a C compiler")
 	}
-	// A new name each time: libraries of an earlier run are still loaded.
+	// Each run needs a new name, because libraries of an earlier run are still loaded.
 	name := fmt.Sprintf("libpuregpu-loaded-%d.so", time.Now().UnixNano())
 	file := build(t, name, "int one(void) { return 1; }", "-Wl,-soname,"+name+".1")
 	spec := &Spec{
@@ -460,7 +460,7 @@ func TestConcurrentOpens(t *testing.T) {
 	}
 	wg.Wait()
 
-	// One of several concurrent opens of a Library succeeds.
+	// Exactly one of several concurrent opens of a Library succeeds.
 	var l lib
 	var mu sync.Mutex
 	opened := 0

@@ -28,9 +28,9 @@ type loader struct{}
 
 func newLoader() (*loader, error) { return new(loader), nil }
 
-// open opens a library. With loaded it only finds a library that the process has already loaded. It
-// searches only the system directory for a bare name, so that it never takes a file planted in the
-// working directory.
+// open opens a library. If loaded is set, it only finds a library that the process has already
+// loaded. It searches only the system directory for a bare name, so that it never takes a file
+// planted in the working directory.
 func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) {
 	if !isBare(path) {
 		// LOAD_WITH_ALTERED_SEARCH_PATH is only defined for full paths.

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// places makes folders with copies of the fixture, which are different libraries to the loader, and
-// a spec that searches them.
+// places makes n folders, each with a copy of the fixture. To the loader the copies are different
+// libraries. change makes a spec search the folders.
 func places(t *testing.T, n int, ready func(path string) error) (dirs []string, change func(*Spec)) {
 	t.Helper()
 	name := filepath.Base(fixture(t))
@@ -30,7 +30,7 @@ func places(t *testing.T, n int, ready func(path string) error) (dirs []string, 
 	}
 }
 
-// answers returns a Ready whose result depends on the folder.
+// answers returns a function for places. For a library in folder i the function returns errs[i].
 func answers(dirs *[]string, errs ...error) func(string) error {
 	return func(path string) error {
 		for i, d := range *dirs {
@@ -96,8 +96,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestReadyNamed checks that Open takes a named file without calling Ready, and tries an alias of a
-// file only once.
+// TestReadyNamed checks that Open takes a named file without calling Ready, and that it tries a
+// file with two names only once.
 func TestReadyNamed(t *testing.T) {
 	var dirs []string
 	dirs, change := places(t, 2, func(string) error { return errBroken })
@@ -148,11 +148,11 @@ func TestReadyByVersion(t *testing.T) {
 	}
 }
 
-// TestTooOldAmongOthers checks that Open skips a too old library, and lists all found libraries if
-// none is better.
+// TestTooOldAmongOthers checks that Open skips a library that is too old. If all are too old, the
+// error must list all.
 func TestTooOldAmongOthers(t *testing.T) {
 	var dirs []string
-	old := func(s *Spec) { // the version is the number of the library's folder
+	old := func(s *Spec) { // the library in the last folder has version 13.1, and the others have 12.5
 		version := s.Version
 		s.Floor, s.Version = 13000, func(l *Library) (Version, error) {
 			if filepath.Dir(l.Path()) == dirs[len(dirs)-1] {

@@ -27,7 +27,7 @@ func (p param) words() int {
 	return 1
 }
 
-// nextParam returns the first parameter of sig, which is not empty, and the rest.
+// nextParam returns the first parameter of sig, and the rest of sig. sig must not be empty.
 func nextParam(sig string) (p param, rest string, err error) {
 	switch c := sig[0]; c {
 	case 'w', 'f', 'd':
@@ -57,8 +57,8 @@ func nextParam(sig string) (p param, rest string, err error) {
 	return param{}, "", fmt.Errorf("signature %q: unknown code %q", sig, sig[0])
 }
 
-// cutResult splits a signature into its parameters and the code of its result, 'f' or 'd', or 0 for
-// others.
+// cutResult splits a signature into its parameters and the code of its result: 'f' for a float, 'd'
+// for a double, 0 for any other result.
 func cutResult(sig string) (params string, result byte) {
 	if n := len(sig) - 2; n >= 0 && sig[n] == '>' && (sig[n+1] == 'f' || sig[n+1] == 'd') {
 		return sig[:n], sig[n+1]
@@ -84,7 +84,8 @@ func countParams(sig string) (int, error) {
 	return n, nil
 }
 
-// onlyWords reports whether every parameter of sig is a word.
+// onlyWords reports whether every parameter of sig is a word and the result is not a float or a
+// double.
 func onlyWords(sig string) bool {
 	return strings.Count(sig, "w") == len(sig)
 }

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// trampolines is filled by the assembly code: element n calls a C function with n words in a Frame,
-// and the last element takes a general frame.
+// trampolines has addresses of code, which the assembly files fill in. The code at element n calls
+// a C function with the n words after a Frame. The code at the last element takes a general frame.
 var trampolines [maxFastWords + 2]uintptr
 
 const anyTrampoline = maxFastWords + 1

@@ -18,8 +18,8 @@ func TestNoGPUStatic(t *testing.T) {
 	buildStatic(t, "nogpu", runtime.GOARCH)
 }
 
-// TestTagStatic checks that a program with the tag puregpu_static is also a static ELF file. It
-// calls C if glibc is installed, and starts without it.
+// TestTagStatic checks that a program with the tag puregpu_static is also a static ELF file. The
+// program must call C if glibc is installed, and must also start without glibc.
 func TestTagStatic(t *testing.T) {
 	prog := buildStatic(t, "puregpu_static", "amd64")
 	if runtime.GOARCH != "amd64" {
@@ -47,8 +47,8 @@ func TestTagStatic(t *testing.T) {
 	run("not found: true test: cannot open the C library: no glibc on this machine", &syscall.SysProcAttr{Chroot: filepath.Dir(prog)})
 }
 
-// TestTagStaticElevated starts a set-user-ID program as another user. It must not run the loader
-// that the caller names.
+// TestTagStaticElevated starts a set-user-ID program as another user. The program must not run the
+// loader that the caller names.
 func TestTagStaticElevated(t *testing.T) {
 	if runtime.GOARCH != "amd64" || os.Getuid() != 0 {
 		t.Skip("needs amd64, and root to make a set-user-ID program of its own and start it as another user")
@@ -97,8 +97,8 @@ func TestTagStaticElevated(t *testing.T) {
 	}
 }
 
-// buildStatic builds a program with a tag and checks that it is static. It skips the test where
-// that is impossible.
+// buildStatic builds a program with a tag and checks that it is static. It skips the test where the
+// program cannot be built.
 func buildStatic(t *testing.T, tag, goarch string) string {
 	if testing.Short() {
 		t.Skip("builds a program")

@@ -17,16 +17,16 @@ import (
 // HeadDim, and those of k and v are Batch, KVHeads, Keys, HeadDim, as in PyTorch's
 // scaled_dot_product_attention.
 type AttentionShape struct {
-	Batch       int     // sequences
-	Heads       int     // heads of queries
-	KVHeads     int     // of keys and values; each serves Heads/KVHeads heads of queries; 0 means Heads
+	Batch       int     // number of sequences
+	Heads       int     // number of heads of queries
+	KVHeads     int     // number of heads of keys and values; each serves Heads/KVHeads heads of queries; 0 means Heads
 	Queries     int     // tokens of a sequence that attend
 	Keys        int     // tokens of a sequence that are attended to; 0 means Queries
 	HeadDim     int     // elements of a head, a multiple of 8
 	Scale       float64 // positive; 0 means 1/√HeadDim
 	Causal      bool    // a query attends to no later keys; the last query attends to all keys
 	TokensFirst bool    // the dimensions are sequences, tokens, heads, elements
-	Lengths     bool    // sequences have fewer tokens than Queries and Keys: [Attention.ForwardLengths] takes their numbers
+	Lengths     bool    // sequences may have fewer tokens than Queries and Keys: [Attention.ForwardLengths] takes the numbers
 }
 
 // defaults returns the shape with defaults filled in.
@@ -46,7 +46,8 @@ func (s AttentionShape) defaults() AttentionShape {
 	return s
 }
 
-// check checks a shape with defaults filled in. Later computations with it do not overflow.
+// check checks a shape whose defaults are filled in. Computations with the sizes of a valid shape
+// do not overflow.
 func (s AttentionShape) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("dnn: attention: %s: %w", fmt.Sprintf(format, args...), gpu.ErrArgument)
@@ -72,14 +73,14 @@ func (s AttentionShape) check() error {
 // and recordings.
 type Attention[T Half] struct {
 	plan    *plan
-	out, kv int // elements
-	batch   int // lengths; 0 if the shape has none
+	out, kv int // numbers of elements
+	batch   int // sequences with lengths; 0 if the shape has no Lengths
 }
 
-// NewAttention makes a plan for attention. It blocks until cuDNN has chosen an engine, which
-// compiles a kernel. The kernel does not store the products of queries and keys. If cuDNN has no
-// engine for the shape or the device, the error is gpu.ErrUnsupported, with cuDNN's reason. The
-// device must be an Ampere or newer.
+// NewAttention makes a plan for attention. It blocks until cuDNN has chosen an engine and compiled
+// its kernel. The kernel does not store the products of queries and keys. If cuDNN has no engine
+// for the shape or the device, the error is gpu.ErrUnsupported, with cuDNN's reason. The device
+// must be an Ampere GPU or a newer one.
 func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 	if l.isZero() {
 		return nil, errZero
@@ -102,8 +103,8 @@ func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 	return a, nil
 }
 
-// Forward returns the Op that computes attention. out must not overlap the others.
-// C: cudnnBackendExecute.
+// Forward returns the Op that computes attention. out must not overlap q, k or v. C:
+// cudnnBackendExecute.
 func (a *Attention[T]) Forward(out, q, k, v gpu.Slice[T]) gpu.Op {
 	if a.batch > 0 {
 		return gpu.BadOp(fmt.Errorf("dnn: attention: the plan is one with lengths: use ForwardLengths: %w", gpu.ErrArgument))
@@ -112,9 +113,9 @@ func (a *Attention[T]) Forward(out, q, k, v gpu.Slice[T]) gpu.Op {
 }
 
 // ForwardLengths is Forward for a shape with Lengths. Sequence i has queries[i] tokens that attend,
-// at most Queries, and keys[i] tokens that are attended to, at most Keys. They are the first tokens
-// of the sequence in the tensors. The other tokens of out are undefined. So one plan serves a cache
-// of keys and values that grows. The device reads the lengths, and does not check them.
+// at most Queries, and keys[i] tokens that are attended to, at most Keys. In the tensors these are
+// the first tokens of the sequence. The other tokens of out are undefined. Thus one plan can serve
+// a growing cache of keys and values. A GPU reads the lengths and does not check them.
 func (a *Attention[T]) ForwardLengths(out, q, k, v gpu.Slice[T], queries, keys gpu.Slice[int32]) gpu.Op {
 	if a.plan != nil && a.batch == 0 {
 		return gpu.BadOp(fmt.Errorf("dnn: attention: the plan is one without lengths: use Forward: %w", gpu.ErrArgument))
@@ -146,10 +147,10 @@ func (s AttentionShape) strides(heads, tokens int) []int64 {
 	return []int64{h * n * d, n * d, d, 1}
 }
 
-// attentionSteps makes the only step of attention. It has the steps of attention as single
-// operations, because all releases of cuDNN 9 have an engine that fuses them. The unified operation
-// (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) exists since cuDNN 9.13, and takes a causal mask
-// only since 9.21.
+// attentionSteps makes the only step of an attention plan. Its graph describes attention by simple
+// operations, because all releases of cuDNN 9 have an engine that fuses these. The unified
+// operation (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) exists since cuDNN 9.13, and takes a
+// causal mask only since 9.21.
 func attentionSteps[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionShape) ([]step, error) {
 	version := lib.Version()
 	switch {
@@ -208,8 +209,8 @@ func attentionSteps[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionShape
 		}
 		score = show(score, point(cudnn.DataBoolean, cudnn.DataBoolean, cudnn.PointwiseCmpGe, row, column))
 	}
-	// cuDNN's engines expect a step with the logarithms of the sums, which training stores. Here it
-	// stays inside the graph.
+	// cuDNN's engines expect an operation that computes the logarithms of the sums, which training
+	// stores. Here its result stays inside the graph.
 	most := g.reduce(cudnn.ReduceTensorMax, score)
 	exp := g.arithmetic(cudnn.PointwiseExp, g.arithmetic(cudnn.PointwiseSub, score, most))
 	sum := g.reduce(cudnn.ReduceTensorAdd, exp)

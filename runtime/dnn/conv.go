@@ -16,20 +16,21 @@ import (
 // conv3d compute them. The kernel is not flipped.
 //
 // Tensors are in row-major order. By default, their dimensions are images (Batch), channels, and
-// then Size: NCHW in two dimensions. Those of the weights are Out, In/Groups, and then Kernel.
+// then Size: NCHW in two dimensions. The dimensions of the weights are Out, In/Groups, and then
+// Kernel.
 type ConvShape struct {
-	Batch        int   // images
-	In, Out      int   // channels
-	Size         []int // of an image: length; height and width; or depth, height and width
-	Kernel       []int // size of the kernel, of as many dimensions
-	Stride       []int // steps of the kernel; nil means 1
-	Padding      []int // zeros on both sides; nil means 0
-	Dilation     []int // distances of the kernel's elements; nil means 1
+	Batch        int   // number of images
+	In, Out      int   // numbers of channels
+	Size         []int // size of an image: length; height and width; or depth, height and width
+	Kernel       []int // size of the kernel, in the same order as Size
+	Stride       []int // step of the kernel in each dimension; nil means 1
+	Padding      []int // zeros added on both sides of each dimension; nil means 0
+	Dilation     []int // distance between the kernel's elements in each dimension; nil means 1
 	Groups       int   // channels are divided into groups that do not mix; 0 means 1
 	ChannelsLast bool  // channels are the last dimension of images and weights: NHWC in two dimensions
 	Bias         bool  // a number is added to each channel of the result
 	ReLU         bool  // negative numbers of the result become 0
-	TF32         bool  // products of float32 may be rounded to TF32, which is faster
+	TF32         bool  // the factors of float32 products may be rounded to TF32, which is faster
 }
 
 // OutSize returns the size of an image of the result.
@@ -41,7 +42,7 @@ func (s ConvShape) OutSize() []int {
 	return size
 }
 
-// or returns element i of a list, or otherwise if the list is nil.
+// or returns list[i], or the value of otherwise if list is nil.
 func or(list []int, i, otherwise int) int {
 	if list == nil {
 		return otherwise
@@ -51,7 +52,7 @@ func or(list []int, i, otherwise int) int {
 
 func (s ConvShape) groups() int { return max(s.Groups, 1) }
 
-// check checks the shape. Later computations with it do not overflow.
+// check checks the shape. Computations with the sizes of a valid shape do not overflow.
 func (s ConvShape) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("dnn: convolution: %s: %w", fmt.Sprintf(format, args...), gpu.ErrArgument)
@@ -94,8 +95,8 @@ func (s ConvShape) check() error {
 	return nil
 }
 
-// fits reports whether the size in bytes of a tensor of some dimensions fits into an int, with room
-// to spare.
+// fits reports whether the size in bytes of a tensor with these dimensions fits into an int, with
+// room to spare.
 func fits(dims ...int) bool {
 	n := 1
 	for _, d := range dims {
@@ -128,7 +129,7 @@ func (s ConvShape) clone() ConvShape {
 // recordings.
 type Conv[T Element] struct {
 	plan       *plan
-	y, x, w, b int // elements
+	y, x, w, b int // numbers of elements
 }
 
 // NewConv makes a plan for convolutions. It blocks until cuDNN has chosen an engine, which may
@@ -163,7 +164,7 @@ func NewConv[T Element](l *Library, s ConvShape) (*Conv[T], error) {
 }
 
 // Forward returns the Op that convolves x with the weights w. bias has Out elements, or is the zero
-// Slice if the shape has no bias. y must not overlap the others. C: cudnnBackendExecute.
+// Slice if the shape has no bias. y must not overlap x, w or bias. C: cudnnBackendExecute.
 func (c *Conv[T]) Forward(y, x, w, bias gpu.Slice[T]) gpu.Op {
 	tensors := [4]tensor{tensorOf("y", y, c.y), tensorOf("x", x, c.x), tensorOf("w", w, c.w), tensorOf("bias", bias, c.b)}
 	if c.b == 0 && bias.Len() == 0 {
@@ -184,8 +185,9 @@ const (
 	convBias
 )
 
-// convSteps makes the steps of a convolution: a single one if cuDNN has an engine that also applies
-// bias and ReLU, else one for the convolution and one for the epilogue.
+// convSteps makes the steps of a convolution. If cuDNN has an engine that also applies bias and
+// ReLU, there is one step. Otherwise one step computes the convolution and a second step applies
+// bias and ReLU.
 func convSteps[T Element](lib *cudnn.Library, h cudnn.Handle, s ConvShape) ([]step, error) {
 	all, err := convProgram[T](lib, h, s, s.Bias, s.ReLU)
 	if err == nil {
@@ -205,7 +207,8 @@ func convSteps[T Element](lib *cudnn.Library, h cudnn.Handle, s ConvShape) ([]st
 	return []step{first, second}, nil
 }
 
-// convProgram makes a program of a convolution, with its bias and ReLU or without.
+// convProgram makes a program for a convolution. The program adds the bias if bias is true, and
+// applies ReLU if relu is true.
 func convProgram[T Element](lib *cudnn.Library, h cudnn.Handle, s ConvShape, bias, relu bool) (*program, error) {
 	g, kind := &graph{lib: lib}, kindOf[T]()
 	yDims, yStrides := s.layout(s.Batch, s.Out, s.OutSize())
@@ -257,8 +260,8 @@ func (s ConvShape) biasLayout() (dims, strides []int64) {
 	return dims, strides
 }
 
-// layout returns the dimensions and strides of images or weights, as cuDNN has them. An image of one
-// dimension gets a second one.
+// layout returns the dimensions and strides of images or weights for cuDNN. If size has one
+// dimension, layout puts a dimension of size 1 before it.
 func (s ConvShape) layout(outer, channels int, size []int) (dims, strides []int64) {
 	dims = []int64{int64(outer), int64(channels)}
 	if len(size) == 1 {

@@ -49,7 +49,7 @@ func TestSoftmax(t *testing.T)   { eachCaps(t, mathtest.Softmax) }
 func TestNorm(t *testing.T)      { eachCaps(t, mathtest.Norm) }
 func TestTogether(t *testing.T)  { eachCaps(t, mathtest.DNNTogether) }
 
-// TestOutSize compares sizes of results with PyTorch's.
+// TestOutSize compares OutSize with the sizes that PyTorch computes.
 func TestOutSize(t *testing.T) {
 	s := dnn.ConvShape{Size: []int{32, 20, 7}, Kernel: []int{3, 5, 7}}
 	if got := s.OutSize(); !slices.Equal(got, []int{30, 16, 1}) {

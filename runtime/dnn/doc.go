@@ -10,14 +10,14 @@
 // NewAttention and NewNorm make plans, which takes milliseconds to seconds. So make plans in
 // advance, and keep them.
 //
-// A Library and its plans may be used by several goroutines, streams and recordings at once. One
-// call at a time uses the handle of the Library. While a plan is made, other calls wait. Each queue
-// and each recording has its own workspace.
+// A Library and its plans may be used by several goroutines, streams and recordings at once. Calls
+// use the Library's handle one at a time. While a plan is made, other calls wait. Each queue and
+// each recording has its own workspace.
 //
-// Tensors have no gaps, and begin at addresses that are multiples of 16. Sums and intermediate
-// results are float32.
+// Tensors have no gaps. They must begin at addresses that are multiples of 16. Sums and
+// intermediate results are float32.
 //
 // On a simulated GPU no library is loaded. The operations run in Go there, compute in float64 and
-// round once, so results differ from a GPU's in the last bits. Library.Call is an error there.
-// Devices of HIP have no cuDNN: Open returns gpu.ErrUnsupported.
+// round once, so results differ from a GPU's in the last bits. Library.Call is an error there. HIP
+// devices have no cuDNN: Open returns gpu.ErrUnsupported for them.
 package dnn

@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// An epilogue adds the bias to the result of a convolution and applies ReLU if no engine does so in
-// the convolution's kernel.
+// An epilogue is the step after a convolution: it adds the bias to the result and applies ReLU. It
+// is used if no engine does both in the convolution's kernel.
 type epilogue struct {
 	lib     *cudnn.Library
 	y, bias cudnn.TensorDescriptor     // bias is 0 if there is none
@@ -50,8 +50,9 @@ func newEpilogue(lib *cudnn.Library, s ConvShape, kind cudnn.DataType) (*epilogu
 	return e, nil
 }
 
-// tensorDescriptor describes a tensor to functions of single operations. It returns the descriptor
-// together with an error.
+// tensorDescriptor makes a descriptor of a tensor for cuDNN's functions outside graphs. If it
+// cannot set the descriptor's values, it returns the descriptor with the error, and the caller
+// destroys the descriptor.
 func tensorDescriptor(lib *cudnn.Library, kind cudnn.DataType, dims, strides []int64) (d cudnn.TensorDescriptor, err error) {
 	var numbers [2][]int32
 	for i, list := range [2][]int64{dims, strides} {
@@ -68,7 +69,7 @@ func tensorDescriptor(lib *cudnn.Library, kind cudnn.DataType, dims, strides []i
 	return d, lib.SetTensorNdDescriptor(d, kind, numbers[0], numbers[1])
 }
 
-// run gives the epilogue to the handle's stream.
+// run puts the epilogue into the handle's stream.
 func (e *epilogue) run(h cudnn.Handle, at []driver.Ptr, _ driver.Ptr) error {
 	return e.lib.WithReason(func() error {
 		one, zero, y := float32(1), float32(0), cuda.DevicePtr(at[convY])

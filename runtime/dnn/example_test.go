@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// The edges of a picture by a convolution.
+// This example finds the edges of a picture by a convolution.
 func ExampleNewConv() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{}) // or drivers.Open(drivers.CUDA)
 	if err != nil {

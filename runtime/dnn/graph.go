@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A graph describes operations to cuDNN. After an error its methods do nothing.
+// A graph describes operations to cuDNN. After an error its methods add nothing to it.
 type graph struct {
 	lib  *cudnn.Library
 	err  error               // the first error
@@ -30,7 +30,7 @@ type node struct {
 // An argument is a tensor whose address or value is set at each call.
 type argument struct {
 	id    int64
-	index int    // of its address in a call; -1 means that the tensor is a number in host memory
+	index int    // index of the tensor's address in a call; -1 means that the tensor is a number in host memory
 	bits  uint32 // the number, if index is -1
 }
 
@@ -53,7 +53,8 @@ func (g *graph) empty(kind cudnn.BackendDescriptorType) *cudnn.Descriptor {
 	return d
 }
 
-// finalized makes a descriptor with attributes. It is nil after an error.
+// finalized makes a descriptor, sets its attributes and finalizes it. After an error it returns
+// nil.
 func (g *graph) finalized(kind cudnn.BackendDescriptorType, set ...func(*cudnn.Descriptor) error) *cudnn.Descriptor {
 	d := g.empty(kind)
 	for _, f := range set {
@@ -70,7 +71,8 @@ func (g *graph) finalized(kind cudnn.BackendDescriptorType, set ...func(*cudnn.D
 	return d
 }
 
-// make is like finalized, for descriptors that serve only as attributes: it returns the handle.
+// make is like finalized, but returns the descriptor's handle, which can be an attribute of other
+// descriptors.
 func (g *graph) make(kind cudnn.BackendDescriptorType, set ...func(*cudnn.Descriptor) error) cudnn.BackendDescriptor {
 	if d := g.finalized(kind, set...); d != nil {
 		return d.Handle()
@@ -88,7 +90,7 @@ func packed(dims []int64) []int64 {
 	return strides
 }
 
-// tensor makes a tensor with its next id.
+// tensor makes a tensor with the next id.
 func (g *graph) tensor(kind cudnn.DataType, dims, strides []int64, set ...func(*cudnn.Descriptor) error) node {
 	g.next++
 	set = append(set, with(cudnn.AttrTensorUniqueID, g.next), with(cudnn.AttrTensorDataType, kind), with(cudnn.AttrTensorByteAlignment, int64(alignment)),
@@ -99,14 +101,14 @@ func (g *graph) tensor(kind cudnn.DataType, dims, strides []int64, set ...func(*
 // alignment is the alignment of all tensors' addresses, in bytes.
 const alignment = 16
 
-// memory makes a tensor in device memory. index is the index of its address in a call.
+// memory makes a tensor in device memory. index is the index of the tensor's address in a call.
 func (g *graph) memory(index int, kind cudnn.DataType, dims, strides []int64) node {
 	n := g.tensor(kind, dims, strides)
 	g.args = append(g.args, argument{id: g.next, index: index})
 	return n
 }
 
-// between makes a tensor that is only inside the graph.
+// between makes a tensor for an intermediate result, which exists only inside the graph.
 func (g *graph) between(kind cudnn.DataType, dims, strides []int64) node {
 	return g.tensor(kind, dims, strides, with(cudnn.AttrTensorIsVirtual, true))
 }
@@ -124,7 +126,7 @@ func (g *graph) value(kind cudnn.DataType, bits uint32) node {
 	return n
 }
 
-// operation adds an operation of cuDNN with some attributes.
+// operation adds an operation of cuDNN with attributes.
 func (g *graph) operation(kind cudnn.BackendDescriptorType, set ...func(*cudnn.Descriptor) error) {
 	g.ops = append(g.ops, g.make(kind, set...))
 }
@@ -141,7 +143,7 @@ func (g *graph) relu(y, x node) node {
 		with(cudnn.AttrPointwiseRELULowerClip, 0.0), with(cudnn.AttrPointwiseRELUUpperClip, float64(math.MaxFloat32)), with(cudnn.AttrPointwiseRELULowerClipSlope, 0.0))
 }
 
-// index adds an operation whose result is each element's index in a dimension of x.
+// index adds an operation whose result is the index of each element of x in dimension axis.
 func (g *graph) index(y, x node, axis int64) node {
 	return g.each(y, cudnn.DataFloat, []node{x}, with(cudnn.AttrPointwiseMode, cudnn.PointwiseGenIndex), with(cudnn.AttrPointwiseAxis, axis))
 }
@@ -158,8 +160,8 @@ func (g *graph) each(y node, compute cudnn.DataType, in []node, set ...func(*cud
 	return y
 }
 
-// arithmetic is pointwise in float32. The result has the shape of the first input, and stays inside
-// the graph.
+// arithmetic is pointwise with computation in float32. The result has the shape of the first input,
+// and stays inside the graph.
 func (g *graph) arithmetic(mode cudnn.PointwiseMode, in ...node) node {
 	return g.pointwise(g.between(cudnn.DataFloat, in[0].dims, in[0].strides), mode, cudnn.DataFloat, in...)
 }
@@ -175,9 +177,9 @@ func (g *graph) reduce(op cudnn.ReduceTensorOp, x node) node {
 	return y
 }
 
-// matmul adds a product of matrices, which are the last two dimensions. The nodes rows, cols and
-// depth, unless they are zero, limit each product to so many rows of a, columns of b, and columns
-// of a.
+// matmul adds the operation c = a·b. The last two dimensions of each tensor are the matrices. If
+// rows is not the zero node, it holds the number of rows of a that each product uses. In the same
+// way cols limits the columns of b, and depth limits the columns of a.
 func (g *graph) matmul(c, a, b node, rows, cols, depth node) node {
 	desc := g.make(cudnn.BackendMatmulDescriptor, with(cudnn.AttrMatmulCompType, cudnn.DataFloat))
 	set := []func(*cudnn.Descriptor) error{with(cudnn.AttrOperationMatmulDesc, desc), with(cudnn.AttrOperationMatmulAdesc, a.desc),
@@ -191,7 +193,7 @@ func (g *graph) matmul(c, a, b node, rows, cols, depth node) node {
 	return c
 }
 
-// close destroys the descriptors, the last first.
+// close destroys the descriptors in the reverse order of their creation.
 func (g *graph) close() error {
 	var errs []error
 	for _, d := range slices.Backward(g.all) {
@@ -225,7 +227,8 @@ func (g *graph) program(h cudnn.Handle, avoid ...cudnn.BackendNumericalNote) (*p
 	return nil, errors.Join(fmt.Errorf("cuDNN %s has no engine for it on this device: %w: %w", cudnn.FormatVersion(g.lib.Version()), gpu.ErrUnsupported, why), g.close())
 }
 
-// choose returns the plan of the first engine that a heuristic proposes and that fits.
+// choose returns the program of the first engine that the heuristic proposes, that has no note in
+// avoid, and for which cuDNN can make an execution plan.
 func (g *graph) choose(h cudnn.Handle, whole cudnn.BackendDescriptor, mode cudnn.BackendHeurMode, avoid []cudnn.BackendNumericalNote) (*program, error) {
 	heuristic := g.finalized(cudnn.BackendEngineheurDescriptor, with(cudnn.AttrEngineheurOperationGraph, whole), with(cudnn.AttrEngineheurMode, mode))
 	if g.err != nil {
@@ -276,7 +279,7 @@ func (g *graph) choose(h cudnn.Handle, whole cudnn.BackendDescriptor, mode cudnn
 	return nil, why
 }
 
-// notes reports whether an engine has one of the notes.
+// notes reports whether the engine of config has one of the notes in avoid.
 func (g *graph) notes(config *cudnn.Descriptor, avoid []cudnn.BackendNumericalNote) (bool, error) {
 	if len(avoid) == 0 {
 		return false, nil

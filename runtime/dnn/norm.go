@@ -23,13 +23,13 @@ type NormShape struct {
 // and recordings.
 type Norm[T Element] struct {
 	plan            *plan
-	len, cols, bias int // elements
+	len, cols, bias int // numbers of elements
 }
 
 // NewNorm makes a plan for normalizations. It blocks until cuDNN has chosen an engine, which may
 // compile a kernel. If cuDNN has no engine for the shape or the device, the error is
-// gpu.ErrUnsupported, with cuDNN's reason. The device must be an Ampere or newer.
-// C: CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR.
+// gpu.ErrUnsupported, with cuDNN's reason. The device must be an Ampere GPU or a newer one. C:
+// CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR.
 func NewNorm[T Element](l *Library, s NormShape) (*Norm[T], error) {
 	switch {
 	case l.isZero():
@@ -57,7 +57,7 @@ func NewNorm[T Element](l *Library, s NormShape) (*Norm[T], error) {
 }
 
 // Forward returns the Op that normalizes the rows of x. scale and bias have Cols elements. bias is
-// the zero Slice if RMS is true. y must not overlap the others. C: cudnnBackendExecute.
+// the zero Slice if RMS is true. y must not overlap x, scale or bias. C: cudnnBackendExecute.
 func (n *Norm[T]) Forward(y, x, scale, bias gpu.Slice[T]) gpu.Op {
 	tensors := [4]tensor{tensorOf("y", y, n.len), tensorOf("x", x, n.len), tensorOf("scale", scale, n.cols), tensorOf("bias", bias, n.bias)}
 	if n.bias == 0 && bias.Len() == 0 {

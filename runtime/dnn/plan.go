@@ -12,15 +12,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A step is a part of a plan. It is used only while the library's handle is held.
+// A step is a part of a plan. Its methods may be called only while the library's handle is held.
 type step interface {
-	// run gives the step's work to the handle's stream. at has the addresses of the call.
+	// run puts the step's work into the handle's stream. at has the addresses of the call's
+	// tensors.
 	run(h cudnn.Handle, at []driver.Ptr, workspace driver.Ptr) error
-	scratch() uint64 // size of the workspace
+	scratch() uint64 // size of the step's workspace in bytes
 	destroy() error  // destroys the step's objects of cuDNN
 }
 
-// A plan is the common part of all plans: steps that run one after the other.
+// A plan is the part that Attention, Conv and Norm share: steps that run one after the other.
 type plan struct {
 	lib       *Library
 	name      string
@@ -74,7 +75,7 @@ func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]step, error),
 	return p, nil
 }
 
-// ready refuses a plan that is closed.
+// ready returns an error if the plan is closed.
 func (p *plan) ready() error {
 	if p.closed.Load() {
 		return fmt.Errorf("dnn: %s: the plan: %w", p.name, gpu.ErrClosed)
@@ -89,12 +90,12 @@ type tensor struct {
 	len, want int
 }
 
-// tensorOf returns an argument that must have some elements.
+// tensorOf returns an argument that must have want elements.
 func tensorOf[T any](name string, s gpu.Slice[T], want int) tensor {
 	return tensor{name, s.Range(), s.Len(), want}
 }
 
-// op returns the operation with arguments. The first is the result.
+// op returns the Op that runs the plan with these arguments. The first argument is the result.
 func (p *plan) op(name string, tensors ...tensor) gpu.Op {
 	if p == nil {
 		return gpu.BadOp(fmt.Errorf("dnn: %s: a zero plan, which was not made: %w", name, gpu.ErrArgument))
@@ -123,12 +124,13 @@ func overlap(a, b gpu.Range) bool {
 	return a.Buffer == b.Buffer && a.Offset < b.Offset+b.Size && b.Offset < a.Offset+a.Size
 }
 
-// close destroys the steps.
+// close waits for the device's work and destroys the steps.
 func (p *plan) close() error {
 	if p == nil || p.closed.Swap(true) || p.lib.in.Dev.Simulated() {
 		return nil
 	}
-	// The device's work may wait for a call that needs the handle, so wait without it.
+	// The device's work may depend on a call that needs the handle, so wait for the work before
+	// taking the handle.
 	idle := p.lib.in.Dev.Current(p.lib.in.Dev.Idle)
 	err := p.lib.in.Handle.With(func(cudnn.Handle) error {
 		errs := []error{idle}
@@ -144,15 +146,15 @@ func (p *plan) close() error {
 	return err
 }
 
-// Half is a float of 16 bits.
+// Half is the constraint for floats of 16 bits.
 type Half interface {
 	smallfloat.Float16 | smallfloat.BFloat16
 }
 
-// Element is a type of a tensor's elements.
+// Element is the constraint for the types of a tensor's elements.
 type Element interface{ float32 | Half }
 
-// kindOf returns cuDNN's name of an element.
+// kindOf returns cuDNN's constant for the type T.
 func kindOf[T Element]() cudnn.DataType {
 	switch any(*new(T)).(type) {
 	case smallfloat.Float16:

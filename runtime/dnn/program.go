@@ -36,7 +36,7 @@ func newProgram(g *graph, plan *cudnn.Descriptor, workspace uint64) *program {
 	return p
 }
 
-// run gives the program to the handle's stream.
+// run puts the program's work into the handle's stream.
 func (p *program) run(h cudnn.Handle, at []driver.Ptr, workspace driver.Ptr) error {
 	lib := p.graph.lib
 	var pin runtime.Pinner // cuDNN reads values by their address
@@ -63,7 +63,7 @@ func (p *program) run(h cudnn.Handle, at []driver.Ptr, workspace driver.Ptr) err
 
 func (p *program) scratch() uint64 { return p.workspace }
 
-// repack makes a variant pack for the present call.
+// repack replaces the variant pack by one with the addresses of the present call.
 func (p *program) repack(lib *cudnn.Library) error {
 	if err := p.unpack(); err != nil {
 		return err

@@ -22,7 +22,7 @@ func widen[T Element](x T) float64 {
 	return 0 // unreachable: Element has no other types
 }
 
-// round returns the element nearest to a number.
+// round returns the T nearest to a number.
 func round[T Element](x float64) T {
 	var v T
 	switch p := any(&v).(type) {
@@ -36,7 +36,7 @@ func round[T Element](x float64) T {
 	return v
 }
 
-// load reads elements.
+// load reads n elements at p and converts them to float64.
 func load[T Element](m standin.Memory, p driver.Ptr, n int) ([]float64, error) {
 	all, err := standin.Read[T](m, p, n)
 	if err != nil {
@@ -49,8 +49,8 @@ func load[T Element](m standin.Memory, p driver.Ptr, n int) ([]float64, error) {
 	return numbers, nil
 }
 
-// A volume describes the places of the elements of images or weights in memory, as three
-// dimensions.
+// A volume describes where the elements of images or weights are in memory. It always has three
+// dimensions; unused ones have size 1.
 type volume struct {
 	size    [3]int
 	strides [5]int // of images, of channels, and of the three dimensions
@@ -74,8 +74,8 @@ func (v *volume) at(outer, channel int, at [3]int) int {
 	return outer*v.strides[0] + channel*v.strides[1] + at[0]*v.strides[2] + at[1]*v.strides[3] + at[2]*v.strides[4]
 }
 
-// three returns the n values of a list, or of the default if the list is nil, behind defaults for
-// the missing first dimensions.
+// three returns the n values of list, preceded by as many values of otherwise as three values need.
+// If list is nil, all three are otherwise.
 func three(list []int, n, otherwise int) [3]int {
 	all := [3]int{otherwise, otherwise, otherwise}
 	for i := range n {
@@ -151,7 +151,8 @@ func positions(size [3]int) func(yield func([3]int) bool) {
 	}
 }
 
-// attend is the stand-in for cuDNN's attention. p has the addresses of out, q, k and v.
+// attend is the stand-in for cuDNN's attention. p has the addresses of out, q, k and v, and of the
+// lengths if the shape has Lengths.
 func attend[T Half](m standin.Memory, s AttentionShape, p []driver.Ptr) error {
 	elements, kvElements := s.Batch*s.Heads*s.Queries*s.HeadDim, s.Batch*s.KVHeads*s.Keys*s.HeadDim
 	q, err := load[T](m, p[attentionQ], elements)

@@ -18,13 +18,13 @@ const variable = "PUREGPU_DRIVER"
 
 // Best opens the best driver that has a device: CUDA, else HIP, else the simulated GPU.
 //
-// If it takes the simulated GPU, Best logs a warning with the reason of each other driver in one
-// line, and the full reasons at level debug. With [WithoutSim] it returns an error instead, which
-// is [ErrNoGPU] and has the error of each driver.
+// If Best takes the simulated GPU, it logs a warning, in one line, that says why each other driver
+// cannot be used. It logs the full reasons at level debug. With [WithoutSim] it returns an error
+// instead, which is [ErrNoGPU] and has the error of each driver.
 //
 // If the environment variable PUREGPU_DRIVER is set to cuda, hip or sim, Best opens only that
-// driver and logs nothing. If that driver is unusable or has no device, the error says why. Another
-// name is [ErrUnknown].
+// driver and logs nothing. If that driver is unusable or has no device, the error says why. For any
+// other name the error is [ErrUnknown].
 //
 // Best blocks as [Open] does.
 func Best(opts ...Option) (driver.Driver, error) { return traced(collect(opts).best()) }

@@ -40,7 +40,8 @@ func (l *log) take() string {
 	return l.String()
 }
 
-// nothing makes tests find no GPU driver: it names libraries that do not exist.
+// nothing makes a test find no GPU driver, because the environment names libraries that do not
+// exist. It returns an option for two simulated devices.
 func nothing(t *testing.T) drivers.Option {
 	t.Setenv("PUREGPU_DRIVER", "")
 	t.Setenv("PUREGPU_CUDA_LIBRARY", t.TempDir()+"/libcuda.so.1")
@@ -53,8 +54,8 @@ func absent(err error) bool {
 	return errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported)
 }
 
-// TestBestSimulates checks the warning in one line when Best takes the simulated GPU, and the
-// details at level debug.
+// TestBestSimulates checks that Best, when it takes the simulated GPU, logs a warning in one line
+// and the details at level debug.
 func TestBestSimulates(t *testing.T) {
 	opt := nothing(t)
 	var l log
@@ -104,8 +105,8 @@ func TestBestLogsToDefault(t *testing.T) {
 	}
 }
 
-// TestBestObeysEnvironment checks that Best opens only the driver that PUREGPU_DRIVER names. If it
-// cannot, its error says why.
+// TestBestObeysEnvironment checks that Best opens only the driver that PUREGPU_DRIVER names. If
+// Best cannot open this driver, the error must say why.
 func TestBestObeysEnvironment(t *testing.T) {
 	opt := nothing(t)
 	l := log{level: slog.LevelDebug}

@@ -105,17 +105,18 @@ func WithLibraryDirs(dirs ...string) Option {
 }
 
 // WithHIPPools makes the HIP driver use HIP's own memory pools if possible; see
-// [hipdriver.WithPools]. Without it the runtime uses its portable pools on HIP.
+// [hipdriver.WithPools]. Without this option the runtime uses its portable pools on HIP.
 func WithHIPPools() Option { return func(o *options) { o.pools = true } }
 
-// WithSim configures the simulated GPU. It is needed for kernels, because the default configuration
-// has none.
+// WithSim configures the simulated GPU. Programs that launch kernels need this option, because the
+// default configuration has no kernels.
 func WithSim(c simdriver.Config) Option { return func(o *options) { o.sim = c } }
 
 // WithoutSim makes [Best] return an error instead of the simulated GPU.
 func WithoutSim() Option { return func(o *options) { o.noSim = true } }
 
-// WithLogger makes [Best] log to l. Without it, or if l is nil, it logs to [slog.Default].
+// WithLogger makes [Best] log to l. Without this option, or if l is nil, Best logs to
+// [slog.Default].
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
 func collect(opts []Option) (o options) {
@@ -130,14 +131,15 @@ func collect(opts []Option) (o options) {
 	return o
 }
 
-// Open opens a driver by name. A driver without devices is not an error, except for HIP, which does
-// not start without one: [hip.ErrorNoDevice]. Open blocks while the library's start-up code runs,
-// possibly for long. It ignores PUREGPU_DRIVER.
+// Open opens a driver by name. A driver without devices is not an error, except for HIP: its driver
+// does not start without a device, and the error is [hip.ErrorNoDevice]. Open blocks while the
+// library's start-up code runs, which may take long. It ignores PUREGPU_DRIVER.
 func Open(name string, opts ...Option) (driver.Driver, error) {
 	return traced(collect(opts).open(name))
 }
 
-// traced returns a tracing driver if the environment asks for a trace.
+// traced returns a driver that writes a trace, or that shows labels to an NVIDIA profiler, if the
+// environment asks for it. Otherwise it returns d.
 func traced(d driver.Driver, err error) (driver.Driver, error) {
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// missing is the path of a library that does not exist.
+// missing returns an option that names a CUDA library that does not exist.
 func missing(t *testing.T) drivers.Option {
 	return drivers.WithCUDA(cuda.Options{Path: t.TempDir() + "/absent.so"})
 }

@@ -55,8 +55,8 @@ func TestFakes(t *testing.T) {
 }
 
 // testBestOrder checks the order of Best: CUDA if it has a device, without opening HIP; else HIP if
-// it has a device, without a warning; else the simulated GPU. The maps hold fake libraries by their
-// number of devices.
+// it has a device, without a warning; else the simulated GPU. The maps have the paths of fake
+// libraries, by number of devices.
 func testBestOrder(t *testing.T, cudas, hips map[int]string) {
 	for _, test := range []struct {
 		cuda, hip int // numbers of devices

@@ -17,13 +17,13 @@ var (
 	ErrSpec      = errors.New("not a device's number, UUID or PCI address")
 )
 
-// Find finds a device of a driver and returns its index, for gpu.Open. The device is named by
+// Find finds a device of a driver and returns its index, for gpu.Open. spec is one of
 //
-//   - its number in the driver: 0
-//   - its UUID, as nvidia-smi -L prints it: GPU-5ebe9087-…; a beginning is enough if no other
-//     device has the same
-//   - its PCI address, as nvidia-smi or lspci prints it: 00000000:3B:00.0, 0000:3b:00.0, 3b:00.0 or
-//     3b:00
+//   - the device's number in the driver: 0
+//   - the device's UUID, as nvidia-smi -L prints it: GPU-5ebe9087-…; the first characters are
+//     enough if no other device's UUID begins with them
+//   - the device's PCI address, as nvidia-smi or lspci prints it: 00000000:3B:00.0, 0000:3b:00.0,
+//     3b:00.0 or 3b:00
 //
 // Omitted parts of an address match any value. An error lists the devices. A nil driver is an
 // error.

@@ -18,8 +18,8 @@ type CustomPlan struct {
 }
 
 // NewCustomPlan makes a plan with fn. fn calls a function of cuFFT, such as cufftMakePlanMany64 or
-// cufftXtMakePlanMany, with the handle, and stores the size of the work area in work. fn runs with
-// the device current on the thread. cuFFT does not allocate the work area. On a simulated device
+// cufftXtMakePlanMany, with the handle, and stores the size of the work area in work. The device is
+// current on the thread that runs fn. cuFFT does not allocate the work area. On a simulated device
 // the error is [gpu.ErrUnsupported].
 func NewCustomPlan(l *Library, fn func(l *cufft.Library, h cufft.Handle, work []uint64) error) (*CustomPlan, error) {
 	switch {
@@ -38,17 +38,18 @@ func NewCustomPlan(l *Library, fn func(l *cufft.Library, h cufft.Handle, work []
 	return p, p.plan.opened()
 }
 
-// A Call has the library, the plan and the memory for a function given to [CustomPlan.Call].
+// A Call is the argument of a function given to [CustomPlan.Call]: the library, the plan and the
+// memory.
 type Call struct {
 	*cufft.Library
-	Plan   cufft.Handle // has the stream and the work area
-	Stream cuda.Stream  // the stream that Plan has
-	Ptrs   []driver.Ptr // addresses of the ranges, in order; valid until the function returns
+	Plan   cufft.Handle // its stream and its work area are set
+	Stream cuda.Stream  // the stream of Plan
+	Ptrs   []driver.Ptr // addresses of the ranges in uses, in order; valid until the function returns
 }
 
-// Call returns an Op that calls functions of cuFFT such as cufftXtExec. They give work to the
-// stream of Plan. name is the Op's label, and the ranges in uses are the memory that the work uses.
-// gpu.Native says what the function may do.
+// Call returns an Op that runs fn, which calls functions of cuFFT such as cufftXtExec. These
+// functions put their work into the stream of Plan. name is the Op's label, and uses are the ranges
+// of memory that the work touches. The documentation of gpu.Native says what fn may do.
 func (p *CustomPlan) Call(name string, fn func(Call) error, uses ...gpu.Range) gpu.Op {
 	switch {
 	case p == nil || p.plan.lib == nil:

@@ -20,7 +20,8 @@ func check(errs ...error) {
 	}
 }
 
-// The loudest frequency of a signal. The simulated GPU stands for a GPU with CUDA.
+// This example finds the loudest frequency of a signal. The simulated GPU stands for a GPU with
+// CUDA.
 func Example() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	check(err)

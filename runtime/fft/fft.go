@@ -8,9 +8,10 @@
 //	plan, err := fft.NewPlan[complex64](lib, fft.Shape{Dims: []int{1024}})
 //	err = stream.Do(plan.Forward(y, x), plan.Inverse(x, y))
 //
-// For a row of n numbers, Forward computes y[k] = Σ x[j]·exp(-2πi·jk/n), and Inverse computes
-// x[j] = Σ y[k]·exp(+2πi·jk/n). Inverse does not divide: Forward and then Inverse multiplies by
-// Shape.Points, the number of points of one transform. Divide by it in the program's own kernel.
+// For a row of n numbers, Forward computes y[k] = Σ x[j]·exp(-2πi·jk/n), and Inverse computes x[j]
+// = Σ y[k]·exp(+2πi·jk/n). Inverse does not divide. So Forward followed by Inverse multiplies each
+// number by Shape.Points, the number of points of one transform. Divide by it in the program's own
+// kernel.
 //
 // # Plans
 //
@@ -22,8 +23,8 @@
 // # Simulated devices
 //
 // On a simulated device the package loads no library. Functions in Go compute in float64 and round
-// the result once, so results differ from cuFFT's in the last bits. Devices of HIP and other
-// drivers are [gpu.ErrUnsupported].
+// the result once, so results differ from cuFFT's in the last bits. For devices of HIP and other
+// drivers Open returns [gpu.ErrUnsupported].
 package fft
 
 import (

@@ -14,10 +14,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// Complex is a complex number of a transform.
+// Complex is the constraint for the complex numbers of a transform.
 type Complex interface{ complex64 | complex128 }
 
-// Real is a real number of a transform.
+// Real is the constraint for the real numbers of a transform.
 type Real interface{ float32 | float64 }
 
 // A Plan does transforms of complex numbers, forward and inverse. It may be used concurrently, in
@@ -60,9 +60,9 @@ func NewPlan[T Complex](l *Library, s Shape) (*Plan[T], error) {
 	return x, p.opened()
 }
 
-// Forward returns the Op that transforms src to dst (C: cufftExecC2C, cufftExecZ2Z). Both have
-// Shape.Points elements for each transform of the batch. They must be the same memory, or must not
-// overlap.
+// Forward returns the Op that transforms src to dst (C: cufftExecC2C, cufftExecZ2Z). dst and src
+// each have Shape.Points elements for each transform of the batch. They must be the same memory, or
+// must not overlap.
 func (p *Plan[T]) Forward(dst, src gpu.Slice[T]) gpu.Op {
 	if p == nil {
 		return gpu.BadOp(errZeroPlan)
@@ -82,9 +82,9 @@ func (p *Plan[T]) Inverse(dst, src gpu.Slice[T]) gpu.Op {
 }
 
 // Close destroys the plan (C: cufftDestroy). It blocks until the device is done with the plan's
-// work. Operations and recordings that use the plan fail from then on, except for graphs that have
-// been made: close the recordings first, because cuFFT frees tables that their nodes read. Closing
-// again does nothing.
+// work. Operations and recordings that use the plan fail from then on. Graphs that recordings have
+// already made do not fail, but read tables that cuFFT has freed. So close the recordings first.
+// Closing again does nothing.
 func (p *Plan[T]) Close() error {
 	if p == nil {
 		return nil
@@ -93,9 +93,9 @@ func (p *Plan[T]) Close() error {
 }
 
 // A RealPlan does transforms of real numbers to complex numbers, and back. The transform of a row
-// of n real numbers consists of n/2+1 complex numbers, because the others would be their
-// conjugates. So the arrays of complex numbers have the sizes Dims, but with n/2+1 in place of the
-// last size. It may be used concurrently, in several queues and recordings.
+// of n real numbers consists of n/2+1 complex numbers, because the remaining numbers are conjugates
+// of these. So the arrays of complex numbers have the sizes Dims, but with n/2+1 in place of the
+// last size. A RealPlan may be used concurrently, in several queues and recordings.
 type RealPlan[R Real, C Complex] struct{ plan plan }
 
 // NewRealPlan makes a plan for real numbers R: float32 with complex64, or float64 with complex128
@@ -156,10 +156,10 @@ func (p *RealPlan[R, C]) Forward(dst gpu.Slice[C], src gpu.Slice[R]) gpu.Op {
 }
 
 // Inverse returns the Op that transforms complex numbers to real ones, without dividing (C:
-// cufftExecC2R, cufftExecZ2D). It assumes that the first number of a transform, and every other
-// number that is its own conjugate, is real. The contents of src are undefined afterwards, because
-// cuFFT may use the memory; on a simulated device they are NaN. See [RealPlan.Forward] for the
-// arguments.
+// cufftExecC2R, cufftExecZ2D). Inverse assumes that numbers of a transform that must equal their
+// own conjugates, such as the first number, are real. The contents of src are undefined afterwards,
+// because cuFFT may use the memory; on a simulated device they are NaN. See [RealPlan.Forward] for
+// the arguments.
 func (p *RealPlan[R, C]) Inverse(dst gpu.Slice[R], src gpu.Slice[C]) gpu.Op {
 	if p == nil {
 		return gpu.BadOp(errZeroPlan)
@@ -178,7 +178,7 @@ func (p *RealPlan[R, C]) Close() error {
 
 var errZeroPlan = fmt.Errorf("fft: a nil or zero plan: use NewPlan, NewRealPlan or NewCustomPlan: %w", gpu.ErrArgument)
 
-// A plan is the common part of all plans.
+// A plan is the part that Plan, RealPlan and CustomPlan share.
 type plan struct {
 	lib              *Library
 	shape            Shape
@@ -189,12 +189,12 @@ type plan struct {
 	closed           atomic.Bool
 }
 
-// A direction is the forward or the inverse transform of a plan. fn is for gpu.Native, with the
-// ranges destination and source.
+// A direction is the forward or the inverse transform of a plan. fn is for gpu.Native; its ranges
+// are the destination and the source.
 type direction struct {
 	name string
 	fn   func(gpu.NativeCall) error
-	work uint64 // size of the scratch memory
+	work uint64 // size of the scratch memory in bytes
 }
 
 // A cufftPlan is a plan of cuFFT with the size of its work area.
@@ -203,7 +203,7 @@ type cufftPlan struct {
 	work uint64
 }
 
-// Close destroys the handles.
+// Close destroys the plan's handles.
 func (p *plan) Close() error {
 	if p.closed.Swap(true) || p.lib == nil {
 		return nil
@@ -219,8 +219,8 @@ func (p *plan) Close() error {
 // opened adds the plan to the library's plans.
 func (p *plan) opened() error { return p.lib.plans.Add(p.lib.dev, p) }
 
-// make makes a plan of cuFFT. in and out are the numbers from one row to the next in the source and
-// in the destination; 0 means the length of a row.
+// make makes a plan of cuFFT. in is the distance between the starts of two rows in the source,
+// counted in numbers, and out is the distance in the destination. 0 means the length of a row.
 func (p *plan) make(kind cufft.Type, in, out int) (cufftPlan, error) {
 	s := p.shape
 	n, inembed, onembed := s.sizes(s.row()), []int64(nil), []int64(nil)
@@ -304,7 +304,7 @@ func (p *plan) ready(v gpu.NativeCall) error {
 			return fmt.Errorf("fft: memory at %#x, which is not a multiple of %d, the size of a complex number: %w", uint64(at), p.align, gpu.ErrArgument)
 		}
 	}
-	if v.Ptrs[0] == v.Ptrs[1] && !p.inPlace { // op cannot find this for bindings of a recording
+	if v.Ptrs[0] == v.Ptrs[1] && !p.inPlace { // op cannot check this for a recording's bindings
 		return fmt.Errorf("fft: dst and src are the same memory: only a plan with padded rows transforms real numbers in place: %w", gpu.ErrArgument)
 	}
 	return nil
@@ -335,7 +335,7 @@ func (p *plan) op(name string, d *direction, dst, src gpu.Range, dstLen, dstWant
 	return gpu.Native(d.name, d.fn, dst, src).Scratch(d.work)
 }
 
-// sizeOf returns the size of a number.
+// sizeOf returns the size of a number in bytes.
 func sizeOf(v any) uint64 {
 	switch v.(type) {
 	case float32:

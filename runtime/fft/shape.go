@@ -12,11 +12,11 @@ import (
 // other without gaps.
 type Shape struct {
 	Dims  []int // one to three sizes, the outermost first
-	Batch int   // how many transforms of these sizes one operation does; 0 means 1
+	Batch int   // number of transforms in one operation; 0 means 1
 
-	// Padded gives each row of real numbers of a [RealPlan] room for the complex numbers of its
-	// transform: 2·(n/2+1) real numbers. The last one or two of these are padding. Transforms may
-	// then be in place. Plans of complex numbers cannot be padded.
+	// Padded extends each row of n real numbers of a [RealPlan] to 2·(n/2+1) numbers, so that the
+	// row has room for the complex numbers of its transform. The last one or two real numbers are
+	// padding. Transforms may then be in place. Plans of complex numbers cannot be padded.
 	Padded bool
 }
 

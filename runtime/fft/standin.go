@@ -68,8 +68,8 @@ func realForward[R Real, C Complex](s Shape) func(m standin.Memory, dst, src dri
 }
 
 // realInverse returns the stand-in for a transform to real numbers. If the source is not the
-// destination, it writes NaN to the source, so that a test finds a program that reads the source
-// afterwards.
+// destination, the stand-in writes NaN to the source. Then a test finds a program that reads the
+// source afterwards.
 func realInverse[R Real, C Complex](s Shape) func(m standin.Memory, dst, src driver.Ptr) error {
 	return func(m standin.Memory, dst, src driver.Ptr) error {
 		n, half, pitch, rows := s.row(), s.half(), s.pitch(), s.rows()
@@ -148,8 +148,8 @@ func rootsOf(n int, sign float64) []complex128 {
 }
 
 // transform computes the transform of len(dst) numbers of src, which are stride apart. Every
-// step-th root is a power of the root for len(dst). It divides the length by its least prime factor
-// p, transforms p parts and combines them.
+// step-th element of roots is a power of the root for length len(dst). transform divides the length
+// by its least prime factor p, transforms the p parts and combines them.
 func transform(dst, src []complex128, stride int, roots []complex128, step int) {
 	n := len(dst)
 	if n == 1 {

@@ -18,10 +18,11 @@ import (
 )
 
 // A Source lists the devices and pools whose metrics are exported. Its fields must not be changed
-// once it is in use. Its methods may be called concurrently. They take a snapshot of each device
-// and pool, submit nothing, and do not wait for a device's work. A closed device keeps its last
-// values. A closed pool is omitted. If a device was opened again, its series in the OpenMetrics
-// text have one more label: opened="2". Series of health also have the labels device and name.
+// once it is in use. Its methods may be called concurrently. The methods take a snapshot of each
+// device and pool, submit nothing, and do not wait for a device's work. A closed device keeps its
+// last values. A closed pool is omitted. If Devices has a device that was opened twice, the series
+// of the second have one more label in the OpenMetrics text: opened="2". Series of health also have
+// the labels device and name.
 //
 // Names are shown in UTF-8, and different names stay different. An invalid byte becomes U+FFFD and
 // two hex digits. U+FFFD itself is doubled.
@@ -111,12 +112,12 @@ func shown(name string) string {
 type state struct {
 	Index       int
 	Name        string
-	XIDs        map[health.XID]uint64 `json:",omitempty"` // number of reports of each
+	XIDs        map[health.XID]uint64 `json:",omitempty"` // number of reports of each XID
 	Corrected   *uint64               `json:",omitempty"` // memory errors; nil if the device does not count them
 	Uncorrected *uint64               `json:",omitempty"`
 	Throttle    []string              `json:",omitempty"`
 	NoXIDs      string                `json:",omitempty"` // why there are no XIDs
-	Error       string                `json:",omitempty"` // why the source fails
+	Error       string                `json:",omitempty"` // why the source of health fails
 
 	clocks   bool // whether Throttle is known
 	throttle health.Throttle

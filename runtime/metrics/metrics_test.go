@@ -302,7 +302,7 @@ func (d namedDevice) Info() driver.Info {
 }
 
 // TestDeviceNames uses devices of several drivers with the same index and with names that are not
-// UTF-8. Each must get its own series, and none may count as opened again.
+// UTF-8. Each device must get its own series, and no device may count as opened again.
 func TestDeviceNames(t *testing.T) {
 	s := &metrics.Source{}
 	for _, name := range names {

@@ -48,7 +48,8 @@ func (s *Source) text() []byte {
 // escape escapes the value of a label.
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// families takes one snapshot of each device and pool, so that the samples of a device agree.
+// families returns all metric families. It takes one snapshot of each device and pool, so that the
+// samples of a device agree.
 func (s *Source) families() []family {
 	type snapshot struct {
 		device []string // labels of the device
@@ -127,7 +128,8 @@ func (s *Source) families() []family {
 }
 
 // labeller returns a function that returns a device's labels. No two samples may have the same
-// labels, so a device that was opened again gets one more label.
+// labels. So the returned function adds one more label if it is called again with the same index
+// and name.
 func labeller() func(index int, name string) []string {
 	opened := map[[2]string]int{}
 	return func(index int, name string) []string {
@@ -140,7 +142,8 @@ func labeller() func(index int, name string) []string {
 	}
 }
 
-// healthFamilies takes one snapshot of the health of the watched devices.
+// healthFamilies returns the metric families of health. It takes one snapshot of the watched
+// devices.
 func (s *Source) healthFamilies() []family {
 	states, label := s.health(), labeller()
 	labels := make([][]string, len(states))

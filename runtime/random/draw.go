@@ -8,10 +8,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Float is a number of [Uniform] and [Normal].
+// Float is the constraint for the numbers of [Uniform] and [Normal].
 type Float interface{ float32 | float64 }
 
-// Integer is a number of [Bits].
+// Integer is the constraint for the numbers of [Bits].
 type Integer interface{ uint32 | uint64 }
 
 // Uniform returns the Op that writes random numbers to dst, above 0 and up to 1 (C:
@@ -53,10 +53,10 @@ func Normal[T Float](g *Generator, dst gpu.Slice[T], mean, stddev T) gpu.Op {
 	return g.op(d, dst.Range(), dst.Len())
 }
 
-// Bits returns the Op that writes random integers to dst (C: curandGenerate). All their bits are
-// random. A uint64 takes two of the generator's numbers, the first for its low half. If dst does
-// not begin at a multiple of 16 bytes, the numbers are drawn to scratch memory and copied. See
-// [Uniform] for addresses.
+// Bits returns the Op that writes random integers to dst (C: curandGenerate). All bits of the
+// integers are random. A uint64 takes two of the generator's numbers, the first for its low half.
+// If dst does not begin at a multiple of 16 bytes, the numbers are drawn to scratch memory and
+// copied. See [Uniform] for addresses.
 func Bits[T Integer](g *Generator, dst gpu.Slice[T]) gpu.Op {
 	n := dst.Len()
 	var zero T

@@ -29,7 +29,7 @@ type GeneratorOptions struct {
 type Generator struct {
 	lib    *Library
 	handle *libcall.Handle[curand.Handle] // nil on a simulated device
-	state  *state                         // the generator's state on a simulated device; draws of the one queue change it in order
+	state  *state                         // the generator's state on a simulated device; draws change it one after the other, in the queue's order
 
 	mu     sync.Mutex // protects the following fields
 	closed bool
@@ -108,7 +108,8 @@ func (g *Generator) Close() error {
 	return g.handle.Close()
 }
 
-// own returns an error if the generator belongs to another queue than the call.
+// own returns an error if the generator is closed or belongs to another queue than the call's. The
+// first call makes the generator belong to its queue.
 func (g *Generator) own(v gpu.NativeCall) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,11 +123,11 @@ func (g *Generator) own(v gpu.NativeCall) error {
 	return nil
 }
 
-// A draw is a kind of draw, such as uniform float32.
+// A draw describes a kind of draw, such as uniform float32.
 type draw struct {
 	name string
 	size uint64 // bytes of a number
-	even bool   // cuRAND draws only even counts of these
+	even bool   // cuRAND draws only even counts of these numbers
 	call func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error
 	fill func(s *state, m standin.Memory, to driver.Ptr, n int, count uint64) error
 }
@@ -134,8 +135,8 @@ type draw struct {
 // vector is the alignment of memory that cuRAND's kernels write as vectors.
 const vector = 16
 
-// op returns the operation that draws n numbers. If their count is odd and must be even, or they do
-// not begin at a multiple of vector, they are drawn to scratch memory and copied.
+// op returns the operation that draws n numbers. It draws to scratch memory and copies the numbers
+// if n is odd and must be even, or if dst does not begin at a multiple of vector.
 func (g *Generator) op(d draw, dst gpu.Range, n int) gpu.Op {
 	switch {
 	case g.isZero():
@@ -176,19 +177,21 @@ func (g *Generator) isZero() bool { return g == nil || g.lib == nil }
 
 var errZero = fmt.Errorf("random: a nil or zero Generator: use NewGenerator: %w", gpu.ErrArgument)
 
-// A Call has the library, the handle and the memory for a function given to [Generator.Call].
+// A Call is the argument of a function given to [Generator.Call]: the library, the handle and the
+// memory.
 type Call struct {
 	*curand.Library
-	Handle curand.Handle // the generator, which has the stream
-	Stream cuda.Stream   // the stream that Handle has
-	Ptrs   []driver.Ptr  // addresses of the ranges, in order; valid until the function returns
+	Handle curand.Handle // the generator; its stream is set
+	Stream cuda.Stream   // the stream of Handle
+	Ptrs   []driver.Ptr  // addresses of the ranges in uses, in order; valid until the function returns
 }
 
-// Call returns an Op that calls functions of cuRAND such as curandGeneratePoisson. They give work
-// to the stream of Handle. name is the Op's label, and the ranges in uses are the memory that the
-// work uses. gpu.Native says what the function may do. In a recording each execution calls the
-// function. cuRAND requires an even count of normal numbers, and memory that begins at a multiple
-// of 16 bytes. If the device is simulated, the Op carries gpu.ErrUnsupported.
+// Call returns an Op that runs fn, which calls functions of cuRAND such as curandGeneratePoisson.
+// These functions put their work into the stream of Handle. name is the Op's label, and uses are
+// the ranges of memory that the work touches. The documentation of gpu.Native says what fn may do.
+// In a recording each execution calls fn. cuRAND requires an even count of normal numbers, and
+// memory that begins at a multiple of 16 bytes. If the device is simulated, the Op carries
+// gpu.ErrUnsupported.
 func (g *Generator) Call(name string, fn func(Call) error, uses ...gpu.Range) gpu.Op {
 	switch {
 	case g.isZero():

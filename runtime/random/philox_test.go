@@ -2,7 +2,8 @@ package random
 
 import "testing"
 
-// TestPhilox checks known answers of the authors of Philox, from kat_vectors of Random123.
+// TestPhilox checks known answers that the authors of Philox publish, in the file kat_vectors of
+// Random123.
 func TestPhilox(t *testing.T) {
 	const ones = 0xffffffff
 	for _, c := range []struct {

@@ -9,19 +9,19 @@
 //
 // # Sequences
 //
-// The numbers depend on the kind of generator, its seed, its offset and the draws before: the same
-// program draws the same numbers again. Each draw continues where the previous draw ended. cuRAND
-// makes normal numbers in pairs, so an odd count takes one more number. Results come in groups of
-// four: if a draw ends within a group, and the next one is of another type, the two may share
-// random bits. Draw counts that are multiples of four to avoid it.
+// The numbers depend on the generator's kind, seed and offset, and on its earlier draws. So a
+// program draws the same numbers each time it runs. Each draw continues where the previous draw
+// ended. cuRAND makes normal numbers in pairs, so an odd count takes one more number. Results come
+// in groups of four. If a draw ends within a group, and the next draw has another type, the two
+// draws may share random bits. Draw counts that are multiples of four to avoid it.
 //
-// An Op draws when it is executed, so the same Op may be used again and then draws other numbers.
-// Making an Op allocates; using it again does not.
+// An Op draws when it is executed. So an Op that is submitted again draws other numbers. Making an
+// Op allocates; submitting the Op again does not.
 //
 // # Queues and recordings
 //
 // The state of a generator is memory of the device, which each draw changes. So a generator belongs
-// to one queue: the first one that draws from it. Draws in another queue fail. Make a generator
+// to one queue: the queue that draws from it first. Draws in another queue fail. Make a generator
 // with another seed for each queue.
 //
 // cuRAND keeps a part of a generator's state on the host. A graph would repeat that part as it was
@@ -37,7 +37,7 @@
 // functions implement cuRAND's generator Philox4x32-10, also for generators of other kinds. For a
 // generator of the kind Philox4x32-10, the results of Bits and Uniform are the same as cuRAND's,
 // bit by bit. Normal numbers are computed in float64 and rounded once, so they differ in the last
-// bits. Devices of HIP and other drivers are [gpu.ErrUnsupported].
+// bits. For devices of HIP and other drivers Open returns [gpu.ErrUnsupported].
 package random
 
 import (

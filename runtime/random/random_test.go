@@ -148,7 +148,7 @@ func TestSequence(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestOddNormals draws an odd count of normal numbers, which takes one number more.
+// TestOddNormals checks that a draw of an odd count of normal numbers uses up one more number.
 func TestOddNormals(t *testing.T) {
 	dev, lib := open(t)
 	o := random.GeneratorOptions{Seed: 3}
@@ -201,7 +201,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestNested draws in a recording that is nested in another one, twice.
+// TestNested draws in a recording that is nested twice in another recording.
 func TestNested(t *testing.T) {
 	dev, lib := open(t)
 	o := random.GeneratorOptions{Seed: 9}

@@ -58,7 +58,8 @@ func TestRealPhilox(t *testing.T) {
 	}
 }
 
-// compare draws n numbers on the simulated GPU, and count on the host.
+// compare draws n numbers on the simulated GPU and count numbers on the host, and compares the
+// first n.
 func compare[T uint32 | float32 | float64](t *testing.T, dev *gpu.Device, n, count int, eps float64, call func(cuda.DevicePtr, uint64) error, op func(gpu.Slice[T]) gpu.Op) {
 	t.Helper()
 	want := make([]T, count)

@@ -26,12 +26,12 @@ func philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 const subsequences = 1 << 16
 
 // A state is the state of cuRAND's generator Philox4x32-10. Results come in groups of four. The
-// groups go through the subsequences in turn. Each takes one or two steps of its subsequence, with
-// four words each. A draw that ends within a group takes no step: the next draw begins with the
-// same words.
+// groups go through the subsequences in turn. A group takes one or two steps of its subsequence,
+// and each step has four words. A draw that ends within a group does not take the group's steps, so
+// the next draw begins with the same words.
 type state struct {
 	seed, position uint64
-	steps          []uint64 // of each subsequence
+	steps          []uint64 // steps taken of each subsequence
 }
 
 func newState(seed, offset uint64) *state {
@@ -45,7 +45,8 @@ func newState(seed, offset uint64) *state {
 	return s
 }
 
-// A result makes a type of results from the words of a group. of returns the group's i-th result.
+// A result describes how results of type T are made from the words of a group. of returns the
+// group's i-th result.
 type result[T any] struct {
 	steps uint64 // steps of a subsequence that a group takes
 	of    func(words *[8]uint32, i int) T
@@ -102,10 +103,10 @@ func normal64(mean, stddev float64) result[float64] {
 	}}
 }
 
-// unit32 returns a number between 0 and 1.
+// unit32 returns a number above 0 and up to 1.
 func unit32(x uint32) float32 { return float32(x)*0x1p-32 + 0x1p-33 }
 
-// unit64 returns a number between 0 and 1 with 53 bits of two words.
+// unit64 returns a number above 0 and up to 1, made from 53 bits of two words.
 func unit64(lo, hi uint32) float64 {
 	return float64(uint64(lo)^uint64(hi)<<21)*0x1p-53 + 0x1p-54
 }

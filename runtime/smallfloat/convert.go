@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Float is one of the types of this package.
+// Float is the constraint for the types of this package.
 type Float interface {
 	Float16 | BFloat16 | Float8E4M3 | Float8E5M2
 	Float32() float32
@@ -29,10 +29,10 @@ func FromFloat64[T Float](x float64) T {
 	return to
 }
 
-// toOdd returns x as a float32. If x lies between two float32, the result is the one whose last bit
-// is set. The result rounds to the same number of a type of this package as x, because a float32
-// has many more bits: the result is never a midpoint between two numbers of the type, and lies on
-// the same side of each midpoint as x.
+// toOdd returns x as a float32. If x lies between two float32 numbers, the result is the number
+// whose last bit is set. Rounding the result to a type of this package gives the same number as
+// rounding x. The reason is that a float32 has many more bits: the result is never a midpoint
+// between two numbers of the type, and lies on the same side of each midpoint as x.
 func toOdd(x float64) float32 {
 	f := float32(x)
 	if float64(f) == x || x != x {
@@ -100,19 +100,20 @@ func AppendFloat32[T Float](dst []float32, src []T) []float32 {
 
 // Bits of a float32.
 const (
-	fraction = 23 // how many bits
+	fraction = 23 // number of fraction bits
 	infinity = 0xff << fraction
 	sign     = 1 << 31
 )
 
-// narrow rounds the absolute value of a float32 to a type with fewer fraction bits. least is the
-// exponent field of the type's smallest normal number, as a float32. The result is the type's bits.
-// If the number is too large for the type, the result is larger than the bits of the type's largest
-// number. Numbers from 2¹⁷ on, infinity and NaN count as 2¹⁷.
+// narrow rounds abs, the bits of a float32 without its sign, to a type with fewer fraction bits.
+// bits is the number of the type's fraction bits. least is the exponent field of the type's
+// smallest normal number, written as a float32. The result is the bits of the type. If the number
+// is too large for the type, the result is larger than the bits of the type's largest number.
+// Numbers from 2¹⁷ on, infinity and NaN count as 2¹⁷.
 func narrow(abs, bits, least uint32) uint32 {
 	abs = min(abs, (127+17)<<fraction)
-	// e is the exponent of the number; subnormal numbers share one. The addition rounds: the last
-	// bit of the sum is worth as much as the last bit of the result.
+	// e is the exponent of the number; all subnormal numbers have the exponent least. The addition
+	// rounds, because the last bit of the sum has the value of the last bit of the result.
 	e := max(abs>>fraction, least)
 	base := (e + fraction - bits) << fraction
 	n := math.Float32bits(math.Float32frombits(abs)+math.Float32frombits(base)) - base
@@ -121,9 +122,9 @@ func narrow(abs, bits, least uint32) uint32 {
 	return (e-least)<<bits + n
 }
 
-// widen converts a number without sign from a type with fewer bits, and returns the bits of the
-// float32. least is the same as in narrow. unit is the type's smallest number above zero. top is
-// the smallest value of abs that means infinity or NaN.
+// widen converts abs, the bits of a number without its sign, from a type with fewer bits to a
+// float32, and returns the float32's bits. bits and least are the same as in narrow. unit is the
+// type's smallest number above zero. top is the smallest value of abs that means infinity or NaN.
 func widen(abs, bits, least, top uint32, unit float32) uint32 {
 	wide := abs<<(fraction-bits) + (least-1)<<fraction
 	if abs < 1<<bits {

@@ -20,9 +20,9 @@
 //
 // Numbers that are too great are converted as CUDA's constructors do:
 //
-//   - A Float16 and a BFloat16 become infinite, as with IEEE 754.
-//   - A Float8E4M3 and a Float8E5M2 become the greatest number with the same sign. So does
-//     infinity. CUDA calls that __NV_SATFINITE.
+//   - Float16 and BFloat16: the result is infinity, as in IEEE 754.
+//   - Float8E4M3 and Float8E5M2: the number becomes the greatest number with the same sign. So does
+//     infinity. CUDA calls this conversion __NV_SATFINITE.
 //
 // NaN becomes the NaN that GPUs make, which has no sign: [NaNFloat16] and so on.
 //

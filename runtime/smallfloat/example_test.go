@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A type is the element of a gpu.Slice. The host computes in float32 and converts.
+// A type of this package can be the element type of a gpu.Slice. The host computes in float32 and
+// converts.
 func Example() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {
@@ -43,7 +44,7 @@ func Example() {
 	// [2 -0.3330078 0.0010004044 +Inf]
 }
 
-// The same number in each type.
+// This example converts the same numbers to each type.
 func ExampleFromFloat64() {
 	for _, x := range []float64{math.Pi, 1000, 1e6} {
 		fmt.Println(
@@ -59,7 +60,7 @@ func ExampleFromFloat64() {
 	// +Inf 999424 448 57344
 }
 
-// Verbs of floating-point numbers print the number, verbs of integers the bits.
+// Verbs for floating-point numbers print the number. Verbs for integers print the bits.
 func ExampleFloat16_Format() {
 	x := smallfloat.ToFloat16(1.0 / 3)
 	fmt.Printf("%v %.3f %#04x\n", x, x, x)

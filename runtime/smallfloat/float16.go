@@ -2,7 +2,7 @@ package smallfloat
 
 import "math"
 
-// A Float16 is a number of IEEE 754's half precision: __half in CUDA and HIP.
+// A Float16 is a half-precision number of IEEE 754: __half in CUDA and HIP.
 type Float16 uint16
 
 const (

@@ -12,12 +12,12 @@ import (
 )
 
 // A format describes a type of floating-point numbers. The tests compare the package's conversions
-// with numbers computed from it.
+// with numbers computed from the format.
 type format struct {
 	name               string
 	exponent, fraction int
 	infinite           bool // numbers with the highest exponent are infinite or NaN
-	saturates          bool // numbers that are too great become the greatest one
+	saturates          bool // numbers that are too great become the greatest number
 	max, least         float64
 	from32             func(float32) uint64
 	from64             func(float64) uint64
@@ -151,8 +151,8 @@ func TestAllBits(t *testing.T) {
 	})
 }
 
-// TestRounding converts each number, each midpoint of two, and the float32 and float64 on both
-// sides of them.
+// TestRounding converts each number, each midpoint of two neighbours, and the next float32 and
+// float64 on both sides of each.
 func TestRounding(t *testing.T) {
 	each(t, func(t *testing.T, f *format) {
 		near := func(x float64) {

@@ -71,20 +71,20 @@ func (x Float8E4M3) MarshalJSON() ([]byte, error) { return toJSON(x) }
 // does not have.
 func (x Float8E5M2) MarshalJSON() ([]byte, error) { return toJSON(x) }
 
-// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64], or to a string that
-// UnmarshalText reads: package json calls it for keys of maps, too.
+// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64]. It also takes a string
+// that UnmarshalText reads, because package json calls UnmarshalJSON for keys of maps too.
 func (x *Float16) UnmarshalJSON(text []byte) error { return fromJSON(x, text) }
 
-// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64], or to a string that
-// UnmarshalText reads: package json calls it for keys of maps, too.
+// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64]. It also takes a string
+// that UnmarshalText reads, because package json calls UnmarshalJSON for keys of maps too.
 func (x *BFloat16) UnmarshalJSON(text []byte) error { return fromJSON(x, text) }
 
-// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64], or to a string that
-// UnmarshalText reads: package json calls it for keys of maps, too.
+// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64]. It also takes a string
+// that UnmarshalText reads, because package json calls UnmarshalJSON for keys of maps too.
 func (x *Float8E4M3) UnmarshalJSON(text []byte) error { return fromJSON(x, text) }
 
-// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64], or to a string that
-// UnmarshalText reads: package json calls it for keys of maps, too.
+// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64]. It also takes a string
+// that UnmarshalText reads, because package json calls UnmarshalJSON for keys of maps too.
 func (x *Float8E5M2) UnmarshalJSON(text []byte) error { return fromJSON(x, text) }
 
 // appendText appends the number as strconv formats a float32.

@@ -6,19 +6,18 @@
 //	err = stream.Do(solver.Cholesky(lib, a, info), solver.CholeskySolve(lib, a, b, info))
 //
 // A matrix is a blas.Matrix, which is stored row by row. In a matrix of right-hand sides, each row
-// belongs to one system.
+// is the right-hand side of one system.
 //
 // An operation writes its outcome to info, an int32 in device memory: 0 if it succeeded, and a
-// positive number if the matrix does not have the property that the function needs. Download info
-// to find out.
+// positive number if it could not succeed with this matrix. Download info to find out.
 //
-// Each execution of a recording calls the functions of cuSOLVER. They never become nodes of a graph:
-// they divide a recording into separate graphs.
+// Each execution of a recording calls the functions of cuSOLVER. The functions never become nodes
+// of a graph. So each such operation divides a recording into separate graphs.
 //
-// A Library may be used by several goroutines, streams and recordings at once. One call at a time
-// uses its handle. Each queue and each recording has its own workspace.
+// A Library may be used by several goroutines, streams and recordings at once. Calls use its handle
+// one at a time. Each queue and each recording has its own workspace.
 //
 // On a simulated GPU no library is loaded. The operations run in Go there, in float64, so results
-// differ from a GPU's in the last bits. Library.Call is an error there. Devices of HIP have no
-// cuSOLVER: Open returns gpu.ErrUnsupported.
+// differ from a GPU's in the last bits. Library.Call is an error there. HIP devices have no
+// cuSOLVER: Open returns gpu.ErrUnsupported for them.
 package solver

@@ -33,7 +33,7 @@ var single = routines{4, library.DnSpotrfBufferSize, library.DnSpotrf, library.D
 var double = routines{8, library.DnDpotrfBufferSize, library.DnDpotrf, library.DnDpotrs, library.DnDgetrfBufferSize, library.DnDgetrf, library.DnDgetrs,
 	library.DnDsyevdBufferSize, library.DnDsyevd}
 
-// routinesFor returns the functions for a type.
+// routinesFor returns the functions for elements of type T.
 func routinesFor[T Element]() *routines {
 	if _, ok := any(*new(T)).(float64); ok {
 		return &double

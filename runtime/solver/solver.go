@@ -14,12 +14,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// Element is a type of a matrix's elements.
+// Element is the constraint for the types of a matrix's elements.
 type Element interface{ float32 | float64 }
 
 // Cholesky returns an Op that factorizes a symmetric positive definite matrix: a = L·Lᵀ. It reads
-// the lower triangle of a and replaces it by L. The elements above the diagonal stay. If info is k
-// > 0, the leading k × k part is not positive definite. C: cusolverDnSpotrf.
+// the lower triangle of a and replaces it by L. The elements above the diagonal do not change. If
+// info is k > 0, the leading k × k part is not positive definite. C: cusolverDnSpotrf.
 func Cholesky[T Element](l *Library, a blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := square("cholesky", l, a, info)
 	if bad != nil {
@@ -37,8 +37,8 @@ func Cholesky[T Element](l *Library, a blas.Matrix[T], info gpu.Slice[int32]) gp
 		a.Data.Range(), info.Range())
 }
 
-// CholeskySolve returns an Op that solves a·x = b for each row of b, with the factor that
-// [Cholesky] has left in a, and replaces the row by x. C: cusolverDnSpotrs.
+// CholeskySolve returns an Op that solves a system for each row of b and replaces the row by the
+// solution. a has the factor that [Cholesky] left there. C: cusolverDnSpotrs.
 func CholeskySolve[T Element](l *Library, a, b blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := system("cholesky solve", l, a, b, info)
 	if bad != nil {
@@ -55,8 +55,9 @@ func CholeskySolve[T Element](l *Library, a, b blas.Matrix[T], info gpu.Slice[in
 
 // LU returns an Op that factorizes a square matrix with partial pivoting, for [LUSolve]. It
 // replaces a by the factors and writes the pivots, one for each row. cuSOLVER sees the transpose,
-// so these are the factors of aᵀ, stored column by column. If info is k > 0, factor U has a zero at
-// (k, k), and the matrix is singular. C: cusolverDnSgetrf.
+// so the factors are those of aᵀ, stored column by column. If info is k > 0, element k of the
+// diagonal of the factor U is zero, counted from 1, and the matrix is singular. C:
+// cusolverDnSgetrf.
 func LU[T Element](l *Library, a blas.Matrix[T], pivots, info gpu.Slice[int32]) gpu.Op {
 	m, bad := square("lu", l, a, info)
 	if bad == nil {
@@ -75,8 +76,8 @@ func LU[T Element](l *Library, a blas.Matrix[T], pivots, info gpu.Slice[int32]) 
 		a.Data.Range(), pivots.Range(), info.Range())
 }
 
-// LUSolve returns an Op that solves a·x = b for each row of b, with the factors and the pivots that
-// [LU] has left, and replaces the row by x. C: cusolverDnSgetrs.
+// LUSolve returns an Op that solves a system for each row of b and replaces the row by the
+// solution. a and pivots have the factors and the pivots that [LU] left there. C: cusolverDnSgetrs.
 func LUSolve[T Element](l *Library, a blas.Matrix[T], pivots gpu.Slice[int32], b blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := system("lu solve", l, a, b, info)
 	if bad == nil {
@@ -95,9 +96,9 @@ func LUSolve[T Element](l *Library, a blas.Matrix[T], pivots gpu.Slice[int32], b
 }
 
 // Eigen returns an Op that computes the eigenvalues of a symmetric matrix, in ascending order, and
-// its eigenvectors if vectors is true. It reads the lower triangle of a. Row i of a is then the
-// eigenvector of values[i], of length 1; without vectors the contents of a are undefined. If info
-// is k > 0, the algorithm did not converge. C: cusolverDnSsyevd.
+// its eigenvectors if vectors is true. It reads the lower triangle of a. Afterwards row i of a is
+// the eigenvector for values[i], and has length 1. If vectors is false, the contents of a are
+// undefined afterwards. If info is k > 0, the algorithm did not converge. C: cusolverDnSsyevd.
 func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors bool, info gpu.Slice[int32]) gpu.Op {
 	m, bad := square("eigen", l, a, info)
 	if bad == nil && values.Len() != int(m.n) {
@@ -121,12 +122,13 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 		a.Data.Range(), values.Range(), info.Range())
 }
 
-// at returns an address of a call.
+// at returns the address of a call's range i, or of its workspace.
 func at(c Call, i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
 
-// op makes an Op of a function of cuSOLVER and its stand-in. size returns how many elements of
-// workspace the function needs; nil means none. No graph captures the function: some functions
-// allocate memory in stream order, which a graph inside a graph cannot have, and others wait.
+// op makes an Op that runs call, which calls a function of cuSOLVER. On a simulated device the Op
+// runs inGo instead. size returns the number of workspace elements that the function needs; a nil
+// size means none. No graph captures the function. Some functions allocate memory in stream order,
+// which a child graph cannot contain, and others wait for the device.
 func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, error), call func(c Call, work cuda.DevicePtr, size int32) error,
 	inGo func(standin.Memory, []driver.Ptr) error, uses ...gpu.Range) gpu.Op {
 	if l.in.Dev.Simulated() {
@@ -157,7 +159,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 	}, uses...))
 }
 
-// A shape is a square matrix and its right-hand sides.
+// A shape has the sizes of a square matrix and of its right-hand sides.
 type shape struct {
 	n, stride         int32
 	sides, sideStride int32
@@ -222,7 +224,7 @@ func dense[T Element](name string, m blas.Matrix[T]) (int32, error) {
 	return int32(stride), nil
 }
 
-// pivots checks the place for pivots.
+// pivots checks the length of the slice for pivots.
 func (m shape) pivots(op string, pivots gpu.Slice[int32]) error {
 	if pivots.Len() != int(m.n) {
 		return fmt.Errorf("solver: %s: %d pivots for a matrix of %d rows: %w", op, pivots.Len(), m.n, gpu.ErrArgument)

@@ -74,7 +74,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The least squares line through (1, 1), (2, 3), (3, 4), by the normal equations.
+// This example fits a line to (1, 1), (2, 3), (3, 4) by least squares, with the normal equations.
 func ExampleCholeskySolve() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{}) // or drivers.Open(drivers.CUDA)
 	if err != nil {
@@ -121,7 +121,8 @@ func ExampleCholeskySolve() {
 	// Output: y = 1.50 x + -0.33
 }
 
-// TestClosed executes operations and a recording of a closed library. No graph has captured Eigen.
+// TestClosed executes an operation and a recording of a closed library. The recording must fail
+// too, because Eigen is not a node of its graph.
 func TestClosed(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())
 	values, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 2)

@@ -35,7 +35,7 @@ func writeRow[T Element](mem standin.Memory, p driver.Ptr, row []float64, end in
 	return err
 }
 
-// writeInfo writes the outcome.
+// writeInfo writes the outcome of an operation to p.
 func writeInfo(mem standin.Memory, p driver.Ptr, info int) error {
 	to, err := standin.Write[int32](mem, p, 1)
 	if err == nil {
@@ -54,7 +54,7 @@ func (m shape) sideRow(p driver.Ptr, i int) driver.Ptr {
 	return p + driver.Ptr(uint64(i)*uint64(m.sideStride)*m.size)
 }
 
-// cholesky factorizes p[0] and writes the outcome to p[1].
+// cholesky factorizes the matrix at p[0] and writes the outcome to p[1].
 func cholesky[T Element](mem standin.Memory, m shape, p []driver.Ptr) error {
 	a, err := readRows[T](mem, p[0], m.n, m.n, m.stride, m.size)
 	if err != nil {
@@ -87,7 +87,7 @@ func cholesky[T Element](mem standin.Memory, m shape, p []driver.Ptr) error {
 	return writeInfo(mem, p[1], info)
 }
 
-// choleskySolve solves with the factor p[0] for the rows of p[1].
+// choleskySolve solves with the factor at p[0] for each row of the right-hand sides at p[1].
 func choleskySolve[T Element](mem standin.Memory, m shape, p []driver.Ptr) error {
 	a, err := readRows[T](mem, p[0], m.n, m.n, m.stride, m.size)
 	if err != nil {
@@ -118,8 +118,8 @@ func choleskySolve[T Element](mem standin.Memory, m shape, p []driver.Ptr) error
 	return writeInfo(mem, p[2], 0)
 }
 
-// lu factorizes p[0], writes the pivots to p[1] and the outcome to p[2]. Row i of a is column i of
-// the matrix that cuSOLVER factorizes.
+// lu factorizes the matrix at p[0], writes the pivots to p[1] and the outcome to p[2]. Row i of a
+// is column i of the matrix that cuSOLVER factorizes.
 func lu[T Element](mem standin.Memory, m shape, p []driver.Ptr) error {
 	a, err := readRows[T](mem, p[0], m.n, m.n, m.stride, m.size)
 	if err != nil {
@@ -162,7 +162,8 @@ func lu[T Element](mem standin.Memory, m shape, p []driver.Ptr) error {
 	return writeInfo(mem, p[2], info)
 }
 
-// luSolve solves with the factors p[0] and the pivots p[1] for the rows of p[2].
+// luSolve solves with the factors at p[0] and the pivots at p[1] for each row of the right-hand
+// sides at p[2].
 func luSolve[T Element](mem standin.Memory, m shape, p []driver.Ptr) error {
 	f, err := readRows[T](mem, p[0], m.n, m.n, m.stride, m.size)
 	if err != nil {
@@ -180,13 +181,13 @@ func luSolve[T Element](mem standin.Memory, m shape, p []driver.Ptr) error {
 	for s, x := range b { // aᵀ = Pᵀ·L·U, so a = Uᵀ·Lᵀ·P
 		for i := range n {
 			for k := range i {
-				x[i] -= f[i][k] * x[k] // U(k, i) lies in column i
+				x[i] -= f[i][k] * x[k] // column i of U is in row i of f
 			}
 			x[i] /= f[i][i]
 		}
 		for i := n - 1; i >= 0; i-- {
 			for k := i + 1; k < n; k++ {
-				x[i] -= f[i][k] * x[k] // L(k, i)
+				x[i] -= f[i][k] * x[k] // column i of L is in row i of f
 			}
 		}
 		for i := n - 1; i >= 0; i-- {
@@ -201,15 +202,16 @@ func luSolve[T Element](mem standin.Memory, m shape, p []driver.Ptr) error {
 	return writeInfo(mem, p[3], 0)
 }
 
-// eigen computes the eigenvalues of p[0] by Jacobi's rotations, writes them to p[1] and the outcome
-// to p[2].
+// eigen computes the eigenvalues of the matrix at p[0] by Jacobi rotations. It writes the
+// eigenvalues to p[1] and the outcome to p[2]. If vectors is true, it replaces the matrix by the
+// eigenvectors.
 func eigen[T Element](mem standin.Memory, m shape, vectors bool, p []driver.Ptr) error {
 	a, err := readRows[T](mem, p[0], m.n, m.n, m.stride, m.size)
 	if err != nil {
 		return err
 	}
 	n := int(m.n)
-	v := make([][]float64, n) // row i is the vector of value i
+	v := make([][]float64, n) // row i is the eigenvector for a[i][i]
 	for i := range v {
 		v[i] = make([]float64, n)
 		v[i][i] = 1
@@ -250,8 +252,9 @@ func eigen[T Element](mem standin.Memory, m shape, vectors bool, p []driver.Ptr)
 	return writeInfo(mem, p[2], 0)
 }
 
-// rotateAll rotates each pair of rows and columns once, so that their common element becomes 0. It
-// reports whether all of these elements were negligible.
+// rotateAll makes each off-diagonal element of a zero once, by a rotation of two rows and columns.
+// It applies the rotations to v too. It reports whether all off-diagonal elements were negligible
+// already.
 func rotateAll(a, v [][]float64) (done bool) {
 	n, done := len(a), true
 	for i := range n {

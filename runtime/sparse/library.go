@@ -61,18 +61,20 @@ func (l *Library) Close() error {
 // isZero reports whether the Library is nil or a zero value.
 func (l *Library) isZero() bool { return l == nil || l.in == nil }
 
-// A Call has the library, the handle and the memory for a function given to [Library.Call].
+// A Call is the argument of a function given to [Library.Call]: the library, its handle and the
+// memory.
 type Call struct {
 	*cusparse.Library
-	Handle cusparse.Handle // has the stream
-	Stream cuda.Stream     // the stream that Handle has
-	Ptrs   []driver.Ptr    // addresses of the ranges, in order, then of the workspace; valid until the function returns
+	Handle cusparse.Handle // its stream is set
+	Stream cuda.Stream     // the stream of Handle
+	Ptrs   []driver.Ptr    // addresses of the ranges in uses, in order, then of the workspace; valid until the function returns
 }
 
-// Call returns an Op that calls functions of cuSPARSE. They give work to the stream of Handle. name
-// is the Op's label. workspace is the size of the function's workspace in bytes: query it in
-// [Library.With]. The ranges in uses are the memory that the work uses. gpu.Native says what the
-// function may do. If the device is simulated, the Op carries gpu.ErrUnsupported.
+// Call returns an Op that runs fn, which calls functions of cuSPARSE. These functions put their
+// work into the stream of Handle. name is the Op's label. workspace is the size of the workspace
+// that fn needs, in bytes: query it in [Library.With]. uses are the ranges of memory that the work
+// touches. The documentation of gpu.Native says what fn may do. If the device is simulated, the Op
+// carries gpu.ErrUnsupported.
 func (l *Library) Call(name string, workspace uint64, fn func(Call) error, uses ...gpu.Range) gpu.Op {
 	if l.isZero() {
 		return gpu.BadOp(errZero)
@@ -87,10 +89,10 @@ func newCall(lib *cusparse.Library, h cusparse.Handle, n gpu.NativeCall) Call {
 	return Call{lib, h, cudadriver.Stream(n.Stream), slices.Clip(n.Ptrs)}
 }
 
-// With calls a function immediately, with the handle, and with the device current on the thread. It
-// is for functions of the library that return the size of a workspace. A function given to
-// [Library.Call] has the handle already, and must not call With. If the device is simulated, the
-// error is gpu.ErrUnsupported.
+// With calls fn at once with the handle, while the device is current on the thread. With is for
+// functions of the library that return the size of a workspace. A function given to [Library.Call]
+// has the handle already, and must not call With. If the device is simulated, the error is
+// gpu.ErrUnsupported.
 func (l *Library) With(fn func(*cusparse.Library, cusparse.Handle) error) error {
 	if l.isZero() {
 		return errZero

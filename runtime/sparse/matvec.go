@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// Element is a type of a matrix's elements.
+// Element is the constraint for the types of a matrix's elements.
 type Element interface{ float32 | float64 }
 
 // A Matrix is a sparse matrix in device memory, in the format CSR: its elements are stored row by
@@ -23,7 +23,7 @@ type Element interface{ float32 | float64 }
 // RowStarts begins with 0 and ends with the number of elements.
 type Matrix[T Element] struct {
 	Rows, Cols int
-	RowStarts  gpu.Slice[int32] // Rows + 1 of them
+	RowStarts  gpu.Slice[int32] // Rows + 1 elements
 	Columns    gpu.Slice[int32]
 	Values     gpu.Slice[T]
 	Transposed bool // a product uses the transpose
@@ -43,14 +43,14 @@ func MatVec[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[T]) 
 // VecOptions are the factors of [MatVecWith]. The zero value means y = a·x.
 type VecOptions struct {
 	Alpha float64 // multiplies the product; 0 means 1
-	Beta  float64 // multiplies the old contents of y; if it is 0, y is not read
+	Beta  float64 // multiplies the old contents of y; 0 means that y is not read
 }
 
 // MatVecWith returns an Op that computes y = alpha·a·x + beta·y. C: cusparseSpMV. The contents of
 // RowStarts and Columns are not checked: numbers outside the matrix make the device access memory
-// outside the slices. The first product of a shape and a number of elements describes it to
-// cuSPARSE; the Library keeps some thousands of descriptions. Wrong arguments make an Op that
-// carries the error.
+// outside the slices. The first product with a new shape or a new number of elements makes a
+// description for cuSPARSE. The Library keeps some thousands of descriptions. Wrong arguments make
+// an Op that carries the error.
 func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[T], o VecOptions) gpu.Op {
 	if l.isZero() {
 		return gpu.BadOp(errZero)
@@ -146,10 +146,10 @@ func (l *Library) plan(h cusparse.Handle, k planKey) (*plan, error) {
 	return p, nil
 }
 
-// anywhere stands for the addresses that a call sets.
+// anywhere is a placeholder for an address, which each call replaces.
 const anywhere = cuda.DevicePtr(256)
 
-// describe describes the product.
+// describe makes cuSPARSE's descriptions of the product and queries the size of the workspace.
 func (p *plan) describe(lib *cusparse.Library, h cusparse.Handle) (err error) {
 	k := &p.key
 	in, out := k.cols, k.rows
@@ -172,7 +172,7 @@ func (p *plan) describe(lib *cusparse.Library, h cusparse.Handle) (err error) {
 	return err
 }
 
-// set sets alpha and beta.
+// set sets the plan's alpha and beta.
 func (p *plan) set(f factors) {
 	if p.key.wide {
 		*(*float64)(unsafe.Pointer(&p.alpha)), *(*float64)(unsafe.Pointer(&p.beta)) = f.alpha, f.beta
@@ -181,7 +181,7 @@ func (p *plan) set(f factors) {
 	*(*float32)(unsafe.Pointer(&p.alpha)), *(*float32)(unsafe.Pointer(&p.beta)) = float32(f.alpha), float32(f.beta)
 }
 
-// multiply gives the product to the call's stream.
+// multiply puts the product into the call's stream.
 func (p *plan) multiply(c Call, f factors) error {
 	at := func(i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
 	var work cuda.DevicePtr
@@ -215,7 +215,7 @@ func (k *planKey) operation() cusparse.Operation {
 	return cusparse.OperationNonTranspose
 }
 
-// destroy destroys the plan's objects of cuSPARSE.
+// destroy destroys the plan's cuSPARSE objects.
 func (p *plan) destroy(lib *cusparse.Library) error {
 	var errs [3]error
 	if p.matrix != 0 {

@@ -67,8 +67,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOutside multiplies a matrix whose Columns has a number outside of it. The simulated GPU must
-// be lost.
+// TestOutside multiplies a matrix whose Columns has the number of a column that the matrix lacks.
+// The simulated GPU must be lost.
 func TestOutside(t *testing.T) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {
@@ -97,7 +97,7 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// The second derivative of 0, 1, 4, 9 by differences.
+// This example computes the second differences of 0, 1, 4, 9.
 func ExampleMatVec() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{}) // or drivers.Open(drivers.CUDA)
 	if err != nil {

@@ -1,8 +1,9 @@
 // Package dltest tests that a package of bindings calls C correctly. A generated C library, the
 // echo, exports every function that the package binds. Each function records its arguments as C
 // receives them, byte for byte, and fills its outputs and its result with bytes derived from its
-// name. [ABI] calls every method on every path and compares both directions. This finds a word in
-// the wrong register, a wrong width, another struct layout, and a moved stack.
+// name. [ABI] calls every method, fast and slow, and compares the arguments and the results of both
+// sides. This finds a word in the wrong register, a wrong width, a wrong struct layout, and a moved
+// stack.
 //
 // tools/bindgen writes a test that calls [ABI] into each package that it makes.
 package dltest
@@ -30,12 +31,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A Function describes a method and the C function that it calls.
+// A Function describes a method of a package's Library, and the C function that it calls.
 type Function struct {
 	Method    string  `json:"method"` // name of the Library's method
 	Symbol    string  `json:"symbol"`
 	Returns   Returns `json:"returns"`
-	Registers bool    `json:"registers,omitempty"` // changes the path of all later calls, so it is called last
+	Registers bool    `json:"registers,omitempty"` // registers a callback, which makes all later calls slow; so it is called last
 	Fast      bool    `json:"fast,omitempty"`      // called through a frame on the stack, on platforms with fast calls
 	Params    []Param `json:"params"`              // parameters of the C function
 
@@ -62,7 +63,7 @@ type Param struct {
 	Counts  int    `json:"counts,omitempty"`  // for a Count or a CountOut: index of the parameter that it counts
 	Text    int    `json:"text,omitempty"`    // for a Text: size of the buffer
 	Opaque  bool   `json:"opaque,omitempty"`  // an unsafe.Pointer in Go
-	Widened bool   `json:"widened,omitempty"` // its Go type was chosen by hand, and may be smaller than C's
+	Widened bool   `json:"widened,omitempty"` // the Go type was chosen by hand, and may be smaller than C's
 }
 
 // A Role is the Go counterpart of a C parameter.
@@ -92,10 +93,10 @@ func Seed(symbol string, parameter int) uint64 {
 // Code returns the error code, or the number, that an echo function returns.
 func Code(symbol string) uint32 { return uint32(Seed(symbol, -1)%89) + 900 }
 
-// ABI tests a package whose generator has written zabi.c and zabi.json to a folder. It compiles
-// zabi.c with the C compiler that PUREGPU_TEST_CC names, else cc, else gcc, opens the result with
-// the package's Open, and calls the functions that zabi.json lists. The test is skipped without a
-// compiler, and on systems where the C source cannot be built.
+// ABI tests a package of bindings. dir has the files zabi.c and zabi.json, which the generator
+// wrote. ABI compiles zabi.c with the C compiler that PUREGPU_TEST_CC names, else cc, else gcc. It
+// opens the result with the package's Open, and calls the functions that zabi.json lists. The test
+// is skipped without a compiler, and on systems where the C source cannot be built.
 func ABI(t *testing.T, dir string, open func(path string) (any, error)) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(dir, "zabi.c"))
@@ -113,7 +114,7 @@ func ABI(t *testing.T, dir string, open func(path string) (any, error)) {
 	Prove(t, "abi", string(source), functions, open)
 }
 
-// Proven checks the record that bindgen has written to zproof.json in a folder. It says that a C
+// Proven checks the record that bindgen has written to zproof.json in dir. The record says that a C
 // compiler compared the symbol table, in the folder above, with the headers that the table names.
 // Proven needs neither compiler nor headers. The test fails without a record, or if the table has
 // changed since.
@@ -174,8 +175,9 @@ func Proven(t *testing.T, dir string) {
 	}
 }
 
-// Prove tests functions with an echo built from source. The folder that PUREGPU_TEST_FIXTURES names
-// may hold the built library, libecho_NAME.so, or on Windows libecho_NAME.dll.
+// Prove tests functions with the echo library named name, which it compiles from source. The folder
+// that PUREGPU_TEST_FIXTURES names may have the compiled library, libecho_NAME.so, or on Windows
+// libecho_NAME.dll.
 func Prove(t *testing.T, name, source string, functions []Function, open func(path string) (any, error)) {
 	t.Helper()
 	switch runtime.GOOS + "/" + runtime.GOARCH {
@@ -234,7 +236,8 @@ func Prove(t *testing.T, name, source string, functions []Function, open func(pa
 	}
 }
 
-// build compiles an echo, or returns one that was compiled elsewhere.
+// build returns the path of an echo library. It compiles the library unless the folder in
+// PUREGPU_TEST_FIXTURES has it.
 func build(t *testing.T, name, source string) string {
 	t.Helper()
 	file := "libecho_" + name + map[bool]string{true: ".dll", false: ".so"}[runtime.GOOS == "windows"]
@@ -279,7 +282,7 @@ type echo struct {
 	arena uintptr
 }
 
-// openEcho looks up an echo library's records.
+// openEcho opens an echo library and finds its records.
 func openEcho(t *testing.T, path string) echo {
 	t.Helper()
 	l := new(dl.Library)
@@ -293,8 +296,8 @@ func openEcho(t *testing.T, path string) echo {
 	return echo{*(**echoState)(unsafe.Pointer(&state)), l.Addr(1)}
 }
 
-// proveFunction calls function i twice, once with success and once with failure, and compares both
-// directions.
+// proveFunction calls function i twice: the echo reports success the first time and failure the
+// second time. Each time proveFunction compares the arguments and the results of both sides.
 func proveFunction(t *testing.T, lib reflect.Value, e echo, f *Function, i int) {
 	t.Helper()
 	for fail := range uint32(2) {
@@ -322,7 +325,8 @@ func proveFunction(t *testing.T, lib reflect.Value, e echo, f *Function, i int) 
 
 const echoElements = 3 // length of every array
 
-// echoArguments makes arguments by C parameter. Their bytes are derived from the function's name.
+// echoArguments makes a method's arguments, and maps the index of each C parameter to its argument.
+// The arguments' bytes are derived from the function's name.
 func echoArguments(f *Function, mt reflect.Type, e echo) (args []reflect.Value, byParam map[int]reflect.Value) {
 	byParam = map[int]reflect.Value{}
 	for i, a := range f.Params {
@@ -357,7 +361,7 @@ func echoArguments(f *Function, mt reflect.Type, e echo) (args []reflect.Value, 
 	return args, byParam
 }
 
-// fillValue fills a value with the same bytes as the C function fill.
+// fillValue fills a value with the same bytes as the echo's C function fill.
 func fillValue(v reflect.Value, seed uint64, arena uintptr) {
 	b := unsafe.Slice((*byte)(v.Addr().UnsafePointer()), int(v.Type().Size()))
 	raw := echoBytes(seed, len(b))
@@ -438,7 +442,7 @@ func compareInputs(f *Function, e echo, byParam map[int]reflect.Value) error {
 	return nil
 }
 
-// pointed returns the memory that Go passed by address.
+// pointed returns the bytes that C must find at the address passed for parameter a.
 func pointed(a Param, v reflect.Value, isArg bool) ([]byte, error) {
 	switch {
 	case a.Role == CountOut:
@@ -510,7 +514,8 @@ func sameAddress(got []byte, want uintptr) error {
 	return nil
 }
 
-// sameValue compares values except padding. It compares pointers by address.
+// sameValue reports whether two values are equal, apart from padding. It compares pointers by
+// address.
 func sameValue(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Struct:
@@ -541,8 +546,7 @@ func sameValue(a, b reflect.Value) bool {
 	return a.Uint() == b.Uint()
 }
 
-// compareError checks an error: a code, or a struct of two codes where the second is the first plus
-// 1.
+// compareError returns an error unless v is code, or a struct of code and code+1.
 func compareError(v reflect.Value, code int64) error {
 	if v.Kind() == reflect.Struct && v.NumField() == 2 {
 		if err := compareError(v.Field(0), code); err != nil {

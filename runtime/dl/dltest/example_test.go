@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl/dltest"
 )
 
-// A package of bindings has a test that calls each of its functions in a C library that records the
-// arguments. The tool bindgen writes the test.
+// A package of bindings has a test like this one, which the tool bindgen writes. The test calls
+// every function of the package in a C library that records the arguments.
 func ExampleABI() {
 	testABI := func(t *testing.T) {
 		dltest.ABI(t, "internal/abi", func(path string) (any, error) {

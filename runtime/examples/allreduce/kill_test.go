@@ -19,8 +19,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// blockingTwins are the kernels' twins. In one step of one device the gradient blocks until goOn is
-// closed.
+// blockingTwins has the Go functions for the kernels. In one step of one device Gradient blocks
+// until goOn is closed.
 type blockingTwins struct {
 	twins
 	device  int
@@ -39,8 +39,8 @@ func (s *blockingTwins) Gradient(g *simdriver.Grid, n, k uint64, x, r, grad driv
 
 // TestKill kills a rank in the middle of the training, when the other ranks' devices already have
 // their next steps. Another process takes its place. At the end all ranks must have the same
-// weights, bit for bit, as a training without a failure. Goroutines stand for processes, as in
-// TestProcesses.
+// weights, bit for bit, as after a training without a failure. Goroutines stand for processes, as
+// in TestProcesses.
 func TestKill(t *testing.T) {
 	const processes = 3
 	undisturbed, err := run(t.Context(), simdriver.New(withKernels(simdriver.Config{Devices: processes})), few, nil, io.Discard)
@@ -93,7 +93,7 @@ func TestKill(t *testing.T) {
 			case <-ctx.Done():
 				t.Fatal("the training does not come so far")
 			}
-			for p := range processes { // wait until their steps are in the streams, behind the all-reduce that will fail
+			for p := range processes { // wait until the other processes' steps are in the streams, behind the all-reduce that will fail
 				for p != killed && d.Counters().Devices[p].Calls[simdriver.OpLaunch] < 3*2*saveEvery && ctx.Err() == nil {
 					runtime.Gosched()
 				}

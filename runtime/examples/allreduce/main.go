@@ -2,15 +2,15 @@
 // has its own samples, and all have the same weights. In each step each device computes a gradient
 // from its samples, an all-reduce on a communicator averages the gradients over all devices, and
 // each device applies the average. Each device has a stream. The program submits ten steps at once,
-// and then downloads the weights: after a failure the training continues from these. At the end it
-// compares each device's weights with the host's.
+// and then downloads the weights. After a failure the training continues from the downloaded
+// weights. At the end it compares each device's weights with the host's.
 //
 // A rank may die in the middle. Then the other ranks' all-reduces fail, but steps issued after them
 // still run: each rank applies a gradient that is not reduced, and the ranks' weights differ. So
 // the survivors discard the data on their devices. They make a new communicator, together with the
 // rank that the launcher starts in place of the dead one. The ranks exchange the numbers of steps
-// that they have done, and the rank with the most broadcasts its last state. For this the launcher
-// must restart only the dead process.
+// that they have done, and the rank with the most broadcasts its last state. This works only if the
+// launcher restarts the dead process alone.
 //
 // Started directly it uses all devices of the machine, or 4 simulated ones if the machine has none.
 // Started by torchrun, mpirun, srun or as a Kubernetes job it is one process of several, with one
@@ -94,7 +94,8 @@ type team struct {
 	meet  collective.Rendezvous
 }
 
-// team returns the team of this process, with its rank. It is nil for a single process.
+// team returns the team of this process, with the rank of the process. It returns nil if the
+// process is the only one.
 func (s settings) team(env func(string) (string, bool)) (*team, error) {
 	if s.devices < 0 || s.samples < 1 {
 		return nil, fmt.Errorf("-devices %d -samples %d: nothing to do", s.devices, s.samples)
@@ -123,7 +124,8 @@ func (s settings) team(env func(string) (string, bool)) (*team, error) {
 }
 
 // devices returns the indices of the devices that this process uses. all is the driver's number of
-// devices, and each is the number that a process uses.
+// devices. each is the number of devices that a process uses; 0 means all of them, or one in a
+// team.
 func (t *team) devices(all, each int) []int {
 	if t == nil {
 		if each == 0 {
@@ -184,7 +186,7 @@ func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer)
 }
 
 // attempt makes a communicator for each device, waits for all ranks, including replacements of dead
-// ranks, and trains.
+// ranks, trains, and checks the weights.
 func attempt(ctx context.Context, g *gpu.Group, o collective.Options, n int, states []state, w io.Writer) error {
 	communicators, err := collective.NewAll(ctx, g.Devices(), o)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/rendezvous"
 )
 
-// few samples are enough.
+// few has settings with few samples, which keeps the tests fast.
 var few = settings{rank: -1, samples: 100}
 
 // result returns the program's output for some devices, with count ranks in total and n samples

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// kernels are the simulated GPU's kernels, with the names of the GPU's.
+// kernels are the Go functions that the simulated GPU runs in place of the kernels.
 var kernels = SimTrain(twins{})
 
 type twins struct{}

@@ -17,7 +17,7 @@ const (
 	steps     = 30
 	saveEvery = 10 // steps between downloads of the weights
 	rate      = 1
-	// tolerance is the largest allowed difference of a weight from the host's. The host sums in
+	// tolerance is the largest allowed difference between a weight and the host's. The host sums in
 	// another order and with higher precision.
 	tolerance = 1e-3
 )
@@ -39,8 +39,8 @@ func samples(rank, n int) (x, targets []float32) {
 	return x, targets
 }
 
-// A state is the weights after some steps. Training continues from it after a failure. The host
-// keeps one for each rank of this process.
+// A state is the weights after some steps. Training continues from a state after a failure. The
+// host keeps a state for each rank of this process.
 type state struct {
 	steps   int64
 	weights []float32
@@ -83,9 +83,9 @@ func train(ctx context.Context, communicators []*collective.Communicator, n int,
 	return nil
 }
 
-// agree finds the rank that has done the most steps, and copies its state to all ranks, on the
-// device and in states. After a rank has died the others may have different states: the last part
-// may have succeeded on some and failed on others. A new rank has no state.
+// agree finds the rank that has done the most steps, and copies that rank's state to all ranks, on
+// the device and in states. After a rank has died the other ranks may have different states: the
+// last part may have succeeded on some and failed on others. A new rank has no state.
 func agree(ctx context.Context, ranks []*rank, states []state) error {
 	at := make([][]int64, len(ranks)) // for each rank of this process: the steps done by every rank
 	for i, r := range ranks {
@@ -130,7 +130,7 @@ type rank struct {
 	code          *TrainCode
 	s             *gpu.Stream // keeps the first error
 	x, t, r, g, w gpu.Slice[float32]
-	mine, all     gpu.Slice[int64] // steps done by this rank, and in total
+	mine, all     gpu.Slice[int64] // steps done by this rank, and by each rank
 	free          []func() error
 }
 
@@ -183,7 +183,7 @@ func (r *rank) close() {
 	}
 }
 
-// step submits some steps.
+// step submits n steps.
 func (r *rank) step(ctx context.Context, n int64) {
 	for range n {
 		r.s.Do(

@@ -1,5 +1,5 @@
 // Compile compiles a template of CUDA C++ at run time for the machine's GPU, and computes y = a*x +
-// y with two instances of it.
+// y with two instances of the template.
 package main
 
 import (
@@ -51,7 +51,7 @@ func run() (err error) {
 	return nil
 }
 
-// A saxpy is an instance of the kernel.
+// A saxpy is an instance of the kernel's template for elements of type T.
 type saxpy[T any] interface {
 	Launch(grid gpu.Grid, n uint64, a T, x, y gpu.Slice[T]) gpu.Op
 }

@@ -32,9 +32,9 @@ const (
 	weights     = width * width // of a layer
 	biases      = width
 
-	// tolerance is the largest allowed difference of an output from the host's, relative to the
-	// host's largest output. Both sum in the same order, but the device rounds once where the host
-	// rounds twice.
+	// tolerance is the largest allowed difference between an output and the host's, relative to the
+	// host's largest output. Device and host sum in the same order, but the device rounds once
+	// where the host rounds twice.
 	tolerance = 1e-5
 )
 
@@ -110,9 +110,9 @@ func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float3
 	return outputs, s.Wait(ctx)
 }
 
-// record records the layers. The first reads binding 0, and the last writes binding 1. The layers
-// between write scratch memory, and two parts of it are in use at a time. A barrier orders each
-// layer after the previous one.
+// record records the layers. The first layer reads binding 0, and the last layer writes binding 1.
+// The other layers write to scratch memory. Two pieces of it are in use at a time. A barrier orders
+// each layer after the previous one.
 func record(dev *gpu.Device, params gpu.Slice[float32]) (*gpu.CommandBuffer, error) {
 	code, err := LoadDense(dev)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 )
 
-// A network is in host memory: for each layer a row of weights for each output, then a bias for
-// each.
+// A network holds the parameters of its layers in host memory. A layer has a row of weights for
+// each output, and then a bias for each output.
 type network struct {
 	params []float32
 }
@@ -63,7 +63,7 @@ func (n *network) forward(x []float32) []float32 {
 }
 
 // compare returns the largest error of outputs, relative to the host's largest output. It returns
-// an error if that is too large.
+// an error if the largest error exceeds tolerance.
 func (n *network) compare(inputs, outputs [][]float32) (worst float64, err error) {
 	for i, x := range inputs {
 		want, largest := n.forward(x), 0.

@@ -71,7 +71,7 @@ func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32
 	}
 	defer code.Close()
 	n := len(in[0])
-	var xs, ys [2]gpu.Slice[float32] // batches alternate between two
+	var xs, ys [2]gpu.Slice[float32] // each batch uses other memory than the batch before it
 	for i := range 2 {
 		var err1, err2 error
 		xs[i], err1 = gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
@@ -83,8 +83,8 @@ func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32
 		}
 	}
 
-	// Each stage has a semaphore. Its value is i+2 when batch i has passed the stage. It begins at
-	// 1, as if two earlier batches had passed.
+	// Each stage has a semaphore. The semaphore's value is i+2 when batch i has passed the stage.
+	// The value begins at 1, as if two earlier batches had passed.
 	var stages [3]*gpu.Semaphore
 	for i := range stages {
 		if stages[i], err = gpu.NewSemaphore(1); err != nil {

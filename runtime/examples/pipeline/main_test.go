@@ -76,7 +76,7 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// TestFaults checks that a failure of one stage ends the others at once.
+// TestFaults checks that a failure of one stage ends the other stages at once.
 func TestFaults(t *testing.T) {
 	broken := errors.New("broken")
 	for name, test := range map[string]struct {

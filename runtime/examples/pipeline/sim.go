@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// kernels are the simulated GPU's kernels, with the names of the GPU's.
+// kernels are the Go functions that the simulated GPU runs in place of the kernels.
 var kernels = SimScale(twins{})
 
 var simulated = drivers.WithSim(simdriver.Config{Kernels: kernels})

@@ -58,8 +58,8 @@ func newModel(ctx context.Context, d driver.Driver, o gpu.Options, layers []laye
 func (m *model) inputs() int { return int(m.layers[0].in) }
 
 // infer runs one input through the network. If the context ends first, infer returns at once. Then
-// work that the device has not begun is dropped, and the memory returns to the pool when the begun
-// work has completed.
+// work that the device has not begun is dropped. The memory returns to the pool when the work that
+// has begun is complete.
 func (m *model) infer(ctx context.Context, input []float32) ([]float32, error) {
 	q, err := m.dev.Pick(0)
 	if err != nil {

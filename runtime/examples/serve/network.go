@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// A layer is in host memory: for each output a row of weights and a bias.
+// A layer holds its parameters in host memory: for each output a row of weights and a bias.
 type layer struct {
 	in, out int
 	w, b    []float32

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// selftest sends a server 200 requests at the same time, of which the clients cancel half at random
-// moments, and then shuts it down.
+// selftest sends a server 200 requests at the same time, and cancels half of them at random
+// moments. Then it shuts the server down.
 func selftest(ctx context.Context, s *server, l net.Listener) error {
 	const requests = 200
 	ctx, stop := context.WithCancel(ctx)

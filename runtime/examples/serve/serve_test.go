@@ -94,8 +94,8 @@ func get(s *server) int {
 	return w.Code
 }
 
-// TestConcurrent sends 200 requests at the same time, and cancels half at random moments before all
-// end. The end of the bubble checks that all goroutines have ended.
+// TestConcurrent sends 200 requests at the same time, and cancels half of them at random moments
+// within 20 ms. The synctest bubble checks that all goroutines have ended.
 func TestConcurrent(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for name, caps := range map[string]*driver.Caps{"like CUDA": nil, "like HIP": &hip} {
@@ -146,8 +146,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// stalled runs a test with a server whose device starts no work until it is resumed, then closes
-// both.
+// stalled runs a test with a server whose device starts no work until it is resumed. Then it
+// resumes the device and closes the server.
 func stalled(t *testing.T, requests int, timeout time.Duration, test func(t *testing.T, d *simdriver.Driver, s *server)) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := newTestServer(t, simdriver.Config{}, requests, timeout)

@@ -1,6 +1,7 @@
-// Package simtest is a part of a program that uses a GPU. Its test shows how to test such a part
-// without a GPU, on the simulated GPU: it runs Go functions as kernels, fails where the test says,
-// and takes the time that the test sets, which passes at once under testing/synctest.
+// Package simtest is a part of a program that uses a GPU. The package's tests show how to test such
+// a part on the simulated GPU, without a GPU. The simulated GPU runs Go functions as kernels, fails
+// where a test says so, and takes as long as the test says. Under testing/synctest this time passes
+// at once.
 package simtest
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// twins are the simulated GPU's kernels.
+// twins has the Go functions that the simulated GPU runs as kernels.
 type twins struct{}
 
 func (twins) Scale(g *simdriver.Grid, n uint64, a, b float32, x, y driver.Ptr) error {
@@ -109,8 +109,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestDeadline makes the kernel take an hour. The call must end with its context, and the memory
-// must come back when the kernel has ended.
+// TestDeadline makes the kernel take an hour. The call must end at its context's deadline, and the
+// memory must be free when the kernel has ended.
 func TestDeadline(t *testing.T) {
 	slow := map[simdriver.Op]time.Duration{simdriver.OpLaunch: time.Hour}
 	simulate(t, simdriver.Config{Latency: slow}, func(t *testing.T, d *simdriver.Driver, s *Scaler) {

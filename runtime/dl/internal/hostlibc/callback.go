@@ -12,7 +12,7 @@ import (
 
 const (
 	maxCallbacks = 2000 // as many as the assembly code has
-	callSize     = 5    // bytes of code for each
+	callSize     = 5    // bytes of code for each callback
 )
 
 // A call describes one call of a callback by a C function.

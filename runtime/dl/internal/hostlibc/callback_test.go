@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// TestCallbackGo checks which words a callback reads its arguments from, for all sizes, and the
-// result that it leaves.
+// TestCallbackGo checks from which words a callback reads arguments of all sizes, and which result
+// word it stores.
 func TestCallbackGo(t *testing.T) {
 	stack := [2]uintptr{0xffff_ffff_ffff_fff9, 8}
 	c := &call{ints: [6]uintptr{0xffff_ff01, 0xffff_0002, 3, 0xffff_ffff_ffff_fffc, 5, 0}, stack: &stack[0]}

@@ -10,7 +10,8 @@
 // thread and of each thread that pthread_create makes; errno, locks and thread-local variables
 // depend on it. In a dynamic program the kernel starts the dynamic loader, the loader starts the C
 // library, and pthread_create makes all threads. In this program Go makes its own threads, each
-// with Go's thread pointer. Three parts replace the rest:
+// with Go's thread pointer. This package replaces the loader's start, the C library's threads and
+// runtime/cgo:
 //
 //   - The loader. Start maps the file ld-linux-x86-64.so.2 as the kernel would. It starts the
 //     loader on a thread of its own, whose stack has the arguments, the environment and an
@@ -36,11 +37,11 @@
 // library uses, and that is 0 on threads where Go has never run, as with cgo.
 //
 // A thread therefore does not switch identities at each call. A Go thread gets its identity once,
-// in [Enter]'s code, which copies g to the new slot and then changes the thread pointer. A signal
-// between the two steps finds g in either slot. From then on Go code also runs with the C library's
-// thread pointer. A call only checks whether the word at the thread pointer is 0: the C library
-// stores its own address there, and Go, in m.tls, has 0. Start checks with a relocation that the
-// block is at -8.
+// from the code whose address [Enter] returns. This code copies g to the new slot and then changes
+// the thread pointer. A signal between the two steps finds g in either slot. From then on Go code
+// also runs with the C library's thread pointer. A call only checks whether the word at the thread
+// pointer is 0. The C library stores the word's own address there. Go's thread pointer points into
+// m.tls, where the word is 0. Start checks with a relocation that the block is at -8.
 //
 // # Stacks
 //

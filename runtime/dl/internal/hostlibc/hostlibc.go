@@ -46,14 +46,14 @@ type Libc struct {
 var (
 	mu     sync.Mutex
 	libc   *Libc // nil until it has started
-	broken error // why it cannot be used any more, after a failed start
+	broken error // why the started library cannot be used; it cannot be started twice
 )
 
-// Enter returns the address of code that gives a thread an identity.
+// Enter returns the address of code that gives the calling thread an identity of the C library.
 func Enter() uintptr { return entries.enter }
 
 // Start starts the machine's C library in this process, unless it has started already, and returns
-// it. On a machine without one the error is [ErrAbsent]. After an error it may be called again.
+// it. On a machine without glibc the error is [ErrAbsent]. After an error it may be called again.
 func Start() (*Libc, error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -99,7 +99,8 @@ func start() error {
 	return nil
 }
 
-// find finds a glibc loader that can start a program, and makes the program.
+// find finds a glibc loader that can start a program, and makes the program that the loader will
+// start.
 func find() (*loader, *program, error) {
 	if path := secureenv.Get(Env); path != "" {
 		ld, p, err := prepare(path)
@@ -147,8 +148,8 @@ func prepare(path string) (*loader, *program, error) {
 	return ld, p, nil
 }
 
-// try starts the program in a copy of this process. It returns the loader's message, and protects
-// this process from the loader's exit.
+// try starts the program in a copy of this process, because a loader that fails ends its process.
+// The error has the loader's message.
 func try(ld *loader, p *program) error {
 	stack, sp, err := newStack(ld, p, entries.trial)
 	if err != nil {
@@ -165,7 +166,7 @@ func try(ld *loader, p *program) error {
 		return fmt.Errorf("cannot start a process: %w", syscall.Errno(-pid))
 	}
 	said, _ := io.ReadAll(io.LimitReader(r, 1<<12))
-	r.Close() // so that the read sees the end of the pipe
+	r.Close() // if the loader writes more, it gets an error instead of blocking
 	var status syscall.WaitStatus
 	_, err = syscall.Wait4(pid, &status, syscall.WALL, nil)
 	for err == syscall.EINTR {

@@ -163,7 +163,7 @@ func readLoader(data []byte) ([]segment, uint64, error) {
 	return loads, entry, nil
 }
 
-// names reports whether name is a dynamic symbol of an ELF file.
+// names reports whether the dynamic string table of an ELF file contains name.
 func names(data []byte, dynamic segment, name string) bool {
 	if dynamic.offset > uint64(len(data)) || dynamic.fileSize > uint64(len(data))-dynamic.offset {
 		return false
@@ -207,7 +207,7 @@ func mmap(addr, size uintptr, prot, flags, fd int, offset int64) (uintptr, error
 	return p, nil
 }
 
-// memory returns memory outside Go's heap.
+// memory returns the size bytes at addr, which are outside Go's heap.
 func memory(addr, size uintptr) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), size)
 }

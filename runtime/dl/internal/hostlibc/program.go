@@ -29,15 +29,16 @@ const (
 	tlsDelta = 18 // R_X86_64_TPOFF64: the offset of the TLS block from the thread pointer
 )
 
-// needed lists the libraries with the imported functions. Since glibc 2.34 all are in the first.
+// needed lists the libraries with the imported functions. Since glibc 2.34 all functions are in
+// libc.so.6.
 var needed = []string{"libc.so.6", "libpthread.so.0", "libdl.so.2"}
 
 // tlsSize is the size of the program's TLS block: one pointer, Go's current g.
 const tlsSize = 8
 
-// A program is what the loader uses as the main program of the process: headers and a dynamic
-// section without a file. Its relocations make the loader fill table. The functions that it exports
-// belong to this package.
+// A program is the image that the loader uses as the main program of the process: headers and a
+// dynamic section, without a file. Its relocations make the loader fill table. The functions that
+// it exports belong to this package.
 type program struct {
 	region
 	headers uintptr
@@ -155,7 +156,7 @@ const (
 )
 
 // newStack makes a stack for a thread that starts in the loader. The program's arguments, the
-// environment and the auxiliary vector are where the kernel puts them. It returns the stack's
+// environment and the auxiliary vector are where the kernel would put them. It returns the stack's
 // memory and the initial stack pointer.
 func newStack(ld *loader, p *program, entry uintptr) (stack region, sp uintptr, err error) {
 	const size = 1 << 20
@@ -208,7 +209,8 @@ func newStack(ld *loader, p *program, entry uintptr) (stack region, sp uintptr, 
 	return region{base, total}, sp, nil
 }
 
-// environment returns C's environment, made from env.
+// environment returns the environment for C. It is env with restartable sequences turned off, and
+// without a variable that would make the loader end the process.
 func environment(env []string) []string {
 	const tunables = "GLIBC_TUNABLES="
 	noRSeq := tunables + "glibc.pthread.rseq=0"

@@ -4,8 +4,8 @@ package hostlibc
 
 import _ "unsafe" // for linkname
 
-// The runtime expects these variables from runtime/cgo: that it can call C, and how. The linker
-// lets this package define them.
+// These variables tell the runtime that it can call C, and how. In other programs runtime/cgo
+// defines them. The linker lets this package define them.
 
 //go:linkname iscgo runtime.iscgo
 var iscgo = true
@@ -31,8 +31,8 @@ var _cgo_notify_runtime_init_done = &hostlibc_nothing
 //go:linkname _cgo_bindm _cgo_bindm
 var _cgo_bindm = &hostlibc_nothing
 
-// The key stays 0, so the runtime forgets a C thread when its call of Go returns, and has no work
-// when the thread ends.
+// pthreadKey stays 0. So the runtime forgets a C thread when the thread's call of Go returns, and
+// has nothing to do when the thread ends.
 var pthreadKey uintptr
 
 //go:linkname _cgo_pthread_key_created _cgo_pthread_key_created
@@ -85,7 +85,7 @@ var (
 // runtime's m holds it.
 var firstTLS [6]uintptr
 
-// Variables that the assembly code reads. None is a pointer to the Go heap.
+// These variables are for the assembly code. None is a pointer to the Go heap.
 var (
 	table     [len(imports) + 1]uintptr // addresses written by the loader, then the offset of the TLS block
 	identity0 uintptr                   // thread pointer of the loader's thread; not 0 after its start
@@ -103,13 +103,13 @@ var imports = [...]string{
 	"dlopen", "dlsym", "dlerror", "dlinfo",
 	"pthread_create", "pthread_attr_init", "pthread_attr_setdetachstate",
 	"setenv", "unsetenv", "__errno_location",
-	rseqSize: "__rseq_size", // a variable, not a function; older releases than glibc 2.35 lack it
+	rseqSize: "__rseq_size", // a variable, not a function; glibc before 2.35 lacks it
 }
 
 const rseqSize = 10
 
-// exports are functions that libraries must find here instead of in the C library. C's versions
-// would change only C's threads, and wait for threads that sleep.
+// exports are functions that libraries must find here instead of in the C library. The C library's
+// versions would change only the threads that it knows, and would wait for sleeping threads.
 var exports = [...]string{
 	"setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid", "setgroups",
 }
@@ -122,7 +122,8 @@ var entries struct {
 	callbacks   uintptr // the callbacks' C functions, in a row
 }
 
-// spawn starts a thread at entry, or without CLONE_VM a process whose standard output and error are
-// out. All signals are blocked; tls is the thread pointer and sp the stack pointer. It returns the
-// thread's number, or a negative error number.
+// spawn starts a thread at entry. Without CLONE_VM in flags it starts a process instead, with out
+// as its standard output and standard error. All signals are blocked in it. tls is its thread
+// pointer and sp its stack pointer. spawn returns the number of the thread or process, or a
+// negative error number.
 func spawn(flags, tls, out, sp, entry uintptr) int

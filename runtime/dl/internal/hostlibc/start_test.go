@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStart checks the errors for files that are not glibc's loader, that the program continues
-// after them, and that the C library starts once.
+// TestStart checks that a file that is not glibc's loader is an error after which the program
+// continues, and that the C library starts once.
 func TestStart(t *testing.T) {
 	anyLoader(t)
 	for _, path := range []string{"/nonexistent", "/dev/null", os.Args[0]} {

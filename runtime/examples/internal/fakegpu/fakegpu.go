@@ -15,7 +15,7 @@ import (
 func Driver(t *testing.T, faults ...string) {
 	t.Helper()
 	use(t, "cuda", "PUREGPU_CUDA_LIBRARY", "driver.c", faults, func(f symbols.Func) bool {
-		return !strings.HasPrefix(f.Symbol, "cuGetProcAddress") // the fake needs only the names
+		return !strings.HasPrefix(f.Symbol, "cuGetProcAddress") // without this function the bindings look up all functions by name
 	})
 }
 
