@@ -43,8 +43,9 @@ type Action interface {
 	Issue(s *Submission, tl *Timeline) (started bool, err error)
 
 	// Issued is called when the stream has received the submission and s.Seq is its number. broken
-	// says that a native call failed, so the stream may have received only a part. Issued reports
-	// whether the engine must poll for the work even if no timepoint waits for its signals.
+	// says that a native call failed, so the stream may have received only a part of the
+	// submission. Issued reports whether the engine must poll for the work even if no timepoint
+	// waits for its signals.
 	Issued(s *Submission, tl *Timeline, broken bool) (wanted bool)
 
 	// Undo undoes Prepare, if Prepare was called. how is the reason. The stream has received no

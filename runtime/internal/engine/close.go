@@ -45,8 +45,8 @@ type ending struct {
 	inUse        bool
 	leftToDriver atomic.Bool // LeaveToDriver was called: native objects are not destroyed
 	left         []error     // the errors of Owner.Destroy
-	// known is the error with which the device was lost, if Close does not return that error: the
-	// device was lost before Close, or because Close gave up.
+	// known is the error with which the device was lost, if it was lost before Close or because
+	// Close gave up. Close does not return this error.
 	known     *Failure
 	refusalMu sync.Mutex // protects refusals; no other lock is taken while it is held
 	// refusals are errors from freeing or destroying native objects in the background. No call of
@@ -54,8 +54,8 @@ type ending struct {
 	refusals []error
 }
 
-// GiveBackTime is how long each wait of Close may take even if the context has ended. In that time
-// failed work can stop using memory and other native objects.
+// GiveBackTime is the shortest time that Close waits for failed work to stop using memory and other
+// native objects, even if the context of Close has ended.
 const GiveBackTime = 500 * time.Millisecond
 
 // An Unended counts the work that was still running when the context of Close ended. Close reports
@@ -110,7 +110,8 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 		u.giveUp(ctx)
 		why := lost()
 		d.Lose(why)
-		// If f is not why, another goroutine had already lost the device, for another reason.
+		// If f does not wrap why, another goroutine had already lost the device, for another
+		// reason.
 		if f := d.lost.Load(); errors.Is(f.Err, why) {
 			d.ending.known = f
 		}
@@ -123,8 +124,8 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 }
 
 // AwaitUsers executes step 4 of closing: it waits for calls that use the device, and for work of
-// other devices that uses its memory or events. Then it starts step 5 on the pending-queue thread.
-// GivenBack waits for step 5.
+// other devices that uses memory or events of this device. Then it starts step 5 on the
+// pending-queue thread. GivenBack waits for step 5.
 func (d *Device) AwaitUsers(ctx context.Context, u *Unended) {
 	d.phase.Store(isLeft)
 	within, cancel := Lasting(ctx) // host calls may have waited for work that Stop has just failed
@@ -258,8 +259,7 @@ func (tl *Timeline) End() {
 func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
 
 // LossToReturn returns the error with which the device was lost, or nil. tell says that Close must
-// return this error. That is so if the device was lost during Close for another reason than that
-// Close gave up.
+// return this error: the device was lost during Close, and not because Close gave up.
 func (d *Device) LossToReturn() (lost error, tell bool) {
 	f := d.lost.Load()
 	if f == nil {
@@ -320,8 +320,8 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 // DestroyStream destroys one stream. It behaves like DestroyStreams.
 func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(error)) (why string) {
 	err := d.Insist(ctx, func() error { return d.Native.DestroyStream(h) })
-	// The stream is still busy if Close gave up, or if the device was lost because of another
-	// device.
+	// A stream can still be busy here if Close gave up, or if the device was lost because of
+	// another device.
 	if errors.Is(err, driver.ErrBusy) {
 		return "a stream is still at work"
 	}
@@ -456,8 +456,8 @@ func (d *Device) outlastOthers(ctx context.Context) bool {
 	})
 }
 
-// stillAwaits queries the driver whether the stream still waits for other code. Behind such a wait
-// there always is an event (see records).
+// stillAwaits asks the driver whether the stream still waits for other code. An event is always
+// recorded behind such a wait (see Timeline.records).
 func (tl *Timeline) stillAwaits() bool {
 	seq := tl.awaiting.Load()
 	if tl.passed.Load() >= seq {

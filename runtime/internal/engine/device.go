@@ -40,8 +40,9 @@ type Device struct {
 	ending ending
 	lent   loan // the work of other devices that uses memory or events of this one
 
-	// Short counts closed buffers and closed shared events that work may still use. While it is
-	// above 0, all work that may use them is polled, so that they are freed soon. LetGo adds one.
+	// Short counts closed buffers and closed shared events that work may still use. While Short is
+	// above 0, all work that may use them is polled, so that they are freed soon. LetGo also adds
+	// one to Short.
 	Short atomic.Int32
 	// letsGo says that LetGo was called. It is set before Open.
 	letsGo bool
@@ -101,7 +102,8 @@ func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 
 // LetGo lets the garbage collector find a device that was dropped: while the device is idle, its
 // threads do not refer to it. While work is in flight, the poller must refer to the device. So
-// LetGo makes the poller poll all work, also work without a waiter. Call LetGo before Open.
+// LetGo makes the poller poll all work, including work that nobody waits for. Call LetGo before
+// Open.
 func (d *Device) LetGo() {
 	d.letsGo = true
 	d.Short.Add(1)

@@ -44,8 +44,8 @@ func (m Mark) status() (passed bool, err error) {
 	return passed, m.failed()
 }
 
-// over reports whether the stream has passed the work at a mark or the work has failed. If so, its
-// signals have been given, or another goroutine is about to give them.
+// over reports whether the stream has passed the work at a mark or the work has failed. If so, the
+// signals of that work have been given, or another goroutine is about to give them.
 func (m Mark) over() bool {
 	passed, err := m.status()
 	return passed || err != nil
@@ -78,9 +78,10 @@ func (tl *Timeline) addFailed(first, last uint64, err error) {
 	tl.failures.Store(&grown)
 }
 
-// FailInFlight fails the signals of all issued work that the stream has not passed. If the device
-// is lost, it also wakes the goroutines that are blocked in Await. It returns the timepoints to
-// release. The work stays in the ring, because the stream may still run it.
+// FailInFlight fails the signals of all issued work that the stream has not passed and that has not
+// failed yet. If the device is lost, it also wakes the goroutines that are blocked in Await. It
+// returns the timepoints to release. The work stays in the ring, because the stream may still run
+// it.
 func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()

@@ -29,9 +29,9 @@ func (p *pendingQueue) init() {
 	p.wake, p.runend = make(chan *Device, 1), &p.runnow
 }
 
-// run is the pending-queue thread. It locks an OS thread, creates the queues, issues ready
-// submissions, and in the end destroys all native objects. It sends the result of the creation to
-// started.
+// run is the pending-queue thread. It locks its goroutine to an OS thread, creates the queues,
+// issues ready submissions, and in the end destroys all native objects. It sends nil to started
+// when the queues exist, or the error.
 func (d *Device) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.ending.over)
@@ -65,8 +65,8 @@ func (d *Device) run(started chan<- error) {
 	}
 }
 
-// next blocks until the pending-queue thread is woken. It returns the device. Meanwhile the thread
-// does not refer to the device if LetGo was called.
+// next blocks until the pending-queue thread is woken, and returns the device. If LetGo was called,
+// the blocked thread keeps no reference to the device.
 func (d *Device) next() *Device {
 	var keep *Device
 	if !d.letsGo {
@@ -140,11 +140,11 @@ func (d *Device) awaitEvent(s *Submission) {
 	}()
 }
 
-// mayWait reports whether issuing a ready submission may block, so that the pending-queue thread
-// must not issue it. It may block if it makes a graph or an instance of a recording, grows a
-// portable pool, or calls a function of the program. While a new goroutine issues the submission,
-// later submissions may overtake it. That is allowed, because only semaphores order parked
-// submissions.
+// mayWait reports whether issuing a ready submission may block. Then the pending-queue thread must
+// not issue the submission. Issuing may block if it makes a graph or an instance of a recording,
+// grows a portable pool, or calls a function of the program. While a new goroutine issues the
+// submission, later submissions may overtake it. That is allowed, because only semaphores order
+// parked submissions.
 func (s *Submission) mayWait() bool {
 	return !s.MayBlock() && s.Action != nil && s.Action.Blocks(s)
 }

@@ -6,8 +6,8 @@ package engine
 // submission that lacks an event, another goroutine waits (awaitEvent).
 
 // Refill starts a goroutine on a bound thread. The goroutine calls fill, which fills a pool, and
-// then filled. If the device is closed, Refill only calls filled. An error of fill goes to Check
-// and nowhere else: a call that finds the pool empty tries again itself.
+// then filled. If the device is closed, Refill only calls filled. Refill passes an error of fill
+// only to Check: a call that finds the pool empty makes its own attempt.
 func (d *Device) Refill(fill func() error, filled func()) {
 	if !d.enter() {
 		filled()

@@ -10,7 +10,7 @@ import (
 type Statistics struct {
 	Events, Timepoints, Records sema.PoolStats
 	Parked                      int // parked submissions, without published barriers
-	InFlight                    int // submissions in flight that have not failed, published barriers
+	InFlight                    int // submissions in flight that have not failed, and published barriers
 	Issuing                     int // goroutines that are issuing submissions that were parked
 }
 

@@ -46,8 +46,8 @@ func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	return Issued, nil
 }
 
-// ParkAgain parks a submission once more, because while it was being issued it turned out that it
-// must wait longer. If nothing is left to wait for by now, the submission goes to the pending-queue
+// ParkAgain parks a submission once more, because an attempt to issue it has shown that it must
+// wait longer. If nothing is left to wait for by now, the submission goes to the pending-queue
 // thread. The caller does not issue it, because it may have other work to do.
 func (tl *Timeline) ParkAgain(s *Submission) {
 	s.parking.reparked = true

@@ -30,7 +30,7 @@ type Timeline struct {
 	free      records
 
 	// Adopted says that other code created the stream and may also use it. So an event is recorded
-	// behind each submission. When closed is true, the engine no longer uses the stream.
+	// behind each submission. When closed is true, the engine gives the stream no more work.
 	Adopted bool
 	closed  atomic.Bool // set under mu
 
@@ -526,12 +526,12 @@ func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	return released.First(), wanted
 }
 
-// Poll queries the driver whether the work seq is done, and if not, whether the oldest work in
-// flight is done. It retires everything up to the work that it finds done, and then returns true.
-// It also returns true if it loses the device because queries fail. It returns false if it finds
-// nothing done, or if retire returns false. Poll does not block, and does nothing if another
-// goroutine is polling the timeline. If the event of seq is the oldest in flight, Poll queries it
-// up to tries times.
+// Poll asks the driver whether the work seq is done, and if not, whether the oldest work in flight
+// is done. It retires everything up to the work that it finds done, and then returns true. It also
+// returns true if it loses the device because queries fail. It returns false if it finds nothing
+// done, or if retire returns false. Poll does not block, and does nothing if another goroutine is
+// polling the timeline. If the event of seq is the oldest in flight, Poll queries it up to tries
+// times.
 func (tl *Timeline) Poll(seq uint64, tries int) bool {
 	if (Mark{tl, seq}).decided() {
 		return false
@@ -626,8 +626,8 @@ func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err
 	return at, done, err
 }
 
-// tidy retires finished work. It queries whether nearly all of the work up to seq is done, and if
-// not, whether half of it is.
+// tidy retires finished work. It asks the driver whether nearly all of the work up to seq is done,
+// and if not, whether half of it is.
 func (tl *Timeline) tidy(seq uint64) {
 	if done := tl.passed.Load(); done < seq && !tl.reap(seq-tidyEvery/8) {
 		tl.reap(done + (seq-done)/2)
@@ -655,8 +655,8 @@ func (tl *Timeline) reap(seq uint64) bool {
 	return tl.retire(at)
 }
 
-// Busy reports whether work is in flight whose completion can still be found out. On a lost device
-// it cannot.
+// Busy reports whether work is in flight and the device is not lost. On a lost device nobody can
+// find out when work is done.
 func (tl *Timeline) Busy() bool {
 	return tl.passed.Load() < tl.issued.Load() && tl.Device.lost.Load() == nil
 }
