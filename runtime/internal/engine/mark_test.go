@@ -16,8 +16,8 @@ import (
 
 const markEvery = 64
 
-// anywhere runs a test with drivers whose streams may wait for an event that is recorded again, and
-// with other drivers.
+// anywhere runs a test with two drivers. One allows an event to be recorded again while a stream
+// waits for it, and the other does not.
 func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
 	for kind, caps := range map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "bare": {}} {
 		t.Run(name+", "+kind, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestNotHeldUp(t *testing.T) {
 				})
 			}
 			told := make(chan error, 1)
-			// Registered before the work is submitted.
+			// The function is registered before the work is submitted.
 			s.OnReached(31, func(err error) { told <- err })
 			several(t, st, b, 1)
 			d.ResumeDevice(0)
@@ -399,7 +399,7 @@ func TestMarkEnds(t *testing.T) {
 	})
 	anywhere(t, "B81 a lost device fails it", func(t *testing.T, caps driver.Caps) {
 		for _, how := range []string{"somebody waits", "nobody waits", "another one waits"} {
-			// Not newSim, whose check for leaks fails if Close leaves a stream to the driver.
+			// Do not use newSim: its check for leaks fails if Close leaves a stream to the driver.
 			d := simdriver.New(simdriver.Config{Caps: &caps, Devices: 2})
 			dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 			b, c, s := allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 3)

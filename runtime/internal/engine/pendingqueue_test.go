@@ -217,7 +217,7 @@ func TestHeldInstantiate(t *testing.T) {
 			_, err := c.Add(gpu.Fill(to.Range(i, 1), []byte{byte(i)}))
 			must(t, err)
 		}
-		// No memory for the binding's placeholder, so that End makes no graph.
+		// Refuse memory for the binding's placeholder, so that End makes no graph.
 		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true})
 		must(t, c.End())
 		must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c, m.All())))

@@ -79,8 +79,8 @@ func (m *mortal) end(g *graph, k uint64) {
 	wg.Wait()
 }
 
-// wrong returns err if no operation on the pool may return it now. It also returns an error if the
-// pool was closed before the operation and err is nil.
+// wrong returns err if an operation on the pool must not return err now. It also returns an error
+// if the pool was closed before the operation and err is nil.
 func (m *mortal) wrong(g *graph, closed bool, err error) error {
 	switch {
 	case err == nil && closed && g.mode == sound:
@@ -245,7 +245,7 @@ func (g *graph) askPools(d time.Duration) {
 }
 
 // lastMortals closes the mortals that are still open, while memory of each is in use. A Free
-// without waits and signals frees it afterwards.
+// without waits and signals frees that memory afterwards.
 func (g *graph) lastMortals(ctx context.Context) {
 	var last []func()
 	for dev, all := range g.mortals {

@@ -196,7 +196,7 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 		op = gpu.Copy(to, from)
 	}
 	if g.mode != sound || !g.caps.IPCEvents || g.r.IntN(4) == 0 {
-		// Semaphores order it, so the host carries the order over to the other process.
+		// Semaphores order this work, so the host carries the order over to the other process.
 		x.what = "another process's work"
 		x.submit = func(o gpu.Order) error { return x.give(q, o, op) }
 		return dst, src
@@ -216,7 +216,8 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 	return dst, src
 }
 
-// A farWork is work of the other process between an event of this process and one of its own.
+// A farWork is work of the other process. It waits for an event that this process records. Behind
+// the work, the other process records an event, and this process waits for it.
 type farWork struct {
 	f              *farSide
 	x              *node
@@ -266,7 +267,7 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 		err = far.WaitIssued(f.ctx, 3)
 	}
 	if err == nil {
-		// Its waits have been issued, so this is issued at once.
+		// The work for its waits has been issued, so this submission is issued at once.
 		err = w.x.give(w.after, o, interop.WaitEvent(back.in))
 	}
 	if err == nil {
@@ -285,7 +286,7 @@ func (f *farSide) giveBack() {
 	if f.theirs != nil {
 		f.theirs.Close()
 	}
-	for i := range 3 { // a shared event alone causes no polling
+	for i := range 3 { // a shared event alone causes no polling, so wait for other work of each queue
 		s, err := gpu.NewSemaphore(0)
 		if err == nil {
 			err = f.dev.Queue(i).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Download(make([]byte, 1), f.alone.All()))
@@ -311,8 +312,8 @@ func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 	}
 }
 
-// close closes the process after the graph's devices. By then they have returned its memory, unless
-// one was left to the driver.
+// close closes the process after the graph's devices. By then these devices have returned the
+// process's memory, unless one of them was left to the driver.
 func (f *farSide) close(left bool) {
 	defer f.stop()
 	if !left {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestManyInFlight submits far more work than there are events and pinned memory for, while the
-// device is stalled. A call that finds a pool empty must have a new object made, and nothing may
+// device is stalled. A call that finds a pool empty must wait for a new object, and nothing may
 // hang.
 func TestManyInFlight(t *testing.T) {
 	const n = 5000
@@ -104,8 +104,8 @@ func TestNoEventForParked(t *testing.T) {
 	})
 }
 
-// TestEmptyPoolOrder checks that submissions of one queue without waits run in order, although some
-// find no event at first.
+// TestEmptyPoolOrder checks that submissions without waits run in the order of their queue,
+// although some find no event at first.
 func TestEmptyPoolOrder(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		for _, o := range []gpu.PoolOptions{{}, {Portable: true}} {

@@ -307,7 +307,7 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	defer dev.Close()
 	const block, n = 512, 5
 	for _, o := range []gpu.PoolOptions{{MaxSize: block}, {MaxSize: block, Portable: true, Zero: true}} {
-		// New memory each time, because a failed stream may still use the old.
+		// Use new memory each time, because a failed stream may still use the old memory.
 		cells, err := dev.Alloc(gpu.DeviceMem, 3*n)
 		if err != nil {
 			return nil
@@ -417,7 +417,7 @@ func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) e
 	return errors.Join(err, err2, err3, c.End())
 }
 
-// scenario uses every feature of the runtime on a group of devices, and runs to its end whichever
+// scenario uses most features of the runtime on a group of devices, and runs to its end whichever
 // call fails. It returns an error if work never ended, or, if sound is set, if work failed.
 func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (err error) {
 	var devs []*gpu.Device
@@ -633,7 +633,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 
 var errNoMemory = errors.New("an alloca was refused")
 
-// recording records a command of every kind, for two bindings of 64 bytes.
+// recording records commands of most kinds, for two bindings of 64 bytes.
 func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
 	if err != nil {
@@ -662,7 +662,7 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	}
 	at, err12 := c.Add(gpu.Copy(scratch.All(), x.Range(0, 64)))
 	_, err13 := c.Add(gpu.Copy(y.Range(0, 64), scratch.All()), at)
-	// Memory of its own, because a binding may be pool memory, which cannot have values.
+	// Use other memory, because a binding may be pool memory, which cannot have values.
 	word, err14 := d.Alloc(gpu.HostMem, 8)
 	if err14 == nil {
 		_, err14 = c.Add(interop.WriteValue(word.All(), 5))
