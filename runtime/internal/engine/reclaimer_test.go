@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A lastDriver frees memory and unloads code only while its gate is open. Other drivers may also
-// wait until all work has completed.
+// A lastDriver frees memory and unloads code only after its gate has been closed. It stands for
+// drivers that first wait until all work has completed.
 type lastDriver struct {
 	driver.Driver
 	gate chan struct{}

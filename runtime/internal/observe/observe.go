@@ -4,8 +4,8 @@
 // knows nothing else about tracers.
 //
 // No method changes the order of work or its results. Unless its comment says otherwise, a method
-// does not block, and may be called concurrently. The caller may hold any lock under which other
-// locks are taken.
+// does not block, and may be called concurrently. The caller may hold locks, except locks under
+// which no other lock may be taken.
 package observe
 
 import (
@@ -21,16 +21,17 @@ import (
 
 // A Device observes a device.
 type Device interface {
-	// TimesCommands reports whether the commands of recordings are timed one by one, if they run as
-	// calls. It always returns the same.
+	// TimesCommands reports whether the commands of recordings are timed one by one, if the
+	// recordings are replayed as calls. It always returns the same value.
 	TimesCommands() bool
 
-	// TimesNodes reports whether the commands of graphs are timed too. Otherwise, if TimesCommands
-	// returns true, recordings of AutoMode make no graphs. It always returns the same.
+	// TimesNodes reports whether the commands of graphs are timed too. If it returns false and
+	// TimesCommands returns true, recordings of AutoMode make no graphs. It always returns the same
+	// value.
 	TimesNodes() bool
 
-	// Describes reports whether a Description has a Recording. It always returns the same, and true
-	// if TimesNodes returns true.
+	// Describes reports whether a Description has a Recording. It always returns the same value,
+	// and true if TimesNodes returns true.
 	Describes() bool
 
 	// NewRecordingID returns a number for a recording. It is called only if Describes returns true.
@@ -48,9 +49,8 @@ type Device interface {
 	Happened(what Event, began time.Time, label string, bytes uint64, err error)
 
 	// Stopped is called on the device's thread when the device has no more work, or is lost, and
-	// before its objects are destroyed. It makes native calls and destroys the objects that the
-	// observer has made. Submissions may still end afterwards, but the observer makes no more
-	// native calls.
+	// before its objects are destroyed. In this call the observer may make its last native calls,
+	// and destroys the objects that it has made. Submissions may still end afterwards.
 	Stopped(ctx context.Context)
 
 	// Closed is called at the end of gpu.Device.Close, or of a gpu.Open that fails, without locks.
@@ -58,7 +58,8 @@ type Device interface {
 	Closed()
 }
 
-// Tell tells an observer, unless it is nil, of an event that began at began and ends now.
+// Tell informs an observer of an event that began at began and ends now. If d is nil, Tell does
+// nothing.
 func Tell(d Device, what Event, began time.Time, label string, bytes uint64, err error) {
 	if d != nil {
 		d.Happened(what, began, label, bytes, err)
@@ -128,9 +129,9 @@ type Submission interface {
 	// Collective says which group of collectives the submission is. Lane.Take calls it.
 	Collective(kernel, communicator string, rank, ranks int)
 
-	// CommandBegins and CommandBegun are Begins and Begun for a command of a recording that is
-	// replayed as calls. They are called between Begins and Begun. CommandBegins is called only for
-	// commands with a label, unless the device's TimesCommands returns true.
+	// CommandBegins and CommandBegun are called before and after the native calls of a command, if
+	// a recording is replayed as calls. They are called between Begins and Begun. CommandBegins is
+	// called only for commands with a label, unless the device's TimesCommands returns true.
 	CommandBegins(tl *engine.Timeline, c Command)
 	CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool)
 }

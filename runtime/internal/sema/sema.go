@@ -200,8 +200,8 @@ func (s *Semaphore) Fail(err error) *Timepoint {
 	return released
 }
 
-// TryFail is like Fail. It also reports whether err is now the semaphore's failure. If the
-// semaphore has failed before, err is not.
+// TryFail is like Fail. failed reports whether err has become the semaphore's failure. It is false
+// if the semaphore had failed before.
 func (s *Semaphore) TryFail(err error) (released *Timepoint, failed bool) {
 	return s.fail(&failure{err})
 }

@@ -109,7 +109,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseMany checks that all of many ready waiters are handed over, in several groups.
+// TestReleaseMany checks that many ready waiters are all handed over, in several groups.
 func TestReleaseMany(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -181,8 +181,8 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestJoin publishes a barrier's signal after two producers. Both must be named, wanted and polled
-// until Forget.
+// TestJoin publishes signals of barriers that wait for two producers. Until Forget, Next must
+// return the marks of both producers, and both must be wanted and polled.
 func TestJoin(t *testing.T) {
 	var s Semaphore
 	a, b := new(worker), new(worker)

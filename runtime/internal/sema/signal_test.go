@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestLongChain releases a chain in which each signal releases the next. The chain must use no
-// stack, however long it is.
+// TestLongChain releases a chain in which each signal releases the next. The stack must not grow
+// with the length of the chain.
 func TestLongChain(t *testing.T) {
 	n := 100_000
 	if raceEnabled { // the race detector is slow, and finds no more in a longer chain
@@ -22,7 +22,7 @@ func TestLongChain(t *testing.T) {
 	}
 	// A recursion over 100,000 links would take more stack.
 	defer debug.SetMaxStack(debug.SetMaxStack(1 << 20))
-	// chain links n semaphores to first, and returns the last.
+	// chain links first to a new semaphore, that one to another, and so on. It returns the last.
 	chain := func(t *testing.T, first *gpu.Semaphore, links int) *gpu.Semaphore {
 		t.Helper()
 		for range links {
@@ -196,7 +196,7 @@ func TestRuns(t *testing.T) {
 				eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == len(c.list)+2 }, dev)
 				d.StallStream(streams[1-first])
 				d.ResumeDevice(0)
-				// So that all work of one stream has been retired.
+				// Wait until all work of one stream has been retired.
 				must(t, ends[first].Wait(minute(t), 1))
 				d.ResumeStream(streams[1-first])
 				must(t, ends[1-first].Wait(minute(t), 1))

@@ -20,8 +20,8 @@ func asksFor(w *Waiter, p *Policy, c *fake) time.Duration {
 	return c.now.Sub(start)
 }
 
-// TestWaiterSpins checks how long waiters poll: as long as the poller if one must stand in for it,
-// otherwise less.
+// TestWaiterSpins checks how long waiters poll. A waiter that stands in for the poller polls as
+// long as the poller would. Other waiters poll for a shorter time.
 func TestWaiterSpins(t *testing.T) {
 	c := newFake()
 	within := func(what string, past, want time.Duration) {
@@ -73,7 +73,7 @@ func TestWaiterMoves(t *testing.T) {
 	}
 }
 
-// TestWaiterHopes checks that a waiter without a device to poll parks soon.
+// TestWaiterHopes checks that a waiter without a device to poll spins for a moment before it parks.
 func TestWaiterHopes(t *testing.T) {
 	var w Waiter
 	defer w.End()
