@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// eachLimited runs a test with two pools of 64 KiB: first a native pool or a portable one, then the
-// other.
+// eachLimited runs a test twice: with a native pool of 64 KiB, and with a portable one of the same
+// size.
 func eachLimited(t *testing.T, name string, f func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool)) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run(name+", "+kind, func(t *testing.T) {

@@ -61,6 +61,7 @@
 //     goroutine continues at step 1.
 //
 // # Invariants
+//
 // Timeline.mu is held during the native calls of one submission, and never while waiting for
 // another timeline. A lane's timeline is an exception: the communication library may block the
 // lane's thread inside a call, with mu held. So only the lane's own operations and Close wait for

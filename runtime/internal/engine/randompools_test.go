@@ -284,7 +284,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	r, to, from, want := g.r, dst.r, src.r, src.value
 	s := g.supplies[q.Device()]
 	p := s.pools[r.IntN(len(s.pools))]
-	for _, c := range []*cell{dst, src} { // drivers cannot copy between pooled host memory and such memory of another device
+	for _, c := range []*cell{dst, src} { // drivers cannot copy between pooled host memory and imported or shareable memory of another device
 		if p.kind == gpu.HostMem && (c.imported || c.r.Buffer.Kind() == gpu.ShareableMem) && c.r.Buffer.Device() != q.Device() {
 			p = s.pools[0]
 		}

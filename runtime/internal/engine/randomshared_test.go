@@ -216,14 +216,14 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 	return dst, src
 }
 
-// A farWork is work of the other process. It waits for an event that this process records. Behind
-// the work, the other process records an event, and this process waits for it.
+// A farWork is work of the other process. It waits for an event that the graph's process records.
+// Behind the work, the other process records an event, and the graph's process waits for that event.
 type farWork struct {
 	f              *farSide
 	x              *node
 	q              *gpu.Queue // queue of the other process
 	op             gpu.Op
-	before, after  *gpu.Queue // queues of this process
+	before, after  *gpu.Queue // queues of the graph's process
 	waits, records *gpu.Queue // queues of the other process
 	anew           bool       // makes new events instead of reusing the farSide's
 }

@@ -181,8 +181,8 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// TestAllocsOvertaken checks that points which another producer overtakes cause no allocations either.
-// The set must not keep a map that has had more than keep points.
+// TestAllocsOvertaken checks that points which another producer overtakes cause no allocations
+// either. The set must not keep a map that has had more than keep points.
 func TestAllocsOvertaken(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 100, 1000, keep} {
 		var s Set[int]
