@@ -50,8 +50,8 @@ type Action interface {
 
 	// Undo undoes Prepare, if Prepare was called. how is the reason. The stream has received no
 	// native call of the operation. Undo may be called twice, the first time with the timeline
-	// locked. If how is Deferred, Undo arranges that the submission is issued later. Then the
-	// caller must not touch the submission after Undo.
+	// locked. If how is Deferred, Undo arranges that the submission is issued later. In that case
+	// the caller must not touch the submission after Undo.
 	Undo(s *Submission, how Outcome)
 
 	// Retries reports whether the engine must call Issue once more after Issue has failed with err.

@@ -66,7 +66,8 @@ func (s *Submission) wantDeps() {
 // instead. It returns the timepoints to release.
 func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
 	if tl.Device.unpark(s) {
-		// Decrement at the end: Close waits for npublished, and the signals must be given by then.
+		// Decrement at the end: Close waits until npublished is 0, and then the signals must have
+		// been given.
 		defer tl.Device.pending.npublished.Add(-1)
 	}
 	f := s.Err.Load()

@@ -40,7 +40,7 @@ func (d *Deps) dropMarks() {
 	d.events = d.events[:0]
 }
 
-// Follows is the work of other timelines that an issued submission is ordered after.
+// Follows has the marks of other timelines' work that an issued submission is ordered after.
 type Follows struct {
 	marks Frontier
 	// kept has the events that the stream waits for, with references, if the driver does not allow

@@ -31,9 +31,9 @@ type Device struct {
 	polled     wake.Polled
 	downloads  downloadPoller
 	reclaimer  reclaimer
-	slots      chan struct{}  // each running call of Do has put one element into it; its capacity is callsAtOnce
-	making     sync.WaitGroup // calls between enter and making.Done; Destroy runs after them
-	calls      wake.Count     // running host calls, and calls between Stay and Leave
+	slots      chan struct{}  // has one element for each running call of Do; the capacity is callsAtOnce
+	making     sync.WaitGroup // counts calls between enter and making.Done; Destroy runs after them
+	calls      wake.Count     // counts running host calls, and calls between Stay and Leave
 
 	lost   atomic.Pointer[Failure] // nil unless the device is lost
 	phase  atomic.Int32            // isOpen to isEnded; only grows; set to isEnded under mu
@@ -69,9 +69,9 @@ type Owner interface {
 	// goroutine and may hold the mu of a timeline, so IsLost must not block.
 	IsLost(err error)
 
-	// Failure returns the error with which the signals of s fail because of err. It adds the
-	// operation to err. If err is the failure of other work, Failure returns it unchanged. The
-	// caller may hold a Timeline.retireMu.
+	// Failure returns the error with which the signals of s fail because of err. It adds the name
+	// of the operation to err. If err is the failure of other work, Failure returns it unchanged.
+	// The caller may hold a Timeline.retireMu.
 	Failure(s *Submission, err error) error
 
 	// OfWork reports whether err was made by Failure. For a semaphore that has failed with err,

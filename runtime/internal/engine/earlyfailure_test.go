@@ -409,7 +409,7 @@ func TestPinnedMemory(t *testing.T) {
 	}
 }
 
-// TestBroken fails native calls in the middle of a submission.
+// TestBroken makes the driver refuse native calls of a submission, some of them or all.
 func TestBroken(t *testing.T) {
 	t.Run("B80 B87 work that the stream has received in part keeps its memory", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -680,7 +680,7 @@ func TestLostEvents(t *testing.T) {
 	})
 }
 
-// TestStrategies waits in every way, with every waiting strategy.
+// TestStrategies uses each kind of wait with each waiting strategy.
 func TestStrategies(t *testing.T) {
 	for name, o := range map[string]gpu.Options{
 		"usual": {}, "park at once": {Spin: -1, Poll: -1}, "spin only": {Spin: 1 << 62, Poll: -1}, "ask only": {Spin: -1, Poll: 1 << 62}, "both": {Spin: 1 << 62, Poll: 1 << 62}, "a little": {Spin: 1, Poll: 1},

@@ -61,8 +61,8 @@ type EventPool struct {
 	growing bool // a refiller goroutine is making events
 }
 
-// Configure sets the least number of events that begin makes, and the least number that grow makes.
-// Both are first. Configure must be called before begin.
+// Configure makes first the least number of events that begin makes, and the least number that grow
+// makes. It must be called before begin.
 func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
 
 // RecordTimes makes the events of the pool record times, as far as the driver can make such events.

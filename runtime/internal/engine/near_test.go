@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// TestNear submits work that waits for the previous work of its own stream. Such a wait must not
-// search the semaphore.
+// TestNear submits work that waits for the previous work of its own stream. The engine must not
+// search the semaphore for such a wait.
 func TestNear(t *testing.T) {
 	checkLeaks(t)
 	open := func(t *testing.T) (*gpu.Device, *gpu.Queue, *gpu.Buffer) {

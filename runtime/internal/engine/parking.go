@@ -23,7 +23,7 @@ type parking struct {
 	// tps are all registered timepoints, &tp first. When the Submission is recycled, all but tp go
 	// back to the pool.
 	tps []*sema.Timepoint
-	tp  sema.Timepoint // the first timepoint, so that one wait needs none from the pool
+	tp  sema.Timepoint // the first timepoint, so that a submission with one wait needs none from the pool
 }
 
 // A submissionList is a doubly linked list of submissions. Device.mu protects it.

@@ -13,10 +13,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A farSide is another process of a random graph, with one device. Some of its memory is cells of
-// the graph: allocated memory, memory of a pool, and memory shared by a file. It imports shareable
-// memory of the graph. If no device is closed or lost (mode sound), it also imports other memory.
-// The host or shared events tell it when to work.
+// A farSide is another process of a random graph, with one device. Some of its memory holds cells
+// of the graph: allocated memory, memory of a pool, and memory shared by a file. It imports
+// shareable memory of the graph. If no device is closed or lost (mode sound), it also imports other
+// memory. The host or shared events tell it when to work.
 type farSide struct {
 	g    *graph
 	sim  *simdriver.Driver
@@ -40,7 +40,8 @@ type farSide struct {
 	back  pair
 }
 
-// A pair is a shared event in two processes: own records it, and in waits for it.
+// A pair is a shared event in two processes. One process records own, and the other process waits
+// for in.
 type pair struct{ own, in *interop.Event }
 
 // newFarSide makes the other process and the cells that it shares.
@@ -130,8 +131,8 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 	return f
 }
 
-// newPair makes an event that one process records and another waits for. Its creator destroys it
-// when the other process has closed it.
+// newPair makes an event that one process records and another waits for. The process that made the
+// event destroys it when the other process has closed it.
 func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 	if p.own, err = interop.NewSharedEvent(from); err != nil {
 		return p, err

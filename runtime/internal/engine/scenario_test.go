@@ -138,8 +138,9 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	return nil
 }
 
-// others is a scenario with other code on the device: a stream with its work between the work of a
-// queue, events that it records or waits for, and values in memory.
+// others is a scenario in which other code uses the device. The other code puts work into an
+// adopted stream, between submissions of a queue. It also records events and waits for events. The
+// scenario waits for values in memory too.
 func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	v, err := d.Open(0)
 	if err != nil {
@@ -297,8 +298,8 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 }
 
 // handOn is a scenario with pools that have room for one block. Two streams and a queue take turns
-// with the block. If work fails, the scenario closes its memory, as a program must: otherwise
-// others wait for the block for ever.
+// with the block. If work fails, the scenario closes the memory of that work, as a program must.
+// Otherwise the others would wait for the block for ever.
 func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 3, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 	if err != nil {
@@ -395,8 +396,9 @@ func way(dev *gpu.Device, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	return c, record(dev, c, x.Range(0, 8), middle.Range(0, 16), y.Range(0, 8))
 }
 
-// record nests a recording that copies 8 bytes, twice: from one range to the second half of middle,
-// and from there to another range. Then it ends the recording.
+// record nests another recording twice in c, and then ends c. The nested recording copies 8 bytes
+// and sets the last one to 9: first from one range to the second half of middle, and then from
+// there to another range.
 func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) error {
 	child, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 	if err != nil {

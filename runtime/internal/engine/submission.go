@@ -15,12 +15,12 @@ import (
 // The fields that every operation uses come first, so that they share few cache lines: often one
 // processor parks a submission and another one issues it.
 type Submission struct {
-	Timeline *Timeline // the timeline to which it was submitted
+	Timeline *Timeline // the timeline to which the program has submitted the operation
 	next     *Submission
 	event    *Event // the event to record behind the work: at once, on demand, or never
 	Err      atomic.Pointer[Failure]
 	Mode     waitMode
-	recorded bool // event has been recorded; protected by the ring's mu while in the ring
+	recorded bool // event has been recorded; protected by the ring's mu while the submission is in the ring
 	// UsesRest says that Rest has data for this operation. So the engine must call Rest.Release,
 	// and Rest.Start unless there is an Action.
 	UsesRest bool

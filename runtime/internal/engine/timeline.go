@@ -66,7 +66,7 @@ type Timeline struct {
 	// failures.
 	retireMu sync.Mutex
 	awaiters []awaiter
-	failures atomic.Pointer[[]failedRange] // work that failed before it was passed, in order
+	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order
 }
 
 // NewTimeline returns a timeline of the device d. The caller then sets NewRecord and Stream, and

@@ -37,8 +37,8 @@ type Device interface {
 	// NewRecordingID returns a number for a recording. It is called only if Describes returns true.
 	NewRecordingID() uint64
 
-	// Node says which command of a recording a node of a graph belongs to, before the graph is
-	// instantiated. It is called on a bound thread, and only if TimesNodes returns true.
+	// Node tells the observer which command of a recording a graph node belongs to, before the
+	// graph is instantiated. It is called on a bound thread, and only if TimesNodes returns true.
 	Node(n driver.Node, r *Recording, command int)
 
 	// Submitted returns the observer of a submission that is complete and is about to be submitted,
@@ -121,8 +121,8 @@ const (
 type Submission interface {
 	engine.Observer
 
-	// Calls returns the function to call instead of fn, which calls the program's function of a
-	// host call or of a notification. It is called without locks. The function returned for a
+	// fn calls the program's function of a host call or of a notification. Calls returns the
+	// function to call instead of fn. Calls is called without locks. The function returned for a
 	// notification is called after Ends.
 	Calls(fn func() error) func() error
 
@@ -160,7 +160,8 @@ func Of(s *engine.Submission) Submission {
 // A Semaphore observes a semaphore, for all tracers whose devices use it. It is in the semaphore's
 // Notes. All methods are called without locks.
 type Semaphore interface {
-	// Signalled says that the host has signalled the semaphore, or, with err, is about to fail it.
+	// Signalled says that the host has signalled the semaphore. If err is not nil, the host is
+	// about to fail the semaphore instead.
 	Signalled(s *sema.Semaphore, value uint64, err error)
 
 	// Renamed says that the semaphore has another name.

@@ -116,7 +116,8 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// TestLock locks a mutex whose holder sleeps, and gives up on one that stays locked.
+// TestLock gives up on a mutex that stays locked for longer than a context lasts. Then it locks the
+// mutex as soon as the holder has unlocked it.
 func TestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -29,7 +29,7 @@ const (
 	EventRecord      // record a shared event
 	EventWait        // make the stream wait for a shared event
 	ValueWrite       // write a 64-bit value to memory
-	ValueWait        // make the stream wait until a 64-bit value in memory is at least as high
+	ValueWait        // make the stream wait until a 64-bit value in memory is at least Op.Value
 
 	// Op.Run cannot translate the following kinds, except Native.
 	Alloc   // allocate memory of a pool in stream order
