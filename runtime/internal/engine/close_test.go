@@ -218,7 +218,7 @@ func TestShutdownHurried(t *testing.T) {
 func TestShutdownGives(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
-		d.SetLatency(simdriver.OpFill, 200*time.Millisecond) // time of the bubble
+		d.SetLatency(simdriver.OpFill, 200*time.Millisecond) // time of the synctest bubble
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		inFlight(t, dev, 1)
 		must(t, dev.Shutdown(in(t, 100*time.Millisecond)))
@@ -244,7 +244,7 @@ func TestShutdownStuckDriver(t *testing.T) {
 					t.Errorf("it took %v", took)
 				}
 				d.SetLatency(op, 0)
-				time.Sleep(2 * time.Minute) // until the driver call has returned
+				time.Sleep(2 * time.Minute) // wait until the driver call has returned
 				dev.Shutdown(context.Background())
 			})
 		})

@@ -373,7 +373,7 @@ func TestUnmarkedDep(t *testing.T) {
 		must(t, sim.StallStream(sim.Streams(0)[1]))
 		several(t, st, from, 1)
 		must(t, dev.Queue(2).Submit(gpu.Order{Wait: append(pts(marked, 1), pts(unmarked, 1)...), Signal: pts(last, 1)}, gpu.Copy(to.All(), from.All())))
-		synctest.Wait() // until every goroutine is blocked
+		synctest.Wait() // wait until every goroutine is blocked
 		must(t, sim.ResumeStream(sim.Streams(0)[1]))
 		must(t, last.Wait(minute(t), 1))
 		if got := bytesOf(t, dev.Queue(2), to); got[0] != 1 {

@@ -44,7 +44,7 @@ func TestLossBelow(t *testing.T) {
 					if ended == nil {
 						ended = wait(t, other, s, 2)
 					}
-					time.Sleep(time.Second) // bubble time: the waiters have parked by now
+					time.Sleep(time.Second) // time of the synctest bubble: the waiters have parked by now
 					d.LoseDevice(0, nil)
 					ends(t, ended, driver.ErrLost)
 				})
@@ -83,7 +83,7 @@ func TestLossAtOnce(t *testing.T) {
 			eventually(t, "it is issued", func() bool { return dev.Stats().Parked == 0 && dev.Stats().InFlight > 0 })
 		}
 		d.LoseDevice(0, nil)
-		began := time.Now() // time of the bubble
+		began := time.Now() // time of the synctest bubble
 		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", err)
 		}
@@ -122,7 +122,7 @@ func TestLossFar(t *testing.T) {
 			inFlight(t, dev, 1)
 		}
 		d.LoseDevice(devices-1, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), devices*time.Second) // time of the bubble
+		ctx, cancel := context.WithTimeout(t.Context(), devices*time.Second) // time of the synctest bubble
 		defer cancel()
 		if err := s[0].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("the first: %v", err)
@@ -146,7 +146,7 @@ func TestLossBehindRefused(t *testing.T) {
 		alloca(t, dev.Queue(0), order(s[0], 1, s[1], 1), p, 1<<20) // no memory is free
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		d.LoseDevice(0, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // time of the bubble
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // time of the synctest bubble
 		defer cancel()
 		if err := s[2].Wait(ctx, 1); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("the work behind the wait: %v", err)
@@ -342,7 +342,7 @@ func TestRecover(t *testing.T) {
 			s, b := semaphores(t, 4), allocate(t, dev, 5<<20)
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Upload(b.All(), make([]byte, b.Size()))))
 			must(t, s[0].Wait(minute(t), 1))
-			d.StallDevice(0) // until everything is submitted
+			d.StallDevice(0) // stall the device until everything is submitted
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, Device: 0, N: 2, AtExecution: true})
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -485,7 +485,7 @@ func TestCloseBehind(t *testing.T) {
 				}
 				closed := make(chan error, 1)
 				go func() { closed <- dev.Close() }()
-				time.Sleep(100 * time.Millisecond) // time of the bubble
+				time.Sleep(100 * time.Millisecond) // time of the synctest bubble
 				// Without that stream, everything is left to the driver at once.
 				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused {
 					t.Errorf("the point of Free is at %d, %v", v, err)
@@ -533,11 +533,11 @@ func TestCloseLentBehind(t *testing.T) {
 				busy := d.Streams(2)[0]
 				must(t, d.StallStream(busy))
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Copy(allocate(t, dev, 64).All(), b.All())))
-				must(t, dev.Queue(0).Submit(order(s[0], 1, s[2], 1), gpu.Copy(allocate(t, dev, 64).All(), b.All()))) // never begins to run
+				must(t, dev.Queue(0).Submit(order(s[0], 1, s[2], 1), gpu.Copy(allocate(t, dev, 64).All(), b.All()))) // this copy never begins to run
 				loseWith(t, d, lost, s[1])
 				closed := make(chan error, 1)
 				go func() { closed <- lender.Close() }()
-				time.Sleep(100 * time.Millisecond) // time of the bubble
+				time.Sleep(100 * time.Millisecond) // time of the synctest bubble
 				if n := calls(d, 1, simdriver.OpFree); n != 0 {
 					t.Error("the memory is freed while it is used")
 				}

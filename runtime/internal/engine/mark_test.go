@@ -149,7 +149,7 @@ func TestRecords(t *testing.T) {
 			"large fill":       {gpu.Fill(b.All(), []byte{1}), 0},
 			"large copy":       {gpu.Copy(b.Range(0, 1<<17), b.Range(1<<17, 1<<17)), 0},
 			"large update":     {gpu.UploadCopy(b.Range(0, 1<<17), make([]byte, 1<<17)), 0},
-			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // recorded after it
+			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // the event is recorded after the download
 			"another's memory": {gpu.Copy(far.Range(0, 8), b.Range(0, 8)), 1},
 			"wait":             {gpu.Fill(b.Range(0, 8), []byte{1}), 1},
 		} {
@@ -332,7 +332,7 @@ func TestMarkAcross(t *testing.T) {
 		b, s := allocate(t, queues[0].Device(), 64), semaphores(t, len(queues))
 		far := allocate(t, queues[2].Device(), 64)
 		var wg sync.WaitGroup
-		for i, q := range queues { // each waits for the queue before it, and all begin at once
+		for i, q := range queues { // each queue waits for the queue before it, and all begin at the same time
 			mine := b
 			if i >= 2 {
 				mine = far

@@ -132,7 +132,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		for range n {
 			must(t, <-made)
 		}
-		if took := time.Since(start); took < n/100*time.Second { // time of the bubble
+		if took := time.Since(start); took < n/100*time.Second { // time of the synctest bubble
 			t.Errorf("it took %v, so that each may have had a thread of its own", took)
 		}
 		d.SetLatency(simdriver.OpAlloc, 0)
@@ -189,7 +189,7 @@ func TestHeldGrowth(t *testing.T) {
 					must(t, dev.Queue(0).Submit(order(s[1], 2, s[1], 3), gpu.Free(m)))
 					must(t, s[1].Wait(in(t, time.Minute), 3))
 				}
-				time.Sleep(time.Hour) // time of the bubble: the blocked driver call returns
+				time.Sleep(time.Hour) // time of the synctest bubble: the blocked driver call returns
 				if st := dev.Stats(); st.Parked+st.InFlight != 0 {
 					t.Errorf("%+v", st)
 				}

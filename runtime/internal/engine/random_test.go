@@ -181,10 +181,10 @@ type node struct {
 	timing *gpu.Timing
 	done   gpu.Point
 	fails  bool
-	may    []error      // it may fail with one of these errors
+	may    []error      // the operation may fail with one of these errors
 	check  func() error // checks the result of an operation that has succeeded
 
-	told     *told // the point of its order's Free; nil if it has none
+	told     *told // the point in the node's Order.Free; nil if there is none
 	passesOn bool  // the last step of the operation, perhaps on another queue, gives the signals
 	refused  bool  // the call has returned an error
 }
@@ -199,8 +199,8 @@ func (x *node) give(q *gpu.Queue, o gpu.Order, op gpu.Op) error {
 type cell struct {
 	r        gpu.Range
 	far      gpu.Range // the same memory in the other process, if it shares the memory
-	imported bool      // the other process owns it
-	pooled   bool      // it is from a pool of the other process
+	imported bool      // the other process owns the memory
+	pooled   bool      // the memory is from a pool of the other process
 	value    [8]byte
 	written  []gpu.Point // the last write
 	read     []gpu.Point // the reads since then
@@ -386,7 +386,7 @@ func (g *graph) add() {
 		kind += 8
 	}
 	switch {
-	case kind < 8: // fails
+	case kind < 8: // the node fails
 		x.fails = true
 		c := g.cell(q).r
 		switch k := r.IntN(8); {

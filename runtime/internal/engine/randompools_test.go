@@ -17,7 +17,7 @@ import (
 
 // A supply has objects of a device that many nodes share: pools and recordings.
 type supply struct {
-	pools []*source // the first is the current one
+	pools []*source // the first is the device's current pool
 	moves []*move
 	way   *move
 	stamp *gpu.Kernel

@@ -242,7 +242,7 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 		var err2 error
 		there, err = newPair(f.near, f.dev, &f.taken)
 		back, err2 = newPair(f.dev, f.near, &f.lent)
-		defer there.in.Close() // work in flight still uses them
+		defer there.in.Close() // closed when submit returns, although work in flight still uses the events
 		defer back.in.Close()
 		if err := errors.Join(err, err2); err != nil {
 			return err

@@ -83,7 +83,7 @@ type tracedSub struct {
 	seen           traceformat.Args // written at completion, if ended is set
 	done           traceformat.Time
 	ended          bool
-	device, called int // numbers of slices
+	device, called int // numbers of slices of the device and of host calls
 }
 
 // A place is a position in the trace where arrows begin or end.

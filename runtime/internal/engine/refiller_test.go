@@ -220,7 +220,7 @@ func TestEmptyPoolEnds(t *testing.T) {
 					t.Errorf("%+v", st)
 				}
 				d.SetLatency(simdriver.OpNewEvent, 0)
-				time.Sleep(time.Hour) // time of the bubble: the refiller returns
+				time.Sleep(time.Hour) // time of the synctest bubble: the refiller returns
 				dev.Close()
 			})
 		})
@@ -282,7 +282,7 @@ func TestEventsForMany(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		time.Sleep(time.Minute) // until then the driver makes events in the background
+		time.Sleep(time.Minute) // meanwhile the driver makes events in the background
 		if made := dev.Stats().Events.Made; made > 4*n || dev.Stats().InFlight != n {
 			t.Errorf("%d events for %d submissions, of which %d are in flight", made, n, dev.Stats().InFlight)
 		}

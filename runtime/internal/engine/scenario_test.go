@@ -148,7 +148,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	}
 	var h driver.Stream
 	var theirs driver.Event
-	defer func() { // after the runtime's device is closed
+	defer func() { // runs after the runtime's device is closed
 		testkit.Natively(v, func() error {
 			v.Bind() // again, because a fault may have hit the first Bind
 			for h != 0 && ctx.Err() == nil && errors.Is(v.DestroyStream(h), driver.ErrBusy) {
@@ -269,7 +269,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		return fmt.Errorf("semaphore %d is neither issued nor failed: %w\n%s", last, err, dump(dev))
 	}
 	q.Close()
-	for range 3 { // the other code's work in the stream uses the event and the memory
+	for range 3 { // wait for the other code's work, which uses the event and the memory
 		if testkit.Natively(v, func() error { return testkit.Drain(v, h) }) == nil {
 			break
 		}
@@ -439,7 +439,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 			err = errors.Join(err, errors.New("memory that was lent has not come back"))
 		}
 	}()
-	const size = 600 // three pieces
+	const size = 600 // transferred in three pieces
 	v, err := d.Open(0)
 	if err != nil {
 		return nil

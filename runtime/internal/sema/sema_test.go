@@ -31,7 +31,7 @@ func (w *worker) PollFor(seq uint64, by PollSource) *wake.Policy {
 type parked struct {
 	name string
 	open int
-	here bool // the signalling goroutine may issue it
+	here bool // the signalling goroutine may issue the waiter
 	more *Timepoint
 	log  *[]string
 	err  error
@@ -189,7 +189,7 @@ func TestJoin(t *testing.T) {
 	behind := []Mark{{a, 3}, {b, 4}}
 	s.Publish(Signal{Value: 1, Producer: a, Seq: 3, ByBarrier: true}, behind)
 	s.Publish(Signal{Value: 2, Producer: a, Seq: 3, ByBarrier: true}, behind)
-	clear(behind) // Publish has copied it
+	clear(behind) // Publish has copied the marks
 	behind = []Mark{{a, 3}, {b, 4}}
 	for value := range uint64(2) {
 		var got []Mark

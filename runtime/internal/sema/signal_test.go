@@ -302,7 +302,7 @@ func TestNotAbove(t *testing.T) {
 			submit(t, dev, s[0], gpu.Order{Signal: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}})
 			ended := waits(t, other, s[0])
 			inFlight(t, dev, map[bool]int{true: 2, false: 1}[mistake == "a value twice"])
-			time.Sleep(time.Second) // bubble time: the waiters have parked by now
+			time.Sleep(time.Second) // time of the synctest bubble: the waiters have parked by now
 			d.ResumeDevice(0)
 			ends(t, ended, gpu.ErrValue)
 			if mistake == "a value twice" { // either of the two signals may be the one that fails
