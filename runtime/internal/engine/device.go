@@ -40,9 +40,9 @@ type Device struct {
 	ending ending
 	lent   loan // the work of other devices that uses memory or events of this one
 
-	// Short counts closed buffers and closed shared events that work may still use. While Short is
-	// above 0, all work that may use them is polled, so that they are freed soon. LetGo also adds
-	// one to Short.
+	// Short counts closed buffers and closed shared events that other code owns and that work may
+	// still use. While Short is above 0, all work that may use them is polled, so that the other
+	// code is notified soon. LetGo also adds one to Short.
 	Short atomic.Int32
 	// letsGo says that LetGo was called. It is set before Open.
 	letsGo bool

@@ -367,7 +367,6 @@ func (g *graph) bytes(n int) []byte {
 	return b
 }
 
-// add adds a node.
 func (g *graph) add() {
 	r, q := g.r, g.queue()
 	x := &node{done: gpu.Point{Semaphore: g.sem(), Value: 1 + r.Uint64N(5)}}

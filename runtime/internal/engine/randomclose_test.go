@@ -53,7 +53,6 @@ func (g *graph) newMortals(dev *gpu.Device) {
 	}
 }
 
-// close closes the pool.
 func (m *mortal) close() error {
 	m.closing.Store(true)
 	err := m.pool.Close()

@@ -1,7 +1,7 @@
-// Package observe has the interfaces through which package gpu informs a tracer. Package trace
-// implements them. A gpu.Device without a tracer has a nil [Device], so each hook of package gpu
-// costs one comparison with nil. The scheduler calls a [Submission] as an [engine.Observer], and
-// knows nothing else about tracers.
+// Package observe has the interfaces through which package gpu informs a tracer. Packages trace and
+// nvtxtrace implement them. A gpu.Device without a tracer has a nil [Device], so each hook of
+// package gpu costs one comparison with nil. The scheduler calls a [Submission] as an
+// [engine.Observer], and knows nothing else about tracers.
 //
 // No method changes the order of work or its results. Unless its comment says otherwise, a method
 // does not block, and may be called concurrently. The caller may hold locks, except locks under
