@@ -69,8 +69,8 @@ type Action interface {
 	Release(s *Submission)
 }
 
-// A SimpleAction implements all methods of Action except Issue, and each does nothing. Actions
-// embed it and override the methods that they need.
+// A SimpleAction has all methods of Action except Issue. The methods do nothing. Actions embed it
+// and override the methods that they need.
 type SimpleAction struct{}
 
 func (SimpleAction) Prepare(*Submission) (Outcome, error)     { return Issued, nil }

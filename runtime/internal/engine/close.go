@@ -41,7 +41,7 @@ type ending struct {
 	over    chan struct{} // closed when the pending-queue thread has ended
 	overdue bool          // Close gave up waiting for calls that use the device
 	// inUse says that Close gave up waiting for work of other devices that uses memory or events of
-	// this one.
+	// this device.
 	inUse        bool
 	leftToDriver atomic.Bool // LeaveToDriver was called: native objects are not destroyed
 	left         []error     // the errors of Owner.Destroy
@@ -89,9 +89,9 @@ func Lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // Stop executes steps 1 to 3 of closing. When it returns, no submission is parked, and everything
-// in flight is done or has failed. If work does not end in time, Stop notes that in u and loses the
-// device with the error that lost returns. That error wraps ErrGivenUp. Stop returns the errors of
-// closing the lanes.
+// in flight is done or has failed. If work does not end in time, Stop notes that in u and marks the
+// device as lost, with the error that the function lost returns. That error wraps ErrGivenUp. Stop
+// returns the errors of closing the lanes.
 func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes error) {
 	d.ending.known = d.lost.Load()
 
@@ -269,16 +269,16 @@ func (d *Device) LossToReturn() (lost error, tell bool) {
 }
 
 // InUse reports whether Close gave up waiting for work of other devices that uses memory or events
-// of this one.
+// of this device.
 func (d *Device) InUse() bool { return d.ending.inUse }
 
 // Overdue reports whether Close gave up waiting for calls that use the device.
 func (d *Device) Overdue() bool { return d.ending.overdue }
 
 // GivenBack waits until the pending-queue thread has destroyed all native objects, and returns the
-// errors of Owner.Destroy. A driver may block in a call that destroys something until work ends,
-// and the work may never end. So when the context has ended, GivenBack waits only 2*GiveBackTime
-// longer, and then returns an error.
+// errors of Owner.Destroy. A driver call that destroys an object may block until work ends, and the
+// work may never end. So when the context has ended, GivenBack waits only 2*GiveBackTime longer,
+// and then returns an error.
 func (d *Device) GivenBack(ctx context.Context) []error {
 	select {
 	case <-d.ending.over:
@@ -317,7 +317,8 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 	return ""
 }
 
-// DestroyStream destroys one stream. It behaves like DestroyStreams.
+// DestroyStream destroys one stream. If the stream is still at work, it returns a text, like
+// DestroyStreams.
 func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(error)) (why string) {
 	err := d.Insist(ctx, func() error { return d.Native.DestroyStream(h) })
 	// A stream can still be busy here if Close gave up, or if the device was lost because of
@@ -360,7 +361,7 @@ func (d *Device) DestroyNative(ctx context.Context, add func(error)) {
 }
 
 // Settle waits until the stream is idle. It returns an error if the context ends or the device is
-// lost first, or if the driver returns an error. It runs on a bound thread.
+// lost first, or if the driver returns an error. It runs on a thread bound to the device.
 func (tl *Timeline) Settle(ctx context.Context) error {
 	d := tl.Device
 	done, err := d.Drain(ctx, tl.Stream, func() bool { return d.lost.Load() != nil })
@@ -372,9 +373,9 @@ func (tl *Timeline) Settle(ctx context.Context) error {
 
 // Drain records an event and waits until the stream has passed it. It returns false if the context
 // ends or stop returns true first, or if the driver returns an error. It gives up after maxFailed
-// failed queries. It runs on a bound thread. A pending event must not be recorded again. So Drain
-// queries the same event again if a query fails, and keeps an event that stays pending out of the
-// pool.
+// failed queries. It runs on a thread bound to the device. A pending event must not be recorded
+// again. So Drain queries the same event again if a query fails, and keeps an event that stays
+// pending out of the pool.
 func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
 	e, err := d.Events.get()
 	if err != nil {
@@ -490,8 +491,8 @@ func (d *Device) LeaveToDriver(why string) error {
 }
 
 // NotTaken stores an error from freeing or destroying a native object, for Close to return. It
-// ignores nil. Nobody tries again: the driver may have freed the object despite the error, and may
-// have given its handle to a new object.
+// ignores nil. The call is not tried again: the driver may have freed the object despite the error,
+// and may have given its handle to a new object.
 func (d *Device) NotTaken(err error) {
 	if err != nil {
 		d.ending.refusalMu.Lock()

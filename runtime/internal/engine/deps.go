@@ -8,8 +8,8 @@ import (
 // Deps are the marks that a submission's stream must wait for before the work.
 type Deps struct {
 	marks Frontier
-	// events has, for each mark, an event recorded behind it, with a reference. It has nil if the
-	// work at the mark is done.
+	// events has one element for each mark: an event recorded behind the mark, with a reference, or
+	// nil if the work at the mark is done.
 	events       []*Event
 	gathered     bool // marks has the marks of all waits
 	afterBarrier bool // a wait is for a barrier, which may give its signal later than the work at the marks is done

@@ -79,8 +79,8 @@ type Owner interface {
 	OfWork(err error) bool
 
 	// StreamFailed is called when a Stream has failed with err because its submission s has failed.
-	// It is called at most once for a Stream. Submissions that wait for the Stream are told
-	// afterwards.
+	// It is called at most once for a Stream. The timepoints of submissions that wait for the
+	// Stream are released afterwards.
 	StreamFailed(s *Submission, err error)
 
 	// Destroy destroys all native objects, streams first, or leaves all of them to the driver. It
@@ -100,10 +100,10 @@ func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 	d.downloads.init(d)
 }
 
-// LetGo lets the garbage collector find a device that was dropped: while the device is idle, its
-// threads do not refer to it. While work is in flight, the poller must refer to the device. So
-// LetGo makes the poller poll all work, including work that nobody waits for. Call LetGo before
-// Open.
+// LetGo lets the garbage collector find a device that the program has dropped: while the device is
+// idle, its threads do not refer to it. While work is in flight, the poller must refer to the
+// device. So LetGo makes the poller poll all work, including work that nobody waits for. Call LetGo
+// before Open.
 func (d *Device) LetGo() {
 	d.letsGo = true
 	d.Short.Add(1)

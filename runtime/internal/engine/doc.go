@@ -54,11 +54,11 @@
 //     until this work was issued are released.
 //  5. timeline.go, Timeline.Poll and tidy. An event is queried by a goroutine that waits, by the
 //     poller (poll.go), by the timer for downloads (landing.go), or now and then by a submitter
-//     (tidy). If the event is complete, the submissions up to it are retired (retire.go).
+//     (tidy). If the event is complete, the submissions before it are retired (retire.go).
 //  6. submit.go, parking.go. An Early submission is parked: it registers a timepoint with the
-//     semaphore of each open wait. When its last timepoint is released it is ready. Then the
-//     pending-queue thread (pendingqueue.go), the goroutine that released the timepoint, or a new
-//     goroutine continues at step 1.
+//     semaphore of each open wait. When the last timepoint is released, the submission is ready.
+//     Then the pending-queue thread (pendingqueue.go), the goroutine that released the timepoint,
+//     or a new goroutine continues at step 1.
 //
 // # Invariants
 //

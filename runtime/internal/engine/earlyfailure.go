@@ -52,8 +52,8 @@ func (m Mark) over() bool {
 }
 
 // Lost returns the error with which the device was lost, if that happened before the stream was
-// known to have passed the mark. Then nobody will ever know whether it has. Otherwise Lost returns
-// nil.
+// known to have passed the mark. Then nobody will ever know whether the stream has passed the mark.
+// Otherwise Lost returns nil.
 func (m Mark) Lost() error {
 	if f := m.Timeline.Device.lost.Load(); f != nil && m.Timeline.passed.Load() < m.Seq {
 		return f.Err
@@ -124,9 +124,9 @@ func (s *Submission) cause() error {
 	return s.waitFailed()
 }
 
-// waitFailed returns an error if the work for one of the submission's waits has failed: the error
-// of that work. It finds the failure even if the semaphores of that work have not failed yet.
-// Otherwise it returns nil.
+// If the work for one of the submission's waits has failed, waitFailed returns the error of that
+// work, otherwise nil. It finds the failure even if the semaphores of that work have not failed
+// yet.
 //
 // It checks Waits and not Follows. Follows also has marks of earlier work that used the same memory
 // or the same instance of a recording. If that work fails, the submission does not fail.

@@ -98,8 +98,8 @@ func (m Mark) Await(ctx context.Context) bool {
 }
 
 // Retiring reports whether the work at the mark is known to be done. It becomes true a little
-// earlier than Passed: when the work is taken out of the ring. Its signals are given after that,
-// and then passed is raised.
+// earlier than Passed: when the work is taken out of the ring. The signals of the work are given
+// after that, and then passed is raised.
 func (m Mark) Retiring() bool {
 	m.Timeline.ring.mu.Lock()
 	defer m.Timeline.ring.mu.Unlock()

@@ -14,8 +14,8 @@ type Observer interface {
 	Begins(s *Submission, waits bool)
 
 	// Begun is called right after the native calls, with the timeline locked. some says whether the
-	// stream has got any of these calls. If it has not, the submission may begin again. Begun may
-	// record events, and may clear s.Timed.
+	// stream has got any of these calls. If the stream has got none, Begins may be called again.
+	// Begun may record events, and may clear s.Timed.
 	Begun(s *Submission, some bool)
 
 	// Recorded is called when an event has been recorded right behind the submission as a part of

@@ -31,7 +31,7 @@ func (p *pendingQueue) init() {
 
 // run is the pending-queue thread. It locks its goroutine to an OS thread, creates the queues,
 // issues ready submissions, and in the end destroys all native objects. It sends nil to started
-// when the queues exist, or the error.
+// when the queues and the first events exist, or it sends the error.
 func (d *Device) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.ending.over)
@@ -149,7 +149,7 @@ func (s *Submission) mayWait() bool {
 	return !s.MayBlock() && s.Action != nil && s.Action.Blocks(s)
 }
 
-// issueAside issues a ready submission on a new goroutine, on a bound thread.
+// issueAside issues a ready submission on a new goroutine, on a thread bound to the device.
 func (d *Device) issueAside(s *Submission) {
 	if !d.enter() { // the device is closed, so IssueReady fails the submission
 		s.Timeline.IssueReady(s)
@@ -184,10 +184,10 @@ func (d *Device) signalThread() {
 // thread, and the number of threads of a process is limited.
 const callsAtOnce = 16
 
-// Do calls fn, which creates native objects, on a bound thread of its own, and waits for it. The
-// current device of the caller's thread does not change. fn may block in the driver's allocator or
-// compiler. Do also blocks while callsAtOnce other calls run. Close destroys no native objects
-// before fn returns.
+// Do calls fn, which creates native objects, on a thread of its own that is bound to the device,
+// and waits for it. The current device of the caller's thread does not change. fn may block in the
+// driver's allocator or compiler. Do also blocks while callsAtOnce other calls run. Close destroys
+// no native objects before fn returns.
 func (d *Device) Do(fn func() error) error {
 	d.slots <- struct{}{}
 	defer func() { <-d.slots }()

@@ -115,8 +115,8 @@ func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 
 // run starts a submission that has no open waits. It hands a group of collectives to the lane. It
 // runs an operation of the host on a new goroutine. It calls startBarrier for a barrier, and
-// IssueReady for any other submission. If s.Err is set, run fails the submission instead, or the
-// lane does.
+// IssueReady for any other submission. If s.Err is set, run fails the submission instead. For a
+// group of collectives, the lane does that.
 func (tl *Timeline) run(s *Submission) {
 	f := s.Err.Load()
 	switch {

@@ -147,8 +147,8 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if many {
 		tl.tidy(seq)
 	}
-	// If the other device was lost before the submission was in the ring, nobody has found the
-	// submission there.
+	// If another device that the submission follows was lost before the submission was in the ring,
+	// the search for waiting submissions has missed this one.
 	if abroad {
 		tl.loseBehind(seq, seq)
 	}
@@ -451,8 +451,8 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 		o.Begun(s, some)
 	}
 	if err != nil && !some && started && s.Action != nil && s.Action.Retries(s, err) {
-		// The operation will be issued once more. But the stream has already received its waits,
-		// and these need a number now.
+		// The operation will be issued once more. But the stream has already received the
+		// submission's waits, and these need a number now.
 		started = tl.putBarrier(s, seq) != nil
 	}
 	return started || some, err
@@ -679,7 +679,7 @@ func (tl *Timeline) Locked(fn func() error) error {
 }
 
 // EachInFlight calls fn for each submission in flight, oldest first, until fn returns false. fn
-// runs under the ring's mu, so it must lock nothing.
+// runs under the ring's mu, so it must not lock a mutex.
 func (tl *Timeline) EachInFlight(fn func(*Submission) bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -691,7 +691,7 @@ func (tl *Timeline) EachInFlight(fn func(*Submission) bool) {
 }
 
 // inFlightAt calls fn for the submission with the number seq, if it is in flight. fn runs under the
-// ring's mu, so it must lock nothing.
+// ring's mu, so it must not lock a mutex.
 func (tl *Timeline) inFlightAt(seq uint64, fn func(*Submission)) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()

@@ -38,7 +38,8 @@ type Device interface {
 	NewRecordingID() uint64
 
 	// Node tells the observer which command of a recording a graph node belongs to, before the
-	// graph is instantiated. It is called on a bound thread, and only if TimesNodes returns true.
+	// graph is instantiated. It is called on a thread bound to the device, and only if TimesNodes
+	// returns true.
 	Node(n driver.Node, r *Recording, command int)
 
 	// Submitted returns the observer of a submission that is complete and is about to be submitted,

@@ -131,7 +131,8 @@ func (m *many[T]) overtake(p Point[T]) {
 }
 
 func (m *many[T]) takeOvertaken(p Point[T]) bool {
-	// A lookup in an empty map takes longer, because it checks the types of interfaces in the key.
+	// A lookup in an empty map takes longer than this check, because it checks the types of
+	// interfaces in the key.
 	if len(m.overtaken) == 0 {
 		return false
 	}

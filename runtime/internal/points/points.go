@@ -3,10 +3,10 @@
 // it is. No operation looks at all elements of a set. Once a set has been as large as it gets,
 // operations allocate nothing.
 //
-// A producer does numbered work in order, such as a GPU stream. A [Point] says that the work with a
-// number of a producer will signal a value. When the semaphore has reached that value, nobody waits
-// for the point any more. But the work of the point may still be in flight, and it will signal the
-// value later. There are two cases:
+// A producer does numbered work in order, such as a GPU stream. A [Point] says that one piece of a
+// producer's work, given by its number, will signal a value. When the semaphore has reached that
+// value, nobody waits for the point any more. But the work of the point may still be in flight, and
+// it will signal the value later. There are two cases:
 //
 //   - Independent work of another producer has raised the value further, before or after the point
 //     was added. Then the point is called overtaken. Its signal will change nothing and is no

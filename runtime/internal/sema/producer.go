@@ -210,8 +210,8 @@ func (s *Semaphore) Next(value uint64, joined func(Mark)) (WaitState, Signal) {
 	return Unknown, Signal{}
 }
 
-// endState returns Failed if the semaphore has failed, otherwise Reached. The caller knows that one
-// of them is true.
+// endState returns Failed if the semaphore has failed, otherwise Reached. The caller knows that the
+// wait is over.
 func (s *Semaphore) endState() WaitState {
 	if s.value.Load() == failedValue {
 		return Failed

@@ -33,8 +33,8 @@ const (
 	handOver = 32
 )
 
-// Release notifies the owners of the timepoints in list. Goroutines that retire finished work or
-// fail it use Release. It issues no waiter itself and starts a goroutine for each function
+// Release notifies the owners of the timepoints in list. Goroutines that retire work, or make it
+// fail, use Release. It issues no waiter itself and starts a goroutine for each function
 // (OnReached), because the caller may have more work to retire.
 func Release(list *Timepoint) { start(notify(list, 0)) }
 
