@@ -30,8 +30,8 @@ func askedLittle(t *testing.T, d *simdriver.Driver) {
 	})
 }
 
-// TestWaitBubble waits for work that takes a minute of the bubble's time. That must take little
-// real time.
+// TestWaitBubble waits for work that takes a minute of the synctest bubble's time. That must take
+// little real time.
 func TestWaitBubble(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
@@ -589,7 +589,8 @@ func TestShutdownTold(t *testing.T) {
 }
 
 // TestShutdownWhileLent closes a device while work of another device still reads memory of the
-// closed device. The memory must not be freed before that work ends, and the error must say so.
+// closed device. The memory must not be freed before that work ends, and the error must say that
+// the work still uses it.
 func TestShutdownWhileLent(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev, other, s := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), semaphores(t, 1)[0]

@@ -159,8 +159,8 @@ func TestCollect(t *testing.T) {
 	})
 }
 
-// TestCollectTrims allocates memory that one pool has cached, from another pool and from the
-// device.
+// TestCollectTrims allocates memory from a pool and from the device while another pool caches the
+// memory. The other pool must release it.
 func TestCollectTrims(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run("B180 pools release cached memory before an allocation fails, "+kind, func(t *testing.T) {

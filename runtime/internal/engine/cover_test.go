@@ -360,8 +360,8 @@ func TestNearDeps(t *testing.T) {
 }
 
 // TestUnmarkedDep submits work that waits for work of two queues. An event is already recorded
-// behind the work of one queue. Behind the work of the other queue, this submission records one. It
-// must wait for both.
+// behind the work of one queue. Behind the work of the other queue, this submission records one.
+// The submission must wait for both.
 func TestUnmarkedDep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})

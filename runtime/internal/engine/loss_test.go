@@ -55,7 +55,7 @@ func TestLossBelow(t *testing.T) {
 
 // TestLossAtOnce makes devices wait for one another in a chain. When the call that finds the loss
 // of the first device returns, all devices of the chain must be lost. Other devices must not be:
-// neither a device whose stream has passed its wait, nor one that only used the lost device's
+// neither a device whose stream has passed its wait, nor a device that only used the lost device's
 // memory.
 func TestLossAtOnce(t *testing.T) {
 	onEach(t, 5, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -274,7 +274,7 @@ func TestLost(t *testing.T) {
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", err)
 		}
-		// The host does not know that the first part has completed.
+		// The host does not know that the lost device's work has completed.
 		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}

@@ -138,7 +138,7 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 			})
 		}
 		if err == nil {
-			// The event is the only link to o.Wait: this submission has no waits.
+			// Only the event orders this submission after the other code's fill.
 			err = x.give(n.q, o, interop.WaitEvent(after))
 		}
 		if err != nil {
@@ -248,7 +248,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	caps, kind := simdriver.CUDACaps(), "cuda"
 	if seed%2 == 0 {
 		caps, kind = simdriver.HIPCaps(), "hip"
-		// The driver's graphs have no cooperative launches: the runtime must launch these between
+		// HIP graphs have no cooperative launches, so the runtime must make such launches between
 		// graphs.
 		caps.Cooperative = r.IntN(2) == 0
 	}
@@ -601,7 +601,7 @@ func (g *graph) add() {
 	g.nodes = append(g.nodes, x)
 }
 
-// run submits the nodes in any order, and checks their results.
+// run submits the nodes in a random order, and checks their results.
 func (g *graph) run() {
 	t, r := g.t, g.r
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -762,7 +762,8 @@ func (g *graph) run() {
 		}
 		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errHostCall)
 		if g.mode != sound && errors.Is(err, driver.ErrOutOfMemory) {
-			// After a loss, memory may return to its pool only after this node has asked for it.
+			// If a device was closed or lost, memory may return to its pool only after this node
+			// has asked for it.
 			known = true
 		}
 		switch {

@@ -155,7 +155,7 @@ type meddler struct {
 	r *rand.Rand
 }
 
-// meddle does one of these operations.
+// meddle queries, trims or configures one object, or does nothing.
 func (m *meddler) meddle() error {
 	g, r := m.g, m.r
 	dev := g.devs[r.IntN(len(g.devs))]

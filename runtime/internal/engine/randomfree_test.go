@@ -49,7 +49,8 @@ func (g *graph) watch(x *node, dev *gpu.Device) {
 	must(g.t, err)
 }
 
-// begin is called before the node is submitted.
+// begin registers the function that runs when the point is signalled or fails. It is called before
+// the node is submitted.
 func (f *told) begin(x *node) {
 	if f == nil {
 		return

@@ -246,7 +246,7 @@ func (g *graph) way(dev *gpu.Device) *move {
 	return m
 }
 
-// execution executes a shared recording, or one of the node's own.
+// execution executes a shared recording, or a recording of the node's own.
 func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
 	r, to, from := g.r, dst.r, src.r
 	if r.IntN(2) == 0 {

@@ -457,7 +457,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		}
 		devs = append(devs, dev)
 	}
-	// Only two devices: the number of driver calls grows with the square.
+	// Group only two devices: the number of driver calls grows with the square of the group's size.
 	if _, err := gpu.NewGroup(devs[max(0, devices-2):]...); err != nil {
 		return nil
 	}
@@ -687,7 +687,7 @@ func stamped(caps driver.Caps, k *gpu.Kernel, to, from gpu.Range) gpu.Op {
 	return gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{4}, Threads: [3]uint32{32}, Attrs: a}, to, from)
 }
 
-// execute executes a recording made by recording.
+// execute executes a recording that the function recording has made.
 func execute(q *gpu.Queue, o gpu.Order, c *gpu.CommandBuffer, x, y *gpu.Buffer) error {
 	if x == nil || y == nil {
 		return errNoMemory

@@ -162,7 +162,7 @@ func TestWaiterLetsRun(t *testing.T) {
 	if most := n/keepAgainAfter + 1; kept == 0 || kept > most {
 		t.Errorf("%d of %d waiters keep their processors, want 1 to %d", kept, n, most)
 	}
-	// If such a wait ends without a yield, waiters keep their processors again.
+	// If a wait on a kept processor ends without a yield, waiters keep their processors again.
 	kept = 0
 	for range n {
 		var w Waiter
@@ -176,7 +176,7 @@ func TestWaiterLetsRun(t *testing.T) {
 	}
 }
 
-// TestWaiterStill checks that a waiter parks soon in a bubble.
+// TestWaiterStill checks that a waiter parks soon in a synctest bubble.
 func TestWaiterStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPolicy(nil)
