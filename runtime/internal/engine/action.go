@@ -43,14 +43,15 @@ type Action interface {
 	Issue(s *Submission, tl *Timeline) (started bool, err error)
 
 	// Issued is called when the stream has received the submission and s.Seq is its number. broken
-	// says that a native call failed, so the stream may have received only a part. Issued reports
-	// whether the engine must poll for the work even if no timepoint waits for its signals.
+	// says that a native call failed, so the stream may have received only a part of the
+	// submission. Issued reports whether the engine must poll for the work even if no timepoint
+	// waits for its signals.
 	Issued(s *Submission, tl *Timeline, broken bool) (wanted bool)
 
 	// Undo undoes Prepare, if Prepare was called. how is the reason. The stream has received no
 	// native call of the operation. Undo may be called twice, the first time with the timeline
-	// locked. If how is Deferred, Undo arranges that the submission is issued later. Then the
-	// caller must not touch the submission after Undo.
+	// locked. If how is Deferred, Undo arranges that the submission is issued later. In that case
+	// the caller must not touch the submission after Undo.
 	Undo(s *Submission, how Outcome)
 
 	// Retries reports whether the engine must call Issue once more after Issue has failed with err.
@@ -68,8 +69,8 @@ type Action interface {
 	Release(s *Submission)
 }
 
-// A SimpleAction implements all methods of Action except Issue, and each does nothing. Actions
-// embed it and override the methods that they need.
+// A SimpleAction has all methods of Action except Issue. The methods do nothing. Actions embed it
+// and override the methods that they need.
 type SimpleAction struct{}
 
 func (SimpleAction) Prepare(*Submission) (Outcome, error)     { return Issued, nil }

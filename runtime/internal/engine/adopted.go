@@ -37,8 +37,8 @@ func (tl *Timeline) halted() error {
 }
 
 // mayGive returns nil if work may be issued to this adopted stream now. It returns an error if the
-// queue was closed, if other code is capturing the stream into a graph, or if the driver cannot
-// tell. The caller holds tl.mu.
+// queue was closed, if other code is capturing the stream into a graph, or if the driver call that
+// checks this fails. The caller holds tl.mu.
 func (tl *Timeline) mayGive() error {
 	if tl.closed.Load() {
 		return tl.closedError()

@@ -11,8 +11,9 @@ import "github.com/puregpu/puregpu/runtime/internal/sema"
 // wait for the work at the marks. The barrier gives its signals when all its waits are reached.
 
 // startBarrier handles a barrier when the work for all its waits has been issued. If some of that
-// work has failed, it fails the barrier. If all the work is done, and no wait is for the signal of
-// another barrier, it completes the barrier. Otherwise it publishes the barrier.
+// work has failed, it fails the barrier. If all the work is done, and no wait is for another
+// barrier that has not given its signal yet, it completes the barrier. Otherwise it publishes the
+// barrier.
 func (tl *Timeline) startBarrier(s *Submission) {
 	live := 0
 	for i, m := range s.Deps.marks {
@@ -60,12 +61,13 @@ func (s *Submission) wantDeps() {
 	}
 }
 
-// completeBarrier gives the signals of a published barrier when all its waits are reached. If a
-// wait has failed or the device is lost, it fails the signals instead. It returns the timepoints to
-// release.
+// completeBarrier is called when all waits of a published barrier are reached, or one has failed.
+// It gives the barrier's signals. If a wait has failed or the device is lost, it fails the signals
+// instead. It returns the timepoints to release.
 func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
 	if tl.Device.unpark(s) {
-		// Decrement at the end: Close waits for npublished, and the signals must be given by then.
+		// Decrement at the end: Close waits until npublished is 0, and then the signals must have
+		// been given.
 		defer tl.Device.pending.npublished.Add(-1)
 	}
 	f := s.Err.Load()

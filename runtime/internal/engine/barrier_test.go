@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestBarriers counts the native calls of barriers, and checks barriers whose waits are on the host
-// or on other devices.
+// TestBarriers checks that barriers make no native calls and delay only work that waits for them.
+// It also checks barriers when work fails, and when a device is lost or closed.
 func TestBarriers(t *testing.T) {
 	eachCaps(t, "B52 a barrier after one piece of work makes no native call and delays no stream", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
@@ -28,7 +28,7 @@ func TestBarriers(t *testing.T) {
 		for v := range uint64(100) {
 			must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], v+1), Signal: []gpu.Point{{Semaphore: s[0], Value: v + 2}, {Semaphore: s[1], Value: v + 1}}}, gpu.Barrier()))
 		}
-		// Waits for the same work twice.
+		// This barrier waits for the same work twice.
 		must(t, dev.Queue(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 101}, {Semaphore: s[1], Value: 100}}, Signal: pts(s[2], 1)}, gpu.Barrier()))
 		eventually(t, "the barriers are issued", func() bool { st := dev.Stats(); return st.Parked == 0 && st.InFlight == 102 }, dev)
 		if n := submitted(d, 0) - before; n != 0 {
@@ -69,7 +69,7 @@ func TestBarriers(t *testing.T) {
 			must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(b.Range(uint64(8*i), 8), []byte{1})))
 		}
 		must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[2], 1)}, gpu.Barrier()))
-		// Waits for nothing, not even for the barrier.
+		// This fill waits for nothing, not even for the barrier.
 		must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.Range(16, 8), []byte{1})))
 		must(t, dev.Queue(0).Submit(order(s[2], 1, s[4], 1), gpu.Fill(b.Range(24, 8), []byte{1})))
 		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 5 }, dev)
@@ -147,7 +147,7 @@ func TestBarriers(t *testing.T) {
 		later, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Wait: pts(host, 1)}, pool, 64)
 		must(t, err)
 		d.StallDevice(0)
-		for i := range s { // several, so that a stream has to wait for all of them
+		for i := range s { // two fills, and the launch waits for both
 			must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(b.Range(uint64(8*i), 8), []byte{1})))
 		}
 		must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[0].At(1), s[1].At(1)}, Signal: pts(x, 1)}, k.Launch(gpu.GridFor(0, 64), args{later.All()})))

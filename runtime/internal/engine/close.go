@@ -41,12 +41,12 @@ type ending struct {
 	over    chan struct{} // closed when the pending-queue thread has ended
 	overdue bool          // Close gave up waiting for calls that use the device
 	// inUse says that Close gave up waiting for work of other devices that uses memory or events of
-	// this one.
+	// this device.
 	inUse        bool
 	leftToDriver atomic.Bool // LeaveToDriver was called: native objects are not destroyed
 	left         []error     // the errors of Owner.Destroy
-	// known is the error with which the device was lost, if Close does not return that error: the
-	// device was lost before Close, or because Close gave up.
+	// known is the error with which the device was lost, if it was lost before Close or because
+	// Close gave up. Close does not return this error.
 	known     *Failure
 	refusalMu sync.Mutex // protects refusals; no other lock is taken while it is held
 	// refusals are errors from freeing or destroying native objects in the background. No call of
@@ -54,8 +54,8 @@ type ending struct {
 	refusals []error
 }
 
-// GiveBackTime is how long each wait of Close may take even if the context has ended. In that time
-// failed work can stop using memory and other native objects.
+// GiveBackTime is the shortest time that Close waits for failed work to stop using memory and other
+// native objects, even if the context of Close has ended.
 const GiveBackTime = 500 * time.Millisecond
 
 // An Unended counts the work that was still running when the context of Close ended. Close reports
@@ -89,9 +89,9 @@ func Lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // Stop executes steps 1 to 3 of closing. When it returns, no submission is parked, and everything
-// in flight is done or has failed. If work does not end in time, Stop notes that in u and loses the
-// device with the error that lost returns. That error wraps ErrGivenUp. Stop returns the errors of
-// closing the lanes.
+// in flight is done or has failed. If work does not end in time, Stop notes that in u and marks the
+// device as lost, with the error that the function lost returns. That error wraps ErrGivenUp. Stop
+// returns the errors of closing the lanes.
 func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes error) {
 	d.ending.known = d.lost.Load()
 
@@ -110,7 +110,8 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 		u.giveUp(ctx)
 		why := lost()
 		d.Lose(why)
-		// If f is not why, another goroutine had already lost the device, for another reason.
+		// If f does not wrap why, another goroutine had already lost the device, for another
+		// reason.
 		if f := d.lost.Load(); errors.Is(f.Err, why) {
 			d.ending.known = f
 		}
@@ -123,8 +124,8 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 }
 
 // AwaitUsers executes step 4 of closing: it waits for calls that use the device, and for work of
-// other devices that uses its memory or events. Then it starts step 5 on the pending-queue thread.
-// GivenBack waits for step 5.
+// other devices that uses memory or events of this device. Then it starts step 5 on the
+// pending-queue thread. GivenBack waits for step 5.
 func (d *Device) AwaitUsers(ctx context.Context, u *Unended) {
 	d.phase.Store(isLeft)
 	within, cancel := Lasting(ctx) // host calls may have waited for work that Stop has just failed
@@ -258,8 +259,7 @@ func (tl *Timeline) End() {
 func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
 
 // LossToReturn returns the error with which the device was lost, or nil. tell says that Close must
-// return this error. That is so if the device was lost during Close for another reason than that
-// Close gave up.
+// return this error: the device was lost during Close, and not because Close gave up.
 func (d *Device) LossToReturn() (lost error, tell bool) {
 	f := d.lost.Load()
 	if f == nil {
@@ -269,16 +269,16 @@ func (d *Device) LossToReturn() (lost error, tell bool) {
 }
 
 // InUse reports whether Close gave up waiting for work of other devices that uses memory or events
-// of this one.
+// of this device.
 func (d *Device) InUse() bool { return d.ending.inUse }
 
 // Overdue reports whether Close gave up waiting for calls that use the device.
 func (d *Device) Overdue() bool { return d.ending.overdue }
 
 // GivenBack waits until the pending-queue thread has destroyed all native objects, and returns the
-// errors of Owner.Destroy. A driver may block in a call that destroys something until work ends,
-// and the work may never end. So when the context has ended, GivenBack waits only 2*GiveBackTime
-// longer, and then returns an error.
+// errors of Owner.Destroy. A driver call that destroys an object may block until work ends, and the
+// work may never end. So when the context has ended, GivenBack waits only 2*GiveBackTime longer,
+// and then returns an error.
 func (d *Device) GivenBack(ctx context.Context) []error {
 	select {
 	case <-d.ending.over:
@@ -317,11 +317,12 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 	return ""
 }
 
-// DestroyStream destroys one stream. It behaves like DestroyStreams.
+// DestroyStream destroys one stream. If the stream is still at work, it returns a text, like
+// DestroyStreams.
 func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(error)) (why string) {
 	err := d.Insist(ctx, func() error { return d.Native.DestroyStream(h) })
-	// The stream is still busy if Close gave up, or if the device was lost because of another
-	// device.
+	// A stream can still be busy here if Close gave up, or if the device was lost because of
+	// another device.
 	if errors.Is(err, driver.ErrBusy) {
 		return "a stream is still at work"
 	}
@@ -360,7 +361,7 @@ func (d *Device) DestroyNative(ctx context.Context, add func(error)) {
 }
 
 // Settle waits until the stream is idle. It returns an error if the context ends or the device is
-// lost first, or if the driver returns an error. It runs on a bound thread.
+// lost first, or if the driver returns an error. It runs on a thread bound to the device.
 func (tl *Timeline) Settle(ctx context.Context) error {
 	d := tl.Device
 	done, err := d.Drain(ctx, tl.Stream, func() bool { return d.lost.Load() != nil })
@@ -372,9 +373,9 @@ func (tl *Timeline) Settle(ctx context.Context) error {
 
 // Drain records an event and waits until the stream has passed it. It returns false if the context
 // ends or stop returns true first, or if the driver returns an error. It gives up after maxFailed
-// failed queries. It runs on a bound thread. A pending event must not be recorded again. So Drain
-// queries the same event again if a query fails, and keeps an event that stays pending out of the
-// pool.
+// failed queries. It runs on a thread bound to the device. A pending event must not be recorded
+// again. So Drain queries the same event again if a query fails, and keeps an event that stays
+// pending out of the pool.
 func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
 	e, err := d.Events.get()
 	if err != nil {
@@ -456,8 +457,8 @@ func (d *Device) outlastOthers(ctx context.Context) bool {
 	})
 }
 
-// stillAwaits queries the driver whether the stream still waits for other code. Behind such a wait
-// there always is an event (see records).
+// stillAwaits asks the driver whether the stream still waits for other code. An event is always
+// recorded behind such a wait (see Timeline.records).
 func (tl *Timeline) stillAwaits() bool {
 	seq := tl.awaiting.Load()
 	if tl.passed.Load() >= seq {
@@ -490,8 +491,8 @@ func (d *Device) LeaveToDriver(why string) error {
 }
 
 // NotTaken stores an error from freeing or destroying a native object, for Close to return. It
-// ignores nil. Nobody tries again: the driver may have freed the object despite the error, and may
-// have given its handle to a new object.
+// ignores nil. The call is not tried again: the driver may have freed the object despite the error,
+// and may have given its handle to a new object.
 func (d *Device) NotTaken(err error) {
 	if err != nil {
 		d.ending.refusalMu.Lock()

@@ -16,8 +16,9 @@ import (
 )
 
 // askedLittle counts the queries of the driver's first device, from one second after this call
-// until the test ends. It fails the test if there are more than a poller with long pauses makes.
-// Without such pauses, a minute of the bubble's time would take seconds of real time.
+// until the test ends. It fails the test if there are more than 5000: a poller with long pauses
+// makes fewer. Without long pauses, a minute of the synctest bubble's time would take seconds of
+// real time.
 func askedLittle(t *testing.T, d *simdriver.Driver) {
 	queries := func() uint64 { return d.Counters().Devices[0].Calls[simdriver.OpQuery] }
 	var first atomic.Uint64
@@ -29,8 +30,8 @@ func askedLittle(t *testing.T, d *simdriver.Driver) {
 	})
 }
 
-// TestWaitBubble waits for work that takes a minute of the bubble's time. That must take little
-// real time.
+// TestWaitBubble waits for work that takes a minute of the synctest bubble's time. That must take
+// little real time.
 func TestWaitBubble(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
@@ -165,7 +166,7 @@ func TestShutdownInTime(t *testing.T) {
 	}
 }
 
-// TestShutdownAtOnce closes devices with a context that has ended. Finished work does not fail.
+// TestShutdownAtOnce closes devices with a context that has ended. Finished work must not fail.
 func TestShutdownAtOnce(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -187,8 +188,8 @@ func TestShutdownAtOnce(t *testing.T) {
 	})
 }
 
-// TestShutdownHurried calls Shutdown with a long context, and again with a short one. The first
-// call must end with the context of the second.
+// TestShutdownHurried calls Shutdown with a late deadline, and again with an early one. The first
+// call must end at the deadline of the second.
 func TestShutdownHurried(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -213,11 +214,11 @@ func TestShutdownHurried(t *testing.T) {
 }
 
 // TestShutdownGives ends the context of Shutdown just before the work in flight ends. Shutdown must
-// allow the work half a second.
+// give the work half a second more.
 func TestShutdownGives(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
-		d.SetLatency(simdriver.OpFill, 200*time.Millisecond) // time of the bubble
+		d.SetLatency(simdriver.OpFill, 200*time.Millisecond) // time of the synctest bubble
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		inFlight(t, dev, 1)
 		must(t, dev.Shutdown(in(t, 100*time.Millisecond)))
@@ -226,7 +227,7 @@ func TestShutdownGives(t *testing.T) {
 }
 
 // TestShutdownStuckDriver blocks a driver call beyond the deadline. Shutdown must return an error
-// that says so, and Close must wait for the rest.
+// that says so, and a second Shutdown must complete the rest.
 func TestShutdownStuckDriver(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpQuery, simdriver.OpFree, simdriver.OpDestroyStream} {
 		t.Run(string(op), func(t *testing.T) {
@@ -243,15 +244,15 @@ func TestShutdownStuckDriver(t *testing.T) {
 					t.Errorf("it took %v", took)
 				}
 				d.SetLatency(op, 0)
-				time.Sleep(2 * time.Minute) // until the driver call has returned
+				time.Sleep(2 * time.Minute) // wait until the driver call has returned
 				dev.Shutdown(context.Background())
 			})
 		})
 	}
 }
 
-// TestCloseAsksAgain fails one query of the event that Close waits for. The device does not allow
-// that event to be recorded again.
+// TestCloseAsksAgain fails one query of the event that Close waits for. This driver does not allow
+// a pending event to be recorded again, so Close must query the same event again.
 func TestCloseAsksAgain(t *testing.T) {
 	t.Run("B85 an event that cannot be queried at first", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -587,8 +588,9 @@ func TestShutdownTold(t *testing.T) {
 	}
 }
 
-// TestShutdownWhileLent closes a device while work of another device still reads its memory. The
-// memory must not be freed before that work ends, and the error must say so.
+// TestShutdownWhileLent closes a device while work of another device still reads memory of the
+// closed device. The memory must not be freed before that work ends, and the error must say that
+// the work still uses it.
 func TestShutdownWhileLent(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev, other, s := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), semaphores(t, 1)[0]
@@ -639,7 +641,7 @@ func (d *busyStreams) Open(i int) (driver.Device, error) {
 	return &busyStreamsDevice{v, v.(driver.Pools), d}, nil
 }
 
-// Only the features whose interfaces the wrapper implements.
+// Caps returns only the features whose interfaces the wrapper implements.
 func (v *busyStreamsDevice) Caps() driver.Caps {
 	c := v.Device.Caps()
 	return driver.Caps{Pools: c.Pools, RerecordEvents: c.RerecordEvents}

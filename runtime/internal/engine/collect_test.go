@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// eachLimited runs a test with a pool of 64 KiB: a native pool, and a portable one.
+// eachLimited runs a test twice: with a native pool of 64 KiB, and with a portable one of the same
+// size.
 func eachLimited(t *testing.T, name string, f func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool)) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run(name+", "+kind, func(t *testing.T) {
@@ -28,7 +29,7 @@ func TestCollect(t *testing.T) {
 	for name, bare := range map[string]bool{"without lists": true, "with a signal": false} {
 		take := func(t *testing.T, q *gpu.Queue, p *gpu.Pool) *gpu.Buffer {
 			t.Helper()
-			if bare && !p.Options().Portable { // only then the call itself returns the failure
+			if bare && !p.Options().Portable { // only in this case does the call itself return the failure
 				return alloca(t, q, gpu.Order{}, p, 1<<16)
 			}
 			s := semaphores(t, 1)[0]
@@ -158,8 +159,8 @@ func TestCollect(t *testing.T) {
 	})
 }
 
-// TestCollectTrims allocates memory that one pool has cached, from another pool and from the
-// device.
+// TestCollectTrims allocates memory from a pool and from the device while another pool caches the
+// memory. The other pool must release it.
 func TestCollectTrims(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run("B180 pools release cached memory before an allocation fails, "+kind, func(t *testing.T) {
@@ -200,7 +201,7 @@ func TestCollectTrims(t *testing.T) {
 	}
 }
 
-// TestCollectsForeignDealloca frees memory on a queue of another device, without a wait for that
+// TestCollectsForeignDealloca frees memory on a queue of another device, and does not wait for that
 // free. An allocation that finds no memory must poll the other device.
 func TestCollectsForeignDealloca(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2, Memory: 4 << 20})

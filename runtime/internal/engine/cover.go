@@ -1,7 +1,7 @@
 package engine
 
-// Covers reports whether work issued to tl from now on runs after the work of other with the number
-// seq, without another native wait. That is so in three cases: both timelines are the same, the
+// Covers reports whether work issued to tl from now on runs after the work seq of the timeline
+// other, without another native wait. That is so in three cases: both timelines are the same, the
 // stream of tl has already waited for seq or a later number, or the stream of other has passed seq.
 func (tl *Timeline) Covers(other *Timeline, seq uint64) bool {
 	if other == tl || other.passed.Load() >= seq {

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestElision counts the native waits of streams. A wait implied by the order of the work must not
-// be made.
+// TestElision counts the native waits of streams. No native wait may be made for work of the same
+// stream, or for work that the stream has already waited for.
 func TestElision(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -196,7 +196,7 @@ func TestTwoDrivers(t *testing.T) {
 	})
 }
 
-// TestSubmitAllocs tests B142: submissions of all kinds allocate nothing in steady state.
+// TestSubmitAllocs tests B142: submissions of the kinds below allocate nothing in steady state.
 func TestSubmitAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -288,7 +288,7 @@ func TestSubmitAllocs(t *testing.T) {
 	}
 }
 
-// A recordHook calls a function before each event that is recorded in a stream.
+// A recordHook calls a function before each event is recorded.
 type recordHook struct {
 	driver.Driver
 	before func(driver.Stream)
@@ -311,9 +311,9 @@ func (d *hookedRecords) Record(e driver.Event, s driver.Stream) error {
 	return d.Device.Record(e, s)
 }
 
-// TestNearDeps submits work that waits for work of its own stream and of several others. For one of
-// these an event must be recorded. Meanwhile another queue gets more work, with a signal that would
-// also satisfy the wait.
+// TestNearDeps submits work that waits for work of its own stream and of three others. One of these
+// others has no event yet, so the submission records one. Meanwhile another of them gets more work,
+// with a signal that would also satisfy one of the waits.
 func TestNearDeps(t *testing.T) {
 	const size = 1 << 20
 	sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})
@@ -359,8 +359,9 @@ func TestNearDeps(t *testing.T) {
 	}
 }
 
-// TestUnmarkedDep submits work that waits for work of two queues. One already has an event, the
-// other gets one only now. The work must wait for both.
+// TestUnmarkedDep submits work that waits for work of two queues. An event is already recorded
+// behind the work of one queue. Behind the work of the other queue, this submission records one.
+// The submission must wait for both.
 func TestUnmarkedDep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})
@@ -372,7 +373,7 @@ func TestUnmarkedDep(t *testing.T) {
 		must(t, sim.StallStream(sim.Streams(0)[1]))
 		several(t, st, from, 1)
 		must(t, dev.Queue(2).Submit(gpu.Order{Wait: append(pts(marked, 1), pts(unmarked, 1)...), Signal: pts(last, 1)}, gpu.Copy(to.All(), from.All())))
-		synctest.Wait() // until every goroutine is blocked
+		synctest.Wait() // wait until every goroutine is blocked
 		must(t, sim.ResumeStream(sim.Streams(0)[1]))
 		must(t, last.Wait(minute(t), 1))
 		if got := bytesOf(t, dev.Queue(2), to); got[0] != 1 {

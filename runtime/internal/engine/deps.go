@@ -8,11 +8,11 @@ import (
 // Deps are the marks that a submission's stream must wait for before the work.
 type Deps struct {
 	marks Frontier
-	// events has, for each mark, an event recorded behind it, with a reference. It has nil if the
-	// work at the mark is done.
+	// events has one element for each mark: an event recorded behind the mark, with a reference, or
+	// nil if the work at the mark is done.
 	events       []*Event
 	gathered     bool // marks has the marks of all waits
-	afterBarrier bool // a wait is for a barrier's signal, which is given after the work at the marks is done
+	afterBarrier bool // a wait is for a barrier, which may give its signal later than the work at the marks is done
 }
 
 // Add adds a mark.
@@ -40,7 +40,7 @@ func (d *Deps) dropMarks() {
 	d.events = d.events[:0]
 }
 
-// Follows is the work of other timelines that an issued submission is ordered after.
+// Follows has the marks of other timelines' work that an issued submission is ordered after.
 type Follows struct {
 	marks Frontier
 	// kept has the events that the stream waits for, with references, if the driver does not allow
@@ -60,10 +60,11 @@ func (f *Follows) reset() {
 
 // gather sets Deps to the marks of all waits that are not reached, and returns Ordered. If a wait
 // has failed, it returns Failed and the error. If the work for a wait has not been issued, it
-// returns Unknown. In these two cases Deps stays empty.
+// returns Unknown. In these two cases Deps is empty afterwards.
 //
-// The mark in a signal is left out if it is on the submission's own timeline, because a stream runs
-// its work in order. For a barrier that mark is added, because a barrier is not in the stream.
+// If the submission's own timeline will give the signal, gather leaves out the signal's mark,
+// because a stream runs its work in order. For a barrier it adds that mark, because a barrier is
+// not in the stream.
 func (s *Submission) gather() (sema.WaitState, error) {
 	s.Deps.afterBarrier = false
 	for i := range s.Waits {

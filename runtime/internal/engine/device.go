@@ -31,17 +31,18 @@ type Device struct {
 	polled     wake.Polled
 	downloads  downloadPoller
 	reclaimer  reclaimer
-	slots      chan struct{}  // each running call of Do has put one element into it; its capacity is callsAtOnce
-	making     sync.WaitGroup // calls between enter and making.Done; Destroy runs after them
-	calls      wake.Count     // running host calls, and calls between Stay and Leave
+	slots      chan struct{}  // has one element for each running call of Do; the capacity is callsAtOnce
+	making     sync.WaitGroup // counts calls between enter and making.Done; Destroy runs after them
+	calls      wake.Count     // counts running host calls, and calls between Stay and Leave
 
 	lost   atomic.Pointer[Failure] // nil unless the device is lost
 	phase  atomic.Int32            // isOpen to isEnded; only grows; set to isEnded under mu
 	ending ending
 	lent   loan // the work of other devices that uses memory or events of this one
 
-	// Short counts closed buffers and closed shared events that work may still use. While it is
-	// above 0, all work that may use them is polled, so that they are freed soon. LetGo adds one.
+	// Short counts closed buffers and closed shared events that other code owns and that work may
+	// still use. While Short is above 0, all work that may use them is polled, so that the other
+	// code is notified soon. LetGo also adds one to Short.
 	Short atomic.Int32
 	// letsGo says that LetGo was called. It is set before Open.
 	letsGo bool
@@ -68,9 +69,9 @@ type Owner interface {
 	// goroutine and may hold the mu of a timeline, so IsLost must not block.
 	IsLost(err error)
 
-	// Failure returns the error with which the signals of s fail because of err. It adds the
-	// operation to err. If err is the failure of other work, Failure returns it unchanged. The
-	// caller may hold a Timeline.retireMu.
+	// Failure returns the error with which the signals of s fail because of err. It adds the name
+	// of the operation to err. If err is the failure of other work, Failure returns it unchanged.
+	// The caller may hold a Timeline.retireMu.
 	Failure(s *Submission, err error) error
 
 	// OfWork reports whether err was made by Failure. For a semaphore that has failed with err,
@@ -78,8 +79,8 @@ type Owner interface {
 	OfWork(err error) bool
 
 	// StreamFailed is called when a Stream has failed with err because its submission s has failed.
-	// It is called at most once for a Stream. Submissions that wait for the Stream are told
-	// afterwards.
+	// It is called at most once for a Stream. The timepoints of submissions that wait for the
+	// Stream are released afterwards.
 	StreamFailed(s *Submission, err error)
 
 	// Destroy destroys all native objects, streams first, or leaves all of them to the driver. It
@@ -99,9 +100,10 @@ func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 	d.downloads.init(d)
 }
 
-// LetGo lets the garbage collector find a device that was dropped: while the device is idle, its
-// threads do not refer to it. While work is in flight, the poller must refer to the device. So
-// LetGo makes the poller poll all work, also work without a waiter. Call LetGo before Open.
+// LetGo lets the garbage collector find a device that the program has dropped: while the device is
+// idle, its threads do not refer to it. While work is in flight, the poller must refer to the
+// device. So LetGo makes the poller poll all work, including work that nobody waits for. Call LetGo
+// before Open.
 func (d *Device) LetGo() {
 	d.letsGo = true
 	d.Short.Add(1)

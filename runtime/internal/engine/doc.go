@@ -21,13 +21,15 @@
 //
 // A Submission is one operation with its waits and signals. A [Timeline] is a native stream whose
 // submissions are numbered 1, 2, 3, … A submission is issued when its native calls have been made.
-// The stream has passed a submission when an event behind it is complete. Then the submission is
-// retired: its signals are given, the objects that it holds are released, and the Submission is
-// recycled. A submission that is issued and not retired is in flight. The work for a wait is the
-// work that will signal the point. A wait is open while its point is not reached and the work for
-// it has not been issued. For a host call a wait is open until its point is reached. A submission
-// is parked while one of its waits is open. When none of them is open any more, the submission is
-// ready.
+// The stream has passed a submission when an event behind the submission is complete. Then the
+// submission is retired: its signals are given, the objects that it holds are released, and the
+// Submission is recycled. A submission that is issued and not retired is in flight.
+//
+// Each wait is for a point: a value of a semaphore. The work for a wait is the work that will
+// signal that point. A wait is open while its point is not reached and the work for it has not been
+// issued. For a host call, and for a submission that waits for a device of another driver, a wait
+// is open until its point is reached. A submission is parked while one of its waits is open. When
+// no wait is open any more, the submission is ready.
 //
 // # How a fill is executed
 //
@@ -52,23 +54,23 @@
 //     until this work was issued are released.
 //  5. timeline.go, Timeline.Poll and tidy. An event is queried by a goroutine that waits, by the
 //     poller (poll.go), by the timer for downloads (landing.go), or now and then by a submitter
-//     (tidy). If the event is complete, the submissions up to it are retired (retire.go).
+//     (tidy). If the event is complete, the submissions before it are retired (retire.go).
 //  6. submit.go, parking.go. An Early submission is parked: it registers a timepoint with the
-//     semaphore of each open wait. When its last timepoint is released it is ready. Then the
-//     pending-queue thread (pendingqueue.go), the goroutine that released the timepoint, or a new
-//     goroutine continues at step 1.
+//     semaphore of each open wait. When the last timepoint is released, the submission is ready.
+//     Then the pending-queue thread (pendingqueue.go), the goroutine that released the timepoint,
+//     or a new goroutine continues at step 1.
 //
 // # Invariants
 //
 // Timeline.mu is held during the native calls of one submission, and never while waiting for
-// another timeline. Lanes are the exception: the communication library may keep a lane's thread
-// inside a call, with mu held. So only the lane's own operations and Close wait for the mu of such
-// a timeline.
+// another timeline. A lane's timeline is an exception: the communication library may block the
+// lane's thread inside a call, with mu held. So only the lane's own operations and Close wait for
+// the mu of such a timeline.
 //
 // Three numbers of a timeline only grow: issued (given to the stream), marked (an event is recorded
 // behind it) and passed (an event behind it is complete). Memory, events, recordings and Close
-// depend only on passed. Signals may be given earlier: work can fail before its stream has passed
-// it (earlyfailure.go).
+// depend only on passed. Signals may fail earlier: work can fail before its stream has passed it
+// (earlyfailure.go).
 //
 // One goroutine at a time owns a Submission: the submitter, then the goroutine that issues it, then
 // the goroutine that retires it. Other goroutines read a Submission in the ring under the ring's

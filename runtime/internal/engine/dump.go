@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A mutex is a *sync.Mutex, or the type that tools/locks replaces it with for its checks.
+// A mutex is a *sync.Mutex, or the type with which tools/locks replaces sync.Mutex.
 type mutex interface {
 	sync.Locker
 	TryLock() bool

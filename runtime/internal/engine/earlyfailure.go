@@ -44,16 +44,16 @@ func (m Mark) status() (passed bool, err error) {
 	return passed, m.failed()
 }
 
-// over reports whether the stream has passed the work at a mark or the work has failed. If so, its
-// signals have been given, or another goroutine is about to give them.
+// over reports whether the stream has passed the work at a mark or the work has failed. If so, the
+// signals of that work have been given, or another goroutine is about to give them.
 func (m Mark) over() bool {
 	passed, err := m.status()
 	return passed || err != nil
 }
 
 // Lost returns the error with which the device was lost, if that happened before the stream was
-// known to have passed the mark. Then nobody will ever know whether it has. Otherwise Lost returns
-// nil.
+// known to have passed the mark. Then nobody will ever know whether the stream has passed the mark.
+// Otherwise Lost returns nil.
 func (m Mark) Lost() error {
 	if f := m.Timeline.Device.lost.Load(); f != nil && m.Timeline.passed.Load() < m.Seq {
 		return f.Err
@@ -78,9 +78,10 @@ func (tl *Timeline) addFailed(first, last uint64, err error) {
 	tl.failures.Store(&grown)
 }
 
-// FailInFlight fails the signals of all issued work that the stream has not passed. If the device
-// is lost, it also wakes the goroutines that are blocked in Await. It returns the timepoints to
-// release. The work stays in the ring, because the stream may still run it.
+// FailInFlight fails the signals of all issued work that the stream has not passed and that has not
+// failed yet. If the device is lost, it also wakes the goroutines that are blocked in Await. It
+// returns the timepoints to release. The work stays in the ring, because the stream may still run
+// it.
 func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -123,9 +124,9 @@ func (s *Submission) cause() error {
 	return s.waitFailed()
 }
 
-// waitFailed returns an error if the work for one of the submission's waits has failed: the error
-// of that work. It finds the failure even if the semaphores of that work have not failed yet.
-// Otherwise it returns nil.
+// If the work for one of the submission's waits has failed, waitFailed returns the error of that
+// work, otherwise nil. It finds the failure even if the semaphores of that work have not failed
+// yet.
 //
 // It checks Waits and not Follows. Follows also has marks of earlier work that used the same memory
 // or the same instance of a recording. If that work fails, the submission does not fail.

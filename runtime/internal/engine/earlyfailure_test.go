@@ -19,16 +19,18 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// given frees b, which is all the memory of the pool p, and checks that p cannot allocate this
-// memory. Work whose signals have failed, or later work, may still use b.
+// given frees b, which is all the memory of the pool p. It checks that p does not give out this
+// memory again: signals of the work that uses b may have failed, but the stream may still run the
+// work.
 func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 	t.Helper()
 	must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 	full(t, q, p)
 }
 
-// TestMishap frees memory after a semaphore was failed by hand. The failure says nothing about the
-// work that uses the memory, which may still be in a stream.
+// TestMishap frees memory of work whose signals have failed early: because of a lost device, a
+// refused call, or the program. Such a failure says nothing about the stream, which may still run
+// the work.
 func TestMishap(t *testing.T) {
 	t.Run("B125 work after a lost device's signals the same semaphore", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
@@ -43,8 +45,8 @@ func TestMishap(t *testing.T) {
 		if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Fatal(err)
 		}
-		// The device that waits for the lost one is about to be lost too. Neither before nor after
-		// that may the memory be allocated.
+		// The device that waits for the lost one is about to be lost too. The memory must not be
+		// allocated again, neither before nor after that loss.
 		if err := dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
@@ -113,7 +115,7 @@ func TestMishap(t *testing.T) {
 			}
 			given(t, dev.Queue(1), p, b)
 			must(t, d.ResumeStream(stream))
-			unused(t, p) // soon, although no goroutine polls
+			unused(t, p) // this must happen soon, although nobody waits for the work
 		})
 	}
 	t.Run("B90 memory that such work does not use is freed as its free says", func(t *testing.T) {
@@ -407,12 +409,12 @@ func TestPinnedMemory(t *testing.T) {
 	}
 }
 
-// TestBroken fails native calls in the middle of a submission.
+// TestBroken makes the driver refuse native calls of a submission, some of them or all.
 func TestBroken(t *testing.T) {
 	t.Run("B80 B87 work that the stream has received in part keeps its memory", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
-			b, s := allocate(t, dev, 1<<20), semaphores(t, 3) // large enough that each fill has an event of its own
+			b, s := allocate(t, dev, 1<<20), semaphores(t, 3)
 			d.StallDevice(0)
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1})
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -607,18 +609,19 @@ func TestLostParked(t *testing.T) {
 	})
 }
 
-// TestElided loses a device after work of another device was ordered after its work.
+// TestElided orders work of one device after work of another device, and then loses the other
+// device.
 func TestElided(t *testing.T) {
 	eachCaps(t, "B78 B81 work without a native wait fails with the work that it depends on", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		a, b, s := allocate(t, lost, 64), allocate(t, other, 64), semaphores(t, 6)
 		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1})))
-		// Makes the stream wait for an event.
+		// This fill makes the stream wait for an event.
 		must(t, other.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.Range(0, 16), []byte{1})))
-		// In order behind that wait, on the same stream.
+		// This fill comes behind that wait, in the same stream.
 		must(t, other.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.Range(16, 16), []byte{2})))
-		// Behind both, on another stream.
+		// This fill comes behind both, in another stream.
 		must(t, other.Queue(1).Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.Range(32, 16), []byte{3})))
 		// The stream has waited for later work above, so this wait may need no native wait.
 		must(t, other.Queue(1).Submit(order(s[1], 1, s[4], 1), gpu.Fill(b.Range(48, 16), []byte{4})))
@@ -677,7 +680,7 @@ func TestLostEvents(t *testing.T) {
 	})
 }
 
-// TestStrategies waits in every way, with every waiting strategy.
+// TestStrategies uses each kind of wait with each waiting strategy.
 func TestStrategies(t *testing.T) {
 	for name, o := range map[string]gpu.Options{
 		"usual": {}, "park at once": {Spin: -1, Poll: -1}, "spin only": {Spin: 1 << 62, Poll: -1}, "ask only": {Spin: -1, Poll: 1 << 62}, "both": {Spin: 1 << 62, Poll: 1 << 62}, "a little": {Spin: 1, Poll: 1},
@@ -768,7 +771,7 @@ func (d *commHook) Open(i int) (driver.Device, error) {
 	return &commHookDevice{v, v.(driver.Comms), d}, nil
 }
 
-// Only the features whose interfaces the wrapper implements.
+// Caps returns only the features whose interfaces the wrapper implements.
 func (v *commHookDevice) Caps() driver.Caps {
 	return driver.Caps{Comms: true, RerecordEvents: v.Device.Caps().RerecordEvents}
 }

@@ -61,8 +61,7 @@ type EventPool struct {
 	growing bool // a refiller goroutine is making events
 }
 
-// Configure sets the least number of events that begin makes, and the least number that grow makes.
-// Both are first. Configure must be called before begin.
+// Configure sets how many events begin and grow make at least. It must be called before begin.
 func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
 
 // RecordTimes makes the events of the pool record times, as far as the driver can make such events.
@@ -118,7 +117,7 @@ func (p *EventPool) grown() {
 	p.mu.Unlock()
 }
 
-// get returns a free event, or makes one if none is free. It runs on a bound thread.
+// get returns a free event, or makes one if none is free. It runs on a thread bound to the device.
 func (p *EventPool) get() (*Event, error) {
 	if e := p.take(); e != nil {
 		return e, nil
@@ -126,7 +125,8 @@ func (p *EventPool) get() (*Event, error) {
 	return p.make()
 }
 
-// await returns a free event. If none is free, it blocks until a bound thread has made one.
+// await returns a free event. If none is free, it blocks until a thread bound to the device has
+// made one.
 func (p *EventPool) await() (*Event, error) {
 	if e := p.take(); e != nil {
 		return e, nil
@@ -139,7 +139,7 @@ func (p *EventPool) await() (*Event, error) {
 	return made, err
 }
 
-// make creates an event and returns it with one reference. It runs on a bound thread.
+// make creates an event and returns it with one reference. It runs on a thread bound to the device.
 func (p *EventPool) make() (*Event, error) {
 	h, err := p.native()
 	if err != nil {
@@ -172,7 +172,7 @@ func (p *EventPool) put(e *Event) {
 	p.mu.Unlock()
 }
 
-// begin makes the first events. It runs on a bound thread.
+// begin makes the first events. It runs on a thread bound to the device.
 func (p *EventPool) begin() error {
 	for p.statistics().Held < p.first {
 		if err := p.grow(); err != nil {
@@ -183,7 +183,7 @@ func (p *EventPool) begin() error {
 }
 
 // grow doubles the number of events, but makes at least batch and at most 1024. So the pool soon
-// has as many as the program uses at a time. It runs on a bound thread.
+// has as many as the program uses at a time. It runs on a thread bound to the device.
 func (p *EventPool) grow() error {
 	for range min(max(p.batch, p.statistics().Held), 1024) {
 		e, err := p.make()
@@ -196,8 +196,8 @@ func (p *EventPool) grow() error {
 }
 
 // Trim destroys free events until only batch of them are left. If the driver returns ErrBusy for an
-// event, because something still waits for it, the event stays in the pool. Trim runs on a bound
-// thread.
+// event, because something still waits for it, the event stays in the pool. Trim runs on a thread
+// bound to the device.
 func (p *EventPool) Trim() (err error) {
 	p.mu.Lock()
 	first, gone := p.free, make(map[driver.Event]struct{})

@@ -34,8 +34,8 @@ func (v *reusingDevice) DestroyEvent(h driver.Event) error {
 	return nil
 }
 
-// TestTrimWhileGrowing makes events while others are destroyed, and the new ones reuse their
-// handles. At the end all events must be destroyed.
+// TestTrimWhileGrowing makes events while Trim destroys other events. The new events reuse the
+// handles of the destroyed events. At the end all events must be destroyed.
 func TestTrimWhileGrowing(t *testing.T) {
 	v := new(reusingDevice)
 	p := &EventPool{dev: &Device{Native: v}, batch: 4}

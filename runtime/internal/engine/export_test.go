@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// The tests of package engine_test use these to read or delay parts of the scheduler. They drive
-// the scheduler through package gpu.
+// The tests of package engine_test drive the scheduler through package gpu. They use the following
+// functions to read or delay parts of the scheduler.
 
 const (
 	PhaseStopped = isStopped
@@ -48,7 +48,7 @@ func (tl *Timeline) Run(s *Submission) {
 	}
 }
 
-// FailAll fails all work in flight with err.
+// FailAll records that all work in flight has failed with err. It does not fail the signals.
 func (tl *Timeline) FailAll(err error) {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()

@@ -15,10 +15,10 @@ import (
 
 // TestFaults fails the n-th native call, for every n. Nothing may hang or leak, every signal must
 // be reached or fail, and no memory may be freed while the device uses it. With a step of k, each
-// call fails in only one of k ways, and each run of the test chooses other ways. The race detector
-// makes the test slow, so it runs a sample, and so does a short run. Most calls of a traced
-// scenario make and destroy timing events, so only a soak tries most of them. The clock is a fake,
-// because the runtime takes a while to find that a stream is stuck behind a lost device.
+// kind of fault strikes only every k-th call, and each run of the test chooses other calls. The
+// race detector makes the test slow, so its step is larger then, and also in a short run. Most
+// calls of a traced scenario make and destroy timing events, so only a soak tries most of them. The
+// test runs in synctest bubbles, so that deadlines and the pauses between polls take no real time.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	pools := hipPoolCaps()

@@ -97,9 +97,9 @@ func (m Mark) Await(ctx context.Context) bool {
 	return m.decided()
 }
 
-// Retiring reports whether the work at the mark is known to be done. It is true a little earlier
-// than Passed: from the time when the work is taken out of the ring. Its signals are given after
-// that, and then passed is raised.
+// Retiring reports whether the work at the mark is known to be done. It becomes true a little
+// earlier than Passed: when the work is taken out of the ring. The signals of the work are given
+// after that, and then passed is raised.
 func (m Mark) Retiring() bool {
 	m.Timeline.ring.mu.Lock()
 	defer m.Timeline.ring.mu.Unlock()
@@ -154,8 +154,8 @@ func (l *loan) end() Frontier {
 	return l.marks
 }
 
-// timelines returns the timelines of all work that may still use the device's events or memory. For
-// some of them that work may be done already.
+// timelines returns the timelines of all work that may still use the device's events or memory.
+// Some of this work may be done already.
 func (l *loan) timelines() (all []*Timeline) {
 	l.any(func(m Mark) bool {
 		all = append(all, m.Timeline)
@@ -164,8 +164,8 @@ func (l *loan) timelines() (all []*Timeline) {
 	return all
 }
 
-// any calls match for each mark until match returns true, and reports whether it did. match runs
-// with mu locked.
+// any calls match for each mark until match returns true, and reports whether match has returned
+// true. match runs with mu locked.
 func (l *loan) any(match func(Mark) bool) bool {
 	if !l.some.Load() {
 		return false

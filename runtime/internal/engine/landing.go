@@ -15,8 +15,8 @@ const (
 	longestPause = 8 * time.Millisecond
 )
 
-// A downloadPoller polls downloads into Go slices that nobody waits for, so that the data reaches
-// the slice soon after the device has finished. Its timer runs only while such a download is in
+// A downloadPoller polls downloads that nobody waits for, so that their data reaches the program's
+// Go slices soon after the device has finished. Its timer runs only while such a download is in
 // flight.
 type downloadPoller struct {
 	timer *time.Timer

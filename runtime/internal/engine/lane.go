@@ -36,8 +36,8 @@ type Lane interface {
 	Ready(s *Submission) error
 
 	// Halted returns two errors. takes is nil if the lane accepts work, otherwise the reason why
-	// not. If the work that the lane has issued fails, issued is the error, otherwise nil. While a
-	// lane is being closed, it accepts no work but its work in flight goes on. The caller may hold
+	// not. issued is the error with which the lane's issued work fails, or nil. While a lane is
+	// being closed, it accepts no work but its work in flight goes on. The caller may hold
 	// Device.mu or a retireMu, so Halted takes no lock.
 	Halted() (takes, issued error)
 
@@ -77,8 +77,8 @@ const (
 )
 
 // ByLane reports whether the lane issues the submission. A lane issues only collective operations.
-// A program may find a lane's queue in a trace and submit other operations to that queue. These are
-// issued as on any other queue.
+// A program may find a lane's queue in a trace and submit other operations to that queue. Such
+// operations are issued as on any other queue.
 func (s *Submission) ByLane() bool { return s.Op.Kind.ByLane() }
 
 // AddLane adds a lane and its timeline to the device. From then on the device polls the timeline,

@@ -16,7 +16,7 @@ func TestLoadWhilePassing(t *testing.T) {
 			}
 		}
 	}()
-	for range 10_000_000 { // often enough that even on a busy machine one call is interrupted at the critical place
+	for range 10_000_000 { // often enough that even on a busy machine one call is interrupted at the critical point
 		before := tl.passed.Load()
 		if n, issued := tl.Load(), tl.issued.Load(); n > issued-before {
 			t.Errorf("%d in flight; from the %dth on %d have been issued", n, before, issued)

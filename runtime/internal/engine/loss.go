@@ -205,8 +205,8 @@ func (tl *Timeline) hasPassed(seq uint64) bool {
 const followedEvery = 16
 
 // wantFollowed is called after a poll that found nothing done. In every followedEvery-th call it
-// requests polling of the timelines that the oldest submission in flight waits for. Their device
-// may be lost, and if nobody else polls it, nobody would notice.
+// requests polling of the timelines that the oldest submission in flight waits for. The devices of
+// these timelines may be lost, and perhaps nobody else polls them.
 func (tl *Timeline) wantFollowed() {
 	if tl.emptyPolls.Add(1)%followedEvery != 0 {
 		return

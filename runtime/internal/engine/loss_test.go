@@ -22,8 +22,8 @@ import (
 )
 
 // TestLossBelow loses a device with work in flight that signals a lower value than any waiter
-// needs. The waiters for later values must get the loss too, although no work in flight reaches
-// their values.
+// needs. The waiters for higher values must get the error too, although no work in flight reaches
+// these values.
 func TestLossBelow(t *testing.T) {
 	for name, wait := range waiters {
 		for _, when := range []string{"before the work", "behind the work", "behind the work again"} {
@@ -44,7 +44,7 @@ func TestLossBelow(t *testing.T) {
 					if ended == nil {
 						ended = wait(t, other, s, 2)
 					}
-					time.Sleep(time.Second) // bubble time: the waiters have parked by now
+					time.Sleep(time.Second) // time of the synctest bubble: the waiters have parked by now
 					d.LoseDevice(0, nil)
 					ends(t, ended, driver.ErrLost)
 				})
@@ -55,7 +55,7 @@ func TestLossBelow(t *testing.T) {
 
 // TestLossAtOnce makes devices wait for one another in a chain. When the call that finds the loss
 // of the first device returns, all devices of the chain must be lost. Other devices must not be:
-// neither a device whose stream has passed its wait, nor one that only used the lost device's
+// neither a device whose stream has passed its wait, nor a device that only used the lost device's
 // memory.
 func TestLossAtOnce(t *testing.T) {
 	onEach(t, 5, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -83,7 +83,7 @@ func TestLossAtOnce(t *testing.T) {
 			eventually(t, "it is issued", func() bool { return dev.Stats().Parked == 0 && dev.Stats().InFlight > 0 })
 		}
 		d.LoseDevice(0, nil)
-		began := time.Now() // time of the bubble
+		began := time.Now() // time of the synctest bubble
 		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", err)
 		}
@@ -109,7 +109,7 @@ func TestLossAtOnce(t *testing.T) {
 }
 
 // TestLossFar loses the last device of a long chain of waiting devices, while a goroutine waits
-// only for the first one. The devices between must be polled too.
+// only for the first device's work. The devices between must be polled too.
 func TestLossFar(t *testing.T) {
 	const devices = 8
 	onEach(t, devices, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -122,7 +122,7 @@ func TestLossFar(t *testing.T) {
 			inFlight(t, dev, 1)
 		}
 		d.LoseDevice(devices-1, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), devices*time.Second) // time of the bubble
+		ctx, cancel := context.WithTimeout(t.Context(), devices*time.Second) // time of the synctest bubble
 		defer cancel()
 		if err := s[0].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("the first: %v", err)
@@ -130,8 +130,9 @@ func TestLossFar(t *testing.T) {
 	})
 }
 
-// TestLossBehindRefused makes a stream wait for another device, for an allocation that the driver
-// then refuses. The other device is lost. Later work of the stream must not hang behind that wait.
+// TestLossBehindRefused makes a stream wait for another device before an allocation, which the
+// driver then refuses. The other device is lost. Later work of the stream must not hang behind that
+// wait.
 func TestLossBehindRefused(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Pools {
@@ -145,7 +146,7 @@ func TestLossBehindRefused(t *testing.T) {
 		alloca(t, dev.Queue(0), order(s[0], 1, s[1], 1), p, 1<<20) // no memory is free
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		d.LoseDevice(0, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // time of the bubble
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // time of the synctest bubble
 		defer cancel()
 		if err := s[2].Wait(ctx, 1); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("the work behind the wait: %v", err)
@@ -187,7 +188,7 @@ func TestLost(t *testing.T) {
 		d.StallDevice(0)
 		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1}))) // in flight
 		must(t, lost.Queue(1).Submit(order(s[1], 1, s[2], 1), gpu.Fill(a.All(), []byte{1})))         // parked
-		// Parked on the other device.
+		// This fill is parked on the other device.
 		must(t, other.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[3], 1)}, gpu.Fill(b.All(), []byte{1})))
 		waiter := make(chan error, 1)
 		go func() { waiter <- s[0].Wait(ctx, 1) }()
@@ -273,7 +274,7 @@ func TestLost(t *testing.T) {
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", err)
 		}
-		// The host does not know that the first part has completed.
+		// The host does not know that the lost device's work has completed.
 		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
@@ -341,7 +342,7 @@ func TestRecover(t *testing.T) {
 			s, b := semaphores(t, 4), allocate(t, dev, 5<<20)
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Upload(b.All(), make([]byte, b.Size()))))
 			must(t, s[0].Wait(minute(t), 1))
-			d.StallDevice(0) // until everything is submitted
+			d.StallDevice(0) // stall the device until everything is submitted
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, Device: 0, N: 2, AtExecution: true})
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -374,12 +375,12 @@ func TestRecover(t *testing.T) {
 	})
 }
 
-// TestLostHoldsUp makes one queue stuck behind a lost device, and another queue of the same device
-// behind that one. Only the driver knows of the second wait. The work must fail or complete, and
-// the whole device must be lost.
+// TestLostHoldsUp makes one queue wait for a lost device. Inside the driver, another queue of the
+// same device then waits for the stuck queue, and the runtime does not know that. The work must
+// fail or complete, and the whole device must be lost.
 func TestLostHoldsUp(t *testing.T) {
 	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
-		// Not newSim, whose check for leaks fails if Close leaves streams to the driver.
+		// Do not use newSim: its check for leaks fails if Close leaves streams to the driver.
 		d = simdriver.New(simdriver.Config{Devices: 2})
 		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		t.Cleanup(func() {
@@ -436,8 +437,8 @@ func TestLostHoldsUp(t *testing.T) {
 	})
 }
 
-// loseWith loses device 0, and makes a call that finds the loss. The other device is lost too, so
-// its signals fail at once.
+// loseWith loses device 0, and makes a call that finds the loss. It checks that the work that
+// signals s fails at once, because its device is lost too.
 func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaphore) {
 	t.Helper()
 	must(t, d.LoseDevice(0, nil))
@@ -449,9 +450,10 @@ func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaph
 	}
 }
 
-// TestCloseBehind closes a device that is lost behind another one and still runs other work. Close
-// must wait for that work, and signal the points of Order.Free after it. Work that does not end in
-// time is left to the driver, and its points must fail.
+// TestCloseBehind closes a device that is lost because its stream waits for another lost device.
+// The closed device still runs other work. Close must wait for that work, and signal the points of
+// Order.Free after it. Work that does not end in time is left to the driver, and its points must
+// fail.
 func TestCloseBehind(t *testing.T) {
 	for name, of := range map[string]struct{ resumed, refused bool }{
 		"work that ends":                     {resumed: true},
@@ -471,11 +473,11 @@ func TestCloseBehind(t *testing.T) {
 				must(t, d.StallStream(busy))
 				must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(pooled.All(), []byte{1})))
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1), Free: pts(s[2], 1)}, gpu.Fill(b.Range(0, 8), []byte{1})))
-				// Behind work that is still running.
+				// This fill waits for work that is still running.
 				must(t, dev.Queue(1).Submit(order(s[1], 1, s[3], 1), gpu.Fill(b.Range(8, 8), []byte{1})))
-				// Behind work of the lost device.
+				// This fill waits for work of the lost device.
 				must(t, dev.Queue(1).Submit(order(s[0], 1, s[4], 1), gpu.Fill(b.Range(16, 8), []byte{1})))
-				// Behind the previous submission.
+				// This fill waits for the previous submission.
 				must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, gpu.Fill(b.Range(24, 8), []byte{1})))
 				loseWith(t, d, lost, s[1])
 				if of.refused { // Close cannot make the stream that frees native pool memory
@@ -483,7 +485,7 @@ func TestCloseBehind(t *testing.T) {
 				}
 				closed := make(chan error, 1)
 				go func() { closed <- dev.Close() }()
-				time.Sleep(100 * time.Millisecond) // time of the bubble
+				time.Sleep(100 * time.Millisecond) // time of the synctest bubble
 				// Without that stream, everything is left to the driver at once.
 				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused {
 					t.Errorf("the point of Free is at %d, %v", v, err)
@@ -513,9 +515,10 @@ func TestCloseBehind(t *testing.T) {
 	}
 }
 
-// TestCloseLentBehind closes a device whose memory is used by a second device. The second one is
-// lost behind a third one and continues to run. The memory must not be freed before that work has
-// completed, or not at all.
+// TestCloseLentBehind closes a device whose memory a second device uses. The second device is lost
+// because its stream waits for a third, lost device, but it still runs other work. The memory must
+// not be freed before that work has completed. If the work does not end, the memory must not be
+// freed at all.
 func TestCloseLentBehind(t *testing.T) {
 	for _, resumed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("resumed %v", resumed), func(t *testing.T) {
@@ -530,11 +533,11 @@ func TestCloseLentBehind(t *testing.T) {
 				busy := d.Streams(2)[0]
 				must(t, d.StallStream(busy))
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Copy(allocate(t, dev, 64).All(), b.All())))
-				must(t, dev.Queue(0).Submit(order(s[0], 1, s[2], 1), gpu.Copy(allocate(t, dev, 64).All(), b.All()))) // never begins to run
+				must(t, dev.Queue(0).Submit(order(s[0], 1, s[2], 1), gpu.Copy(allocate(t, dev, 64).All(), b.All()))) // this copy never begins to run
 				loseWith(t, d, lost, s[1])
 				closed := make(chan error, 1)
 				go func() { closed <- lender.Close() }()
-				time.Sleep(100 * time.Millisecond) // time of the bubble
+				time.Sleep(100 * time.Millisecond) // time of the synctest bubble
 				if n := calls(d, 1, simdriver.OpFree); n != 0 {
 					t.Error("the memory is freed while it is used")
 				}
@@ -599,8 +602,9 @@ func TestWaitForClosed(t *testing.T) {
 }
 
 // TestLostWhileFollowed loses a device after another device's submission has found its work in
-// flight, and before that submission makes the native wait. At that time the wait cannot be found.
-// The submission itself must find the loss, even if the stream has received only its waits.
+// flight, and before that submission makes the native wait. The search for waiting streams cannot
+// find the wait yet. The submission itself must find the loss, even if the stream has received only
+// its waits.
 func TestLostWhileFollowed(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer, o gpu.Order) error{
 		"a fill": func(q *gpu.Queue, _ *gpu.Pool, b *gpu.Buffer, o gpu.Order) error {

@@ -50,8 +50,8 @@ func (s *Submission) mayHoldUp(tl *Timeline) bool {
 	return len(s.Deps.marks) > 0 || s.Op.Kind.Waits() || s.Action != nil && s.Action.HoldsUp(s, tl) || s.Across
 }
 
-// mark records an event behind the last issued submission, unless there is one. The caller holds
-// tl.mu.
+// mark records an event behind the last issued submission, unless one is recorded there already.
+// The caller holds tl.mu.
 func (tl *Timeline) mark() error {
 	last := tl.issued.Load()
 	if tl.marked.Load() == last || tl.ended.Load() { // after End, all work is passed or has failed
@@ -88,8 +88,8 @@ func (tl *Timeline) tryMark(seq uint64) (err error) {
 }
 
 // eventBehind returns the first event recorded behind seq, and adds a reference, which the caller
-// must Drop. If seq has been retired it returns nil and true. If no event is recorded behind seq
-// yet, it returns nil and false.
+// must Drop. If the submission with that number has been retired it returns nil and true. If no
+// event is recorded behind seq yet, it returns nil and false.
 func (tl *Timeline) eventBehind(seq uint64) (*Event, bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -121,7 +121,8 @@ func (m Mark) event() (*Event, error) {
 	return nil, cmp.Or(m.Lost(), m.Timeline.Device.ClosedError()) // End was called
 }
 
-// Record records an event behind the mark, unless there is one. The caller holds no Timeline.mu.
+// Record records an event behind the mark, unless one is recorded there already. The caller holds
+// no Timeline.mu.
 func (m Mark) Record() error {
 	// The lane's thread may hold mu for long, so do not wait for mu. That thread records an event
 	// behind everything that it issues.

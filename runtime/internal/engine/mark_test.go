@@ -16,8 +16,8 @@ import (
 
 const markEvery = 64
 
-// anywhere runs a test with drivers whose streams may wait for an event that is recorded again, and
-// with other drivers.
+// anywhere runs a test with two drivers. One allows an event to be recorded again while a stream
+// waits for it, and the other does not.
 func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
 	for kind, caps := range map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "bare": {}} {
 		t.Run(name+", "+kind, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestRecords(t *testing.T) {
 			"large fill":       {gpu.Fill(b.All(), []byte{1}), 0},
 			"large copy":       {gpu.Copy(b.Range(0, 1<<17), b.Range(1<<17, 1<<17)), 0},
 			"large update":     {gpu.UploadCopy(b.Range(0, 1<<17), make([]byte, 1<<17)), 0},
-			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // recorded after it
+			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // the event is recorded after the download
 			"another's memory": {gpu.Copy(far.Range(0, 8), b.Range(0, 8)), 1},
 			"wait":             {gpu.Fill(b.Range(0, 8), []byte{1}), 1},
 		} {
@@ -264,7 +264,7 @@ func TestNotHeldUp(t *testing.T) {
 				})
 			}
 			told := make(chan error, 1)
-			// Registered before the work is submitted.
+			// The function is registered before the work is submitted.
 			s.OnReached(31, func(err error) { told <- err })
 			several(t, st, b, 1)
 			d.ResumeDevice(0)
@@ -332,7 +332,7 @@ func TestMarkAcross(t *testing.T) {
 		b, s := allocate(t, queues[0].Device(), 64), semaphores(t, len(queues))
 		far := allocate(t, queues[2].Device(), 64)
 		var wg sync.WaitGroup
-		for i, q := range queues { // each waits for the queue before it, and all begin at once
+		for i, q := range queues { // each queue waits for the queue before it, and all begin at the same time
 			mine := b
 			if i >= 2 {
 				mine = far
@@ -399,7 +399,7 @@ func TestMarkEnds(t *testing.T) {
 	})
 	anywhere(t, "B81 a lost device fails it", func(t *testing.T, caps driver.Caps) {
 		for _, how := range []string{"somebody waits", "nobody waits", "another one waits"} {
-			// Not newSim, whose check for leaks fails if Close leaves a stream to the driver.
+			// Do not use newSim: its check for leaks fails if Close leaves a stream to the driver.
 			d := simdriver.New(simdriver.Config{Caps: &caps, Devices: 2})
 			dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 			b, c, s := allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 3)

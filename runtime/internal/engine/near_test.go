@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// TestNear submits work that waits for the previous work of its own stream. Such a wait must not
-// search the semaphore.
+// TestNear submits work that waits for the previous work of its own stream. The engine must not
+// search the semaphore for such a wait.
 func TestNear(t *testing.T) {
 	checkLeaks(t)
 	open := func(t *testing.T) (*gpu.Device, *gpu.Queue, *gpu.Buffer) {
@@ -70,7 +70,7 @@ func TestNear(t *testing.T) {
 		for _, otherwise := range []bool{false, true} {
 			_, q, b := open(t)
 			s, x, y := newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0)
-			fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(1)}}, b) // no goroutine polls it
+			fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(1)}}, b) // no goroutine polls for this fill
 			if otherwise {
 				// Now y has the stream's last signal. The engine must search s for the wait.
 				fill(t, q, gpu.Order{Signal: []gpu.Point{y.At(1)}}, b)

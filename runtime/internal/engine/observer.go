@@ -14,8 +14,8 @@ type Observer interface {
 	Begins(s *Submission, waits bool)
 
 	// Begun is called right after the native calls, with the timeline locked. some says whether the
-	// stream has got any of these calls. If it has not, the submission may begin again. Begun may
-	// record events, and may clear s.Timed.
+	// stream has got any of these calls. If the stream has got none, Begins may be called again.
+	// Begun may record events, and may clear s.Timed.
 	Begun(s *Submission, some bool)
 
 	// Recorded is called when an event has been recorded right behind the submission as a part of
@@ -24,9 +24,9 @@ type Observer interface {
 	Recorded(e *Event)
 
 	// EventBehind returns the event behind the submission, with a reference for the caller. It
-	// returns nil if it has no event, or if the stream may have been idle between the submission
-	// and the time now. The observer of the next submission takes the time of that event as the
-	// time at which the stream became free. The caller holds a ring's mu.
+	// returns nil if the observer has no event, or if the stream may have been idle between the
+	// submission and the time now. The observer of the next submission takes the time of the
+	// returned event as the time at which the stream became free. The caller holds a ring's mu.
 	EventBehind(now time.Duration) *Event
 
 	// Fails says that the signals fail. It may be called again.
@@ -38,9 +38,9 @@ type Observer interface {
 }
 
 // InFront returns the event behind the submission issued last, with a reference for the caller. It
-// returns nil if that submission has been retired, or if EventBehind returns nil for each observer
-// of it. Observers take the time of that event as the time at which the stream is free for the work
-// that is being issued. The caller holds mu.
+// returns nil if that submission has been retired, or if EventBehind of each of its observers
+// returns nil. Observers take the time of the returned event as the time at which the stream is
+// free for the work that is being issued. The caller holds mu.
 func (tl *Timeline) InFront(now time.Duration) *Event {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -57,8 +57,8 @@ func (tl *Timeline) InFront(now time.Duration) *Event {
 }
 
 // RecordTime records a spare event in the stream and returns it, with a reference for the caller.
-// It returns nil if there is no spare event, or if the driver does not record it. The caller holds
-// mu.
+// It returns nil if there is no spare event, or if the driver refuses to record the event. The
+// caller holds mu.
 func (tl *Timeline) RecordTime() *Event {
 	e := tl.Device.Events.Spare()
 	if e == nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// parking is the part of a Submission that is used while it is parked or runs as a host call.
+// parking is the part of a Submission that is used while the submission is parked or runs as a host
+// call.
 type parking struct {
 	// open is the number of registered timepoints that are not released, plus one for each
 	// goroutine that prevents the submission from becoming ready.
@@ -23,7 +24,7 @@ type parking struct {
 	// tps are all registered timepoints, &tp first. When the Submission is recycled, all but tp go
 	// back to the pool.
 	tps []*sema.Timepoint
-	tp  sema.Timepoint // the first timepoint, so that one wait needs none from the pool
+	tp  sema.Timepoint // the first timepoint, so that a submission with one wait needs none from the pool
 }
 
 // A submissionList is a doubly linked list of submissions. Device.mu protects it.
@@ -64,8 +65,8 @@ func (l *submissionList) all() iter.Seq[*Submission] {
 	}
 }
 
-// A Moment is a point in time, counted from the start of the process. To get one, Now reads one
-// clock. [time.Now] reads two clocks, and would add 25 % to the cost of parking.
+// A Moment is a point in time, counted from the start of the process. Now reads only one clock.
+// [time.Now] reads two clocks, and would add 25 % to the cost of parking.
 type Moment time.Duration // time since moment0
 
 var moment0 = time.Now()
@@ -220,7 +221,7 @@ func (s *Submission) timepoint() *sema.Timepoint {
 	return &s.parking.tp
 }
 
-// putTimepoints puts back all timepoints of the submission.
+// putTimepoints returns the submission's timepoints to the pool, and clears parking.tp.
 func (s *Submission) putTimepoints() {
 	for _, t := range s.parking.tps {
 		s.putTimepoint(t)

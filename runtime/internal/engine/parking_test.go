@@ -13,8 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// hold blocks the device's pending-queue thread until the returned function is called. That
-// function returns when the thread is free.
+// hold blocks the device's pending-queue thread until the caller calls the returned function.
 func hold(d *gpu.Device) (let func()) {
 	end, err := gpu.NewSemaphore(0)
 	if err != nil {
@@ -31,13 +30,13 @@ func hold(d *gpu.Device) (let func()) {
 		runtime.Gosched()
 	}
 	select {
-	case <-n.Wake(): // the thread may have woken by itself
+	case <-n.Wake(): // the thread may have taken the submission without receiving this wake-up
 	default:
 	}
 	return mu.Unlock
 }
 
-// issuedHere is the number of released submissions that a signal from the host issues itself.
+// issuedHere is the number of released submissions that Semaphore.Signal itself issues.
 const issuedHere = 1
 
 func TestParked(t *testing.T) {

@@ -29,9 +29,9 @@ func (p *pendingQueue) init() {
 	p.wake, p.runend = make(chan *Device, 1), &p.runnow
 }
 
-// run is the pending-queue thread. It locks an OS thread, creates the queues, issues ready
-// submissions, and in the end destroys all native objects. It sends the result of the creation to
-// started.
+// run is the pending-queue thread. It locks its goroutine to an OS thread, creates the queues,
+// issues ready submissions, and in the end destroys all native objects. It sends nil to started
+// when the queues and the first events exist, or it sends the error.
 func (d *Device) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.ending.over)
@@ -65,8 +65,8 @@ func (d *Device) run(started chan<- error) {
 	}
 }
 
-// next blocks until the pending-queue thread is woken. It returns the device. Meanwhile the thread
-// does not refer to the device if LetGo was called.
+// next blocks until the pending-queue thread is woken, and returns the device. If LetGo was called,
+// the blocked thread keeps no reference to the device.
 func (d *Device) next() *Device {
 	var keep *Device
 	if !d.letsGo {
@@ -140,16 +140,16 @@ func (d *Device) awaitEvent(s *Submission) {
 	}()
 }
 
-// mayWait reports whether issuing a ready submission may block, so that the pending-queue thread
-// must not issue it. It may block if it makes a graph or an instance of a recording, grows a
-// portable pool, or calls a function of the program. While a new goroutine issues the submission,
-// later submissions may overtake it. That is allowed, because only semaphores order parked
-// submissions.
+// mayWait reports whether issuing a ready submission may block. Then the pending-queue thread must
+// not issue the submission. Issuing may block if it makes a graph or an instance of a recording,
+// grows a portable pool, or calls a function of the program. While a new goroutine issues the
+// submission, later submissions may overtake it. That is allowed, because only semaphores order
+// parked submissions.
 func (s *Submission) mayWait() bool {
 	return !s.MayBlock() && s.Action != nil && s.Action.Blocks(s)
 }
 
-// issueAside issues a ready submission on a new goroutine, on a bound thread.
+// issueAside issues a ready submission on a new goroutine, on a thread bound to the device.
 func (d *Device) issueAside(s *Submission) {
 	if !d.enter() { // the device is closed, so IssueReady fails the submission
 		s.Timeline.IssueReady(s)
@@ -184,10 +184,10 @@ func (d *Device) signalThread() {
 // thread, and the number of threads of a process is limited.
 const callsAtOnce = 16
 
-// Do calls fn, which creates native objects, on a bound thread of its own, and waits for it. The
-// current device of the caller's thread does not change. fn may block in the driver's allocator or
-// compiler. Do also blocks while callsAtOnce other calls run. Close destroys no native objects
-// before fn returns.
+// Do calls fn, which creates native objects, on a thread of its own that is bound to the device,
+// and waits for it. The current device of the caller's thread does not change. fn may block in the
+// driver's allocator or compiler. Do also blocks while callsAtOnce other calls run. Close destroys
+// no native objects before fn returns.
 func (d *Device) Do(fn func() error) error {
 	d.slots <- struct{}{}
 	defer func() { <-d.slots }()

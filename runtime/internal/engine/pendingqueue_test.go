@@ -132,7 +132,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		for range n {
 			must(t, <-made)
 		}
-		if took := time.Since(start); took < n/100*time.Second { // time of the bubble
+		if took := time.Since(start); took < n/100*time.Second { // time of the synctest bubble
 			t.Errorf("it took %v, so that each may have had a thread of its own", took)
 		}
 		d.SetLatency(simdriver.OpAlloc, 0)
@@ -171,7 +171,7 @@ func TestHeldGrowth(t *testing.T) {
 				if name == "none" {
 					d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 0, OOM: true})
 				}
-				// This makes the pending-queue thread issue the parked work.
+				// The signal of this host call makes the pending-queue thread issue the parked work.
 				must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil })))
 				synctest.Wait()
 				start := time.Now()
@@ -189,7 +189,7 @@ func TestHeldGrowth(t *testing.T) {
 					must(t, dev.Queue(0).Submit(order(s[1], 2, s[1], 3), gpu.Free(m)))
 					must(t, s[1].Wait(in(t, time.Minute), 3))
 				}
-				time.Sleep(time.Hour) // time of the bubble: the blocked driver call returns
+				time.Sleep(time.Hour) // time of the synctest bubble: the blocked driver call returns
 				if st := dev.Stats(); st.Parked+st.InFlight != 0 {
 					t.Errorf("%+v", st)
 				}
@@ -217,13 +217,13 @@ func TestHeldInstantiate(t *testing.T) {
 			_, err := c.Add(gpu.Fill(to.Range(i, 1), []byte{byte(i)}))
 			must(t, err)
 		}
-		// No memory for the binding's placeholder, so that End makes no graph.
+		// Refuse memory for the binding's placeholder, so that End makes no graph.
 		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true})
 		must(t, c.End())
 		must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c, m.All())))
 		must(t, q.Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.All(), []byte{1})))
 		d.SetLatency(simdriver.OpInstantiate, time.Minute)
-		// This makes the pending-queue thread issue the parked work.
+		// The signal of this host call makes the pending-queue thread issue the parked work.
 		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil })))
 		synctest.Wait()
 		start := time.Now()

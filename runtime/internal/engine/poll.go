@@ -14,9 +14,9 @@ func (d *Device) Wanted() bool {
 }
 
 // pollWanted polls the timelines that somebody waits for. further reports whether a poll returned
-// true (see Timeline.Poll), and asked whether any timeline was polled. If again is set, the caller
-// polls without a pause. Then pollWanted skips timelines to which other goroutines are issuing work
-// (see skipsPoll).
+// true (see Timeline.Poll), and asked reports whether any timeline was polled. If again is set, the
+// caller polls without a pause. Then pollWanted skips timelines to which other goroutines are
+// issuing work (see skipsPoll).
 func (d *Device) pollWanted(again bool) (further, asked bool) {
 	for _, tl := range d.All() {
 		if wanted := tl.wanted.Load(); tl.Busy() && tl.passed.Load() < wanted && !tl.skipsPoll(again, wake.PollerSkips) {

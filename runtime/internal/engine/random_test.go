@@ -35,12 +35,14 @@ var (
 // TestRandom submits random graphs of operations, in a random order and from several goroutines,
 // and compares the results with a sequential model. The graphs run over 1, 2 and 8 devices in turn,
 // with the rules of CUDA and of HIP. In some graphs another process owns or imports part of the
-// memory and also uses it. In some graphs a device is closed or lost. Then each point that is
-// reached must come after the points that it waits for, each point that is not reached must have a
-// reason, other devices must keep working, and nothing may hang. A pool may be closed at the same
-// time. Meanwhile other goroutines close and trim some pools and read their statistics, devices are
-// trimmed, and a tracer has room for only a few records. Operations signal the points of Order.Free
-// and report their time on the device.
+// memory and also uses it. In some graphs a device is closed or lost. Then four things must hold:
+// if the point of a node is reached, all points that the node waits for are reached; a point that
+// fails has a reason; other devices keep working; nothing hangs. A pool may be closed at the same
+// time.
+//
+// Meanwhile other goroutines trim devices, close and trim some pools, and read statistics. Some
+// graphs have a tracer with room for only a few records. Some operations signal the points of
+// Order.Free and report their time on the device.
 func TestRandom(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -136,7 +138,7 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 			})
 		}
 		if err == nil {
-			// The event is the only link to o.Wait: this submission has no waits.
+			// Only the event orders this submission after the other code's fill.
 			err = x.give(n.q, o, interop.WaitEvent(after))
 		}
 		if err != nil {
@@ -179,11 +181,11 @@ type node struct {
 	timing *gpu.Timing
 	done   gpu.Point
 	fails  bool
-	may    []error      // it may fail with one of these errors
+	may    []error      // the operation may fail with one of these errors
 	check  func() error // checks the result of an operation that has succeeded
 
-	told     *told // the point of its order's Free; nil if it has none
-	passesOn bool  // its last step, perhaps on another queue, makes its signals
+	told     *told // the point in the node's Order.Free; nil if there is none
+	passesOn bool  // the last step of the operation, perhaps on another queue, gives the signals
 	refused  bool  // the call has returned an error
 }
 
@@ -197,8 +199,8 @@ func (x *node) give(q *gpu.Queue, o gpu.Order, op gpu.Op) error {
 type cell struct {
 	r        gpu.Range
 	far      gpu.Range // the same memory in the other process, if it shares the memory
-	imported bool      // the other process owns it
-	pooled   bool      // it is from a pool of the other process
+	imported bool      // the other process owns the memory
+	pooled   bool      // the memory is from a pool of the other process
 	value    [8]byte
 	written  []gpu.Point // the last write
 	read     []gpu.Point // the reads since then
@@ -226,7 +228,7 @@ type graph struct {
 	nodes    []*node
 	failed   int // number of nodes that have failed
 
-	line   *gpu.Semaphore // a semaphore that many nodes raise, each above lineAt
+	line   *gpu.Semaphore // a semaphore that many nodes raise one after the other, the last of them to lineAt
 	lineAt uint64
 	gate   *gpu.Semaphore // signalled by the host at the end
 	doomed *gpu.Semaphore // fails at the end
@@ -237,7 +239,7 @@ type graph struct {
 	trace *graphTrace  // nil without a trace
 }
 
-// deviceCounts are the numbers of devices of graphs.
+// deviceCounts lists how many devices the graphs have.
 var deviceCounts = [...]int{1, 2, 8}
 
 // newGraph makes a graph. Consecutive seeds cycle through all kinds and numbers of devices.
@@ -246,7 +248,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	caps, kind := simdriver.CUDACaps(), "cuda"
 	if seed%2 == 0 {
 		caps, kind = simdriver.HIPCaps(), "hip"
-		// The driver's graphs have no cooperative launches: the runtime must launch these between
+		// HIP graphs have no cooperative launches, so the runtime must make such launches between
 		// graphs.
 		caps.Cooperative = r.IntN(2) == 0
 	}
@@ -266,7 +268,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	g.breaks = r.IntN(2) == 0
 	g.trace = newGraphTrace(t, r)
 	for i := range devices {
-		// Blocks of pinned memory that are smaller or larger than a cell.
+		// Choose blocks of pinned memory that are smaller or larger than a cell.
 		opt := gpu.Options{Tracer: g.trace.tracer(), Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)}
 		if r.IntN(4) == 0 {
 			opt.Spin, opt.Poll = -1, -1
@@ -365,11 +367,10 @@ func (g *graph) bytes(n int) []byte {
 	return b
 }
 
-// add adds a node.
 func (g *graph) add() {
 	r, q := g.r, g.queue()
 	x := &node{done: gpu.Point{Semaphore: g.sem(), Value: 1 + r.Uint64N(5)}}
-	shared := g.mode == sound && r.IntN(6) == 0 // the node raises g.line, after the node before it
+	shared := g.mode == sound && r.IntN(6) == 0 // the node raises g.line after the previous such node
 	if shared {
 		x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.line, Value: g.lineAt})
 		g.lineAt += 1 + r.Uint64N(3)
@@ -378,13 +379,13 @@ func (g *graph) add() {
 	x.label = fmt.Sprintf("node %d", len(g.nodes))
 	var dst, src *cell
 	barrier := func(o gpu.Order) error { return x.give(q, o, gpu.Barrier()) }
-	timed := q.Device() // the device that measures its time
+	timed := q.Device() // the device that measures the node's time
 	kind := r.IntN(100)
 	if kind < 8 && shared {
 		kind += 8
 	}
 	switch {
-	case kind < 8: // fails
+	case kind < 8: // the node fails
 		x.fails = true
 		c := g.cell(q).r
 		switch k := r.IntN(8); {
@@ -566,7 +567,7 @@ func (g *graph) add() {
 			g.launch(x, q, dst, src)
 		default:
 			x.what = "copy"
-			// Any cell: even if kernels of the device cannot use it, a copy can.
+			// Choose any cell: a copy can use it even if kernels of the device cannot.
 			if c := &g.cells[r.IntN(len(g.cells))]; c != src {
 				dst = c
 			}
@@ -600,7 +601,7 @@ func (g *graph) add() {
 	g.nodes = append(g.nodes, x)
 }
 
-// run submits the nodes in any order, and checks their results.
+// run submits the nodes in a random order, and checks their results.
 func (g *graph) run() {
 	t, r := g.t, g.r
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -661,7 +662,7 @@ func (g *graph) run() {
 	if g.mode != sound {
 		end = r.IntN(len(order))
 	}
-	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // so that pools are closed meanwhile
+	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // slow calls on pools, so that pools are closed during these calls
 	var wg, ending, meddling sync.WaitGroup
 	const now = 16 // meddle is called once for this many submitted nodes
 	turns := make(chan struct{}, 1)
@@ -761,7 +762,8 @@ func (g *graph) run() {
 		}
 		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errHostCall)
 		if g.mode != sound && errors.Is(err, driver.ErrOutOfMemory) {
-			// After a loss, memory may return to its pool only after this node has asked for it.
+			// If a device was closed or lost, memory may return to its pool only after this node
+			// has asked for it.
 			known = true
 		}
 		switch {
@@ -781,7 +783,7 @@ func (g *graph) run() {
 		}
 	}
 	if g.mode == sound {
-		// Free of failed nodes too must be signalled, although no goroutine polls.
+		// The points of Free must be signalled for failed nodes too, although no goroutine polls.
 		for i, x := range g.nodes {
 			if !x.refused && x.told.wait(ctx) != nil {
 				g.hung("node %d, %s: its Free has not been signalled", i, x.what)

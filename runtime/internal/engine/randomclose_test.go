@@ -53,7 +53,6 @@ func (g *graph) newMortals(dev *gpu.Device) {
 	}
 }
 
-// close closes the pool.
 func (m *mortal) close() error {
 	m.closing.Store(true)
 	err := m.pool.Close()
@@ -79,8 +78,8 @@ func (m *mortal) end(g *graph, k uint64) {
 	wg.Wait()
 }
 
-// wrong returns err if no operation on the pool may return it now. It also returns an error if the
-// pool was closed before the operation and err is nil.
+// wrong returns err if an operation on the pool must not return err now. It also returns an error
+// if the pool was closed before the operation and err is nil.
 func (m *mortal) wrong(g *graph, closed bool, err error) error {
 	switch {
 	case err == nil && closed && g.mode == sound:
@@ -156,7 +155,7 @@ type meddler struct {
 	r *rand.Rand
 }
 
-// meddle does one of these operations.
+// meddle queries, trims or configures one object, or does nothing.
 func (m *meddler) meddle() error {
 	g, r := m.g, m.r
 	dev := g.devs[r.IntN(len(g.devs))]
@@ -245,7 +244,7 @@ func (g *graph) askPools(d time.Duration) {
 }
 
 // lastMortals closes the mortals that are still open, while memory of each is in use. A Free
-// without waits and signals frees it afterwards.
+// without waits and signals frees that memory afterwards.
 func (g *graph) lastMortals(ctx context.Context) {
 	var last []func()
 	for dev, all := range g.mortals {

@@ -12,9 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A told is the point in an operation's Order.Free. When it is signalled, the program may use the
-// operation's memory again, and overwrites it at once. If the device still uses the memory, the
-// model or the race detector finds it.
+// A told is the point in an operation's Order.Free. As soon as the point is signalled, the program
+// overwrites the operation's memory. If the device still uses the memory, the model or the race
+// detector finds it.
 type told struct {
 	point gpu.Point
 	mem   []byte // memory of the program that the operation uses, or nil
@@ -36,7 +36,7 @@ func (g *graph) tells(x *node, mem []byte) *told {
 	return x.told
 }
 
-// watch gives some of the nodes a point in Order.Free and a Timing.
+// watch may give the node a point in Order.Free and a Timing, at random.
 func (g *graph) watch(x *node, dev *gpu.Device) {
 	if x.told == nil && g.r.IntN(4) == 0 {
 		g.tells(x, nil)
@@ -49,7 +49,8 @@ func (g *graph) watch(x *node, dev *gpu.Device) {
 	must(g.t, err)
 }
 
-// begin is called before the node is submitted.
+// begin registers the function that runs when the point is signalled or fails. It is called before
+// the node is submitted.
 func (f *told) begin(x *node) {
 	if f == nil {
 		return

@@ -17,7 +17,7 @@ import (
 
 // A supply has objects of a device that many nodes share: pools and recordings.
 type supply struct {
-	pools []*source // the first is the current one
+	pools []*source // the first is the device's current pool
 	moves []*move
 	way   *move
 	stamp *gpu.Kernel
@@ -76,7 +76,7 @@ func (g *graph) supply(dev *gpu.Device) {
 }
 
 // A move is a recording that copies 8 bytes from its last binding to its first, and changes some of
-// them.
+// these bytes.
 type move struct {
 	c     *gpu.CommandBuffer
 	write []func(v *[8]byte)
@@ -246,7 +246,7 @@ func (g *graph) way(dev *gpu.Device) *move {
 	return m
 }
 
-// execution executes a shared recording, or one of the node's own.
+// execution executes a shared recording, or a recording of the node's own.
 func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
 	r, to, from := g.r, dst.r, src.r
 	if r.IntN(2) == 0 {
@@ -284,7 +284,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	r, to, from, want := g.r, dst.r, src.r, src.value
 	s := g.supplies[q.Device()]
 	p := s.pools[r.IntN(len(s.pools))]
-	for _, c := range []*cell{dst, src} { // drivers cannot copy between these two kinds of memory
+	for _, c := range []*cell{dst, src} { // drivers cannot copy between pooled host memory and imported or shareable memory of another device
 		if p.kind == gpu.HostMem && (c.imported || c.r.Buffer.Kind() == gpu.ShareableMem) && c.r.Buffer.Device() != q.Device() {
 			p = s.pools[0]
 		}
@@ -421,7 +421,8 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	}
 }
 
-// excess allocates more than a pool's limit, if a pool has one.
+// excess makes the node fail: it allocates more than a pool's limit. If no pool has a limit, the
+// node is a host call that fails.
 func (g *graph) excess(x *node, q *gpu.Queue) {
 	for _, p := range g.supplies[q.Device()].pools {
 		if p.limit == 0 {

@@ -17,19 +17,19 @@ import (
 // dropped.
 type smallRing struct {
 	tracer *trace.Tracer
-	named  []*gpu.Semaphore // a use of one records its name, if the tracer has room
+	named  []*gpu.Semaphore // a use of one of them makes the tracer record its name, if there is room
 
 	mu     sync.Mutex // held while records are taken, so that they stay in order
 	closed map[*gpu.Device]bool
 	subs   map[uint64]bool     // IDs of submissions seen
-	labels map[string]labelled // their labels
+	labels map[string]labelled // by label
 	names  map[string]bool     // names seen
 	taken  uint64              // number of records taken
 	wrong  []error             // the first errors
 	room   [4]trace.Record     // storage for Take
 }
 
-// A labelled counts the records with one label, and has their waits and signals.
+// A labelled counts the records with one label, and has the waits and signals of the last one.
 type labelled struct {
 	times          int
 	waits, signals []uint64

@@ -13,10 +13,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A farSide is another process of a random graph, with one device. Some of its memory is cells of
-// the graph: allocated memory, memory of a pool, and memory shared by a file. It imports shareable
-// memory of the graph. If no device is closed or lost (mode sound), it also imports other memory.
-// The host or shared events tell it when to work.
+// A farSide is another process of a random graph, with one device. Some of its memory holds cells
+// of the graph: allocated memory, memory of a pool, and memory shared by a file. It imports
+// shareable memory of the graph. If no device is closed or lost (mode sound), it also imports other
+// memory. The host or shared events tell it when to work.
 type farSide struct {
 	g    *graph
 	sim  *simdriver.Driver
@@ -40,7 +40,8 @@ type farSide struct {
 	back  pair
 }
 
-// A pair is a shared event in two processes: own records it, and in waits for it.
+// A pair is a shared event in two processes. One process records own, and the other process waits
+// for in.
 type pair struct{ own, in *interop.Event }
 
 // newFarSide makes the other process and the cells that it shares.
@@ -130,8 +131,8 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 	return f
 }
 
-// newPair makes an event that one process records and another waits for. Its creator destroys it
-// when the other process has closed it.
+// newPair makes an event that one process records and another waits for. The process that made the
+// event destroys it when the other process has closed it.
 func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 	if p.own, err = interop.NewSharedEvent(from); err != nil {
 		return p, err
@@ -196,7 +197,7 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 		op = gpu.Copy(to, from)
 	}
 	if g.mode != sound || !g.caps.IPCEvents || g.r.IntN(4) == 0 {
-		// Semaphores order it, so the host carries the order over to the other process.
+		// Semaphores order this work, so the host carries the order over to the other process.
 		x.what = "another process's work"
 		x.submit = func(o gpu.Order) error { return x.give(q, o, op) }
 		return dst, src
@@ -216,13 +217,14 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 	return dst, src
 }
 
-// A farWork is work of the other process between an event of this process and one of its own.
+// A farWork is work of the other process. It waits for an event that the graph's process records.
+// Behind the work, the other process records an event, and the graph's process waits for that event.
 type farWork struct {
 	f              *farSide
 	x              *node
 	q              *gpu.Queue // queue of the other process
 	op             gpu.Op
-	before, after  *gpu.Queue // queues of this process
+	before, after  *gpu.Queue // queues of the graph's process
 	waits, records *gpu.Queue // queues of the other process
 	anew           bool       // makes new events instead of reusing the farSide's
 }
@@ -240,7 +242,7 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 		var err2 error
 		there, err = newPair(f.near, f.dev, &f.taken)
 		back, err2 = newPair(f.dev, f.near, &f.lent)
-		defer there.in.Close() // work in flight still uses them
+		defer there.in.Close() // closed when submit returns, although work in flight still uses the events
 		defer back.in.Close()
 		if err := errors.Join(err, err2); err != nil {
 			return err
@@ -266,7 +268,7 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 		err = far.WaitIssued(f.ctx, 3)
 	}
 	if err == nil {
-		// Its waits have been issued, so this is issued at once.
+		// The work for its waits has been issued, so this submission is issued at once.
 		err = w.x.give(w.after, o, interop.WaitEvent(back.in))
 	}
 	if err == nil {
@@ -285,7 +287,7 @@ func (f *farSide) giveBack() {
 	if f.theirs != nil {
 		f.theirs.Close()
 	}
-	for i := range 3 { // a shared event alone causes no polling
+	for i := range 3 { // a shared event alone causes no polling, so wait for other work of each queue
 		s, err := gpu.NewSemaphore(0)
 		if err == nil {
 			err = f.dev.Queue(i).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Download(make([]byte, 1), f.alone.All()))
@@ -311,8 +313,8 @@ func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 	}
 }
 
-// close closes the process after the graph's devices. By then they have returned its memory, unless
-// one was left to the driver.
+// close closes the process after the graph's devices. By then these devices have returned the
+// process's memory, unless one of them was left to the driver.
 func (f *farSide) close(left bool) {
 	defer f.stop()
 	if !left {

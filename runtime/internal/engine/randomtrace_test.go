@@ -83,7 +83,7 @@ type tracedSub struct {
 	seen           traceformat.Args // written at completion, if ended is set
 	done           traceformat.Time
 	ended          bool
-	device, called int // numbers of slices
+	device, called int // numbers of slices of the device and of host calls
 }
 
 // A place is a position in the trace where arrows begin or end.
@@ -296,8 +296,8 @@ func (g *graphTrace) check(of *graph, left bool) {
 	}
 }
 
-// inTrace returns the scenario with a trace of it, including the times of commands. The trace must
-// be valid whichever call fails.
+// inTrace returns a scenario that runs the given scenario with a trace, including the times of
+// commands. The trace must be valid whichever call fails.
 func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(context.Context, driver.Driver, int, bool) error {
 	return func(ctx context.Context, d driver.Driver, devices int, sound bool) error {
 		g := &graphTrace{}
@@ -314,7 +314,8 @@ func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(con
 			return errors.Join(err, err2)
 		}
 		for _, p := range rep.Problems {
-			// In a bubble no time passes, so slices at the same moment cannot be distinguished.
+			// In a synctest bubble no time passes between two calls, so slices at the same moment
+			// cannot be distinguished.
 			if !strings.HasPrefix(p.Text, "flow ") {
 				err = errors.Join(err, errors.New(p.String()))
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A lastDriver frees memory and unloads code only while its gate is open. Other drivers may also
-// wait until all work has completed.
+// A lastDriver frees memory and unloads code only after its gate has been closed. It stands for
+// drivers that first wait until all work has completed.
 type lastDriver struct {
 	driver.Driver
 	gate chan struct{}
@@ -83,7 +83,7 @@ func TestHeldRecording(t *testing.T) {
 		must(t, c.End())
 		must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{7})))
 		d.SetLatency(simdriver.OpDestroyExec, time.Hour)
-		start := time.Now() // all times are bubble times
+		start := time.Now() // all times are times of the synctest bubble
 		must(t, c.Close())
 		synctest.Wait()
 		must(t, s[0].Signal(1))

@@ -1,13 +1,13 @@
 package engine
 
-// Events and pinned memory are made before they are needed. When a pool runs low, a goroutine on a
-// bound thread, the refiller, makes more and ends. A call that finds a pool empty blocks until the
-// driver has made a new event or new memory. The pending-queue thread must not block: for a
-// submission that lacks an event, another goroutine waits (awaitEvent).
+// Events and pinned memory are made before they are needed. When a pool runs low, the refiller, a
+// goroutine on a thread bound to the device, makes more and ends. A call that finds a pool empty
+// blocks until the driver has made a new event or new memory. The pending-queue thread must not
+// block: for a submission that lacks an event, another goroutine waits (awaitEvent).
 
-// Refill starts a goroutine on a bound thread. The goroutine calls fill, which fills a pool, and
-// then filled. If the device is closed, Refill only calls filled. An error of fill goes to Check
-// and nowhere else: a call that finds the pool empty tries again itself.
+// Refill starts a goroutine on a thread bound to the device. The goroutine calls fill, which fills
+// a pool, and then filled. If the device is closed, Refill only calls filled. Refill passes an
+// error of fill only to Check: a call that finds the pool empty makes its own attempt.
 func (d *Device) Refill(fill func() error, filled func()) {
 	if !d.enter() {
 		filled()

@@ -15,7 +15,7 @@ import (
 )
 
 // TestManyInFlight submits far more work than there are events and pinned memory for, while the
-// device is stalled. A call that finds a pool empty must have a new object made, and nothing may
+// device is stalled. A call that finds a pool empty must wait for a new object, and nothing may
 // hang.
 func TestManyInFlight(t *testing.T) {
 	const n = 5000
@@ -104,8 +104,8 @@ func TestNoEventForParked(t *testing.T) {
 	})
 }
 
-// TestEmptyPoolOrder checks that submissions of one queue without waits run in order, although some
-// find no event at first.
+// TestEmptyPoolOrder checks that submissions without waits run in the order of their queue,
+// although some find no event at first.
 func TestEmptyPoolOrder(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		for _, o := range []gpu.PoolOptions{{}, {Portable: true}} {
@@ -220,7 +220,7 @@ func TestEmptyPoolEnds(t *testing.T) {
 					t.Errorf("%+v", st)
 				}
 				d.SetLatency(simdriver.OpNewEvent, 0)
-				time.Sleep(time.Hour) // time of the bubble: the refiller returns
+				time.Sleep(time.Hour) // time of the synctest bubble: the refiller returns
 				dev.Close()
 			})
 		})
@@ -282,7 +282,7 @@ func TestEventsForMany(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		time.Sleep(time.Minute) // until then the driver makes events in the background
+		time.Sleep(time.Minute) // meanwhile the driver makes events in the background
 		if made := dev.Stats().Events.Made; made > 4*n || dev.Stats().InFlight != n {
 			t.Errorf("%d events for %d submissions, of which %d are in flight", made, n, dev.Stats().InFlight)
 		}

@@ -12,7 +12,7 @@ import (
 
 // retire retires all submissions up to seq. The caller knows that the stream has passed them.
 // retire stops and returns false at a submission that waits for a barrier which has not given its
-// signals yet. The barrier gives them soon. Perhaps the caller does that, after retire has
+// signals yet. The barrier gives its signals soon, perhaps on this goroutine after retire has
 // returned.
 func (tl *Timeline) retire(seq uint64) bool {
 	for {

@@ -12,8 +12,8 @@ import (
 )
 
 // TestFailedBehind delays the signals of work that is retired together with later, failed work.
-// Meanwhile another goroutine retires work of another stream that waits for the failed work. That
-// work must fail too.
+// Meanwhile another goroutine retires work of another stream that waits for the failed work. The
+// waiting work must fail too.
 func TestFailedBehind(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{Devices: 2})

@@ -58,8 +58,8 @@ func (r *ring) grow(seq uint64) {
 func (r *ring) at(seq uint64) *Submission { return r.buf[seq&uint64(len(r.buf)-1)] }
 
 // marked returns the first submission with a number in [from, to] that has an event recorded behind
-// it, or nil. from must be in the ring. The search is short: there is an event at least at every
-// 64th submission.
+// it, or nil. from must be in the ring. The search is short: at least every 64th submission has an
+// event recorded behind it.
 func (r *ring) marked(from, to uint64) *Submission {
 	for ; from <= to; from++ {
 		if s := r.at(from); s.recorded {

@@ -138,8 +138,9 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	return nil
 }
 
-// others is a scenario with other code on the device: a stream with its work between the work of a
-// queue, events that it records or waits for, and values in memory.
+// others is a scenario in which other code uses the device. The other code puts work into an
+// adopted stream, between submissions of a queue. It also records events and waits for events. The
+// scenario waits for values in memory too.
 func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	v, err := d.Open(0)
 	if err != nil {
@@ -147,7 +148,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	}
 	var h driver.Stream
 	var theirs driver.Event
-	defer func() { // after the runtime's device is closed
+	defer func() { // runs after the runtime's device is closed
 		testkit.Natively(v, func() error {
 			v.Bind() // again, because a fault may have hit the first Bind
 			for h != 0 && ctx.Err() == nil && errors.Is(v.DestroyStream(h), driver.ErrBusy) {
@@ -268,7 +269,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		return fmt.Errorf("semaphore %d is neither issued nor failed: %w\n%s", last, err, dump(dev))
 	}
 	q.Close()
-	for range 3 { // the other code's work in the stream uses the event and the memory
+	for range 3 { // wait for the other code's work, which uses the event and the memory
 		if testkit.Natively(v, func() error { return testkit.Drain(v, h) }) == nil {
 			break
 		}
@@ -297,8 +298,8 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 }
 
 // handOn is a scenario with pools that have room for one block. Two streams and a queue take turns
-// with the block. If work fails, the scenario closes its memory, as a program must: otherwise
-// others wait for the block for ever.
+// with the block. If work fails, the scenario closes the memory of that work, as a program must.
+// Otherwise the others would wait for the block for ever.
 func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 3, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 	if err != nil {
@@ -307,7 +308,7 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	defer dev.Close()
 	const block, n = 512, 5
 	for _, o := range []gpu.PoolOptions{{MaxSize: block}, {MaxSize: block, Portable: true, Zero: true}} {
-		// New memory each time, because a failed stream may still use the old.
+		// Use new memory each time, because a failed stream may still use the old memory.
 		cells, err := dev.Alloc(gpu.DeviceMem, 3*n)
 		if err != nil {
 			return nil
@@ -395,8 +396,9 @@ func way(dev *gpu.Device, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	return c, record(dev, c, x.Range(0, 8), middle.Range(0, 16), y.Range(0, 8))
 }
 
-// record nests a recording that copies 8 bytes, twice: from one range to the second half of middle,
-// and from there to another range. Then it ends the recording.
+// record nests another recording twice in c, and then ends c. The nested recording copies 8 bytes
+// and sets the last one to 9: first from one range to the second half of middle, and then from
+// there to another range.
 func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) error {
 	child, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 	if err != nil {
@@ -417,7 +419,7 @@ func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) e
 	return errors.Join(err, err2, err3, c.End())
 }
 
-// scenario uses every feature of the runtime on a group of devices, and runs to its end whichever
+// scenario uses most features of the runtime on a group of devices, and runs to its end whichever
 // call fails. It returns an error if work never ended, or, if sound is set, if work failed.
 func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (err error) {
 	var devs []*gpu.Device
@@ -437,7 +439,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 			err = errors.Join(err, errors.New("memory that was lent has not come back"))
 		}
 	}()
-	const size = 600 // three pieces
+	const size = 600 // transferred in three pieces
 	v, err := d.Open(0)
 	if err != nil {
 		return nil
@@ -455,7 +457,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		}
 		devs = append(devs, dev)
 	}
-	// Only two devices: the number of driver calls grows with the square.
+	// Group only two devices: the number of driver calls grows with the square of the group's size.
 	if _, err := gpu.NewGroup(devs[max(0, devices-2):]...); err != nil {
 		return nil
 	}
@@ -633,7 +635,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 
 var errNoMemory = errors.New("an alloca was refused")
 
-// recording records a command of every kind, for two bindings of 64 bytes.
+// recording records commands of most kinds, for two bindings of 64 bytes.
 func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
 	if err != nil {
@@ -662,7 +664,7 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	}
 	at, err12 := c.Add(gpu.Copy(scratch.All(), x.Range(0, 64)))
 	_, err13 := c.Add(gpu.Copy(y.Range(0, 64), scratch.All()), at)
-	// Memory of its own, because a binding may be pool memory, which cannot have values.
+	// Use other memory, because a binding may be pool memory, which cannot have values.
 	word, err14 := d.Alloc(gpu.HostMem, 8)
 	if err14 == nil {
 		_, err14 = c.Add(interop.WriteValue(word.All(), 5))
@@ -685,7 +687,7 @@ func stamped(caps driver.Caps, k *gpu.Kernel, to, from gpu.Range) gpu.Op {
 	return gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{4}, Threads: [3]uint32{32}, Attrs: a}, to, from)
 }
 
-// execute executes a recording made by recording.
+// execute executes a recording that the function recording has made.
 func execute(q *gpu.Queue, o gpu.Order, c *gpu.CommandBuffer, x, y *gpu.Buffer) error {
 	if x == nil || y == nil {
 		return errNoMemory

@@ -10,7 +10,7 @@ import (
 type Statistics struct {
 	Events, Timepoints, Records sema.PoolStats
 	Parked                      int // parked submissions, without published barriers
-	InFlight                    int // submissions in flight that have not failed, published barriers
+	InFlight                    int // submissions in flight that have not failed, and published barriers
 	Issuing                     int // goroutines that are issuing submissions that were parked
 }
 
@@ -53,7 +53,8 @@ func (s OpenState) String() string {
 }
 
 // EachOpen calls fn for each submission in one of the states of OpenState. fn may run under d.mu,
-// so it must lock nothing. During the call of fn the submission's Waits and Signals do not change.
+// so it must not lock a mutex. During the call of fn the submission's Waits and Signals do not
+// change.
 func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 	d.mu.Lock()
 	for s := range d.pending.parked.all() {
@@ -72,8 +73,8 @@ func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 }
 
 // FindProducer returns the timeline whose work will give the signal p. If the submission that gives
-// it is in flight, FindProducer calls fn for it. fn runs under the ring's mu, so it must lock
-// nothing.
+// it is in flight, FindProducer calls fn for it. fn runs under the ring's mu, so it must not lock a
+// mutex.
 func FindProducer(p sema.Signal, fn func(*Submission)) (tl *Timeline) {
 	tl = p.Producer.(*Timeline)
 	tl.inFlightAt(p.Seq, fn)

@@ -15,18 +15,18 @@ import (
 // The fields that every operation uses come first, so that they share few cache lines: often one
 // processor parks a submission and another one issues it.
 type Submission struct {
-	Timeline *Timeline // the timeline to which it was submitted
+	Timeline *Timeline // the timeline to which the program has submitted the operation
 	next     *Submission
 	event    *Event // the event to record behind the work: at once, on demand, or never
 	Err      atomic.Pointer[Failure]
 	Mode     waitMode
-	recorded bool // event has been recorded; protected by the ring's mu while in the ring
+	recorded bool // event has been recorded; protected by the ring's mu while the submission is in the ring
 	// UsesRest says that Rest has data for this operation. So the engine must call Rest.Release,
 	// and Rest.Start unless there is an Action.
 	UsesRest bool
 	Across   bool // the operation uses memory of another device; implies UsesRest
-	// Lends says that Rest.Release signals the program that it may reuse memory (Order.Free). So
-	// the work is polled even if nobody waits for Signals.
+	// Lends says that Rest.Release tells the program that it may reuse memory (Order.Free). So the
+	// work is polled even if nobody waits for Signals.
 	Lends    bool
 	Delivers bool   // Rest.Deliver must be called before the signals are given
 	Timed    bool   // an Observer needs an event right behind the work
@@ -60,8 +60,8 @@ type room struct {
 }
 
 // A Rest is the part of a Submission that belongs to the layers above the engine. It has the data
-// that an operation needs besides the fields of Submission. Each Submission has one, and both are
-// reused together. One goroutine at a time calls its methods.
+// that an operation needs besides the fields of Submission. Each Submission has one Rest, and both
+// are reused together. One goroutine at a time calls the methods of a Rest.
 type Rest interface {
 	// Start makes the native calls of an operation without an Action. started reports whether the
 	// stream has received any of them. The engine calls Start, with the timeline locked, if
@@ -99,7 +99,7 @@ type Address struct {
 	Late Memory
 }
 
-// A Memory is device memory that may not be allocated yet, or of which a part may be gone.
+// A Memory is device memory that may not be allocated yet, or that may have shrunk.
 type Memory interface {
 	// Ptr returns the address of the memory, or an error if its first size bytes are not allocated.
 	Ptr(size uint64) (driver.Ptr, error)
@@ -114,7 +114,7 @@ func (a Address) Resolve() (driver.Ptr, error) {
 	return base + a.Ptr, err
 }
 
-// A waitMode says what must have happened to all waits of a submission before it goes on.
+// A waitMode says which state all waits of a submission must reach, and what the engine does then.
 type waitMode uint8
 
 const (

@@ -46,8 +46,8 @@ func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	return Issued, nil
 }
 
-// ParkAgain parks a submission once more, because while it was being issued it turned out that it
-// must wait longer. If nothing is left to wait for by now, the submission goes to the pending-queue
+// ParkAgain parks a submission once more, because an attempt to issue it has shown that it must
+// wait longer. If nothing is left to wait for by now, the submission goes to the pending-queue
 // thread. The caller does not issue it, because it may have other work to do.
 func (tl *Timeline) ParkAgain(s *Submission) {
 	s.parking.reparked = true
@@ -115,8 +115,8 @@ func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 
 // run starts a submission that has no open waits. It hands a group of collectives to the lane. It
 // runs an operation of the host on a new goroutine. It calls startBarrier for a barrier, and
-// IssueReady for any other submission. If s.Err is set, run fails the submission instead, or the
-// lane does.
+// IssueReady for any other submission. If s.Err is set, run fails the submission instead. For a
+// group of collectives, the lane does that.
 func (tl *Timeline) run(s *Submission) {
 	f := s.Err.Load()
 	switch {

@@ -2,9 +2,9 @@ package engine
 
 import "runtime"
 
-// OnBound calls fn on a bound thread of its own and waits for it. It is for rare calls that must
-// not wait for the pending-queue thread, which may be blocked. If the device is closed, OnBound
-// returns an error and does not call fn.
+// OnBound calls fn on a thread of its own that is bound to the device and waits for it. It is for
+// rare calls that must not wait for the pending-queue thread, which may be blocked. If the device
+// is closed, OnBound returns an error and does not call fn.
 func (d *Device) OnBound(fn func() error) error {
 	if err := d.Stay(); err != nil {
 		return err

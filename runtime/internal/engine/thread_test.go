@@ -32,7 +32,7 @@ func TestSwitches(t *testing.T) {
 		}
 		s, v := semaphores(t, 1)[0], uint64(0)
 		work := func() {
-			for i := range 200 { // alternate devices, so that each waits for the other
+			for i := range 200 { // alternate devices, so that each submission waits for another device
 				to := i % devices
 				must(t, devs[to].Queue(i).Submit(order(s, v, s, v+1), gpu.Fill(bufs[to].All(), []byte{1})))
 				v++

@@ -30,7 +30,7 @@ type Timeline struct {
 	free      records
 
 	// Adopted says that other code created the stream and may also use it. So an event is recorded
-	// behind each submission. When closed is true, the engine no longer uses the stream.
+	// behind each submission. When closed is true, the engine gives the stream no more work.
 	Adopted bool
 	closed  atomic.Bool // set under mu
 
@@ -66,7 +66,7 @@ type Timeline struct {
 	// failures.
 	retireMu sync.Mutex
 	awaiters []awaiter
-	failures atomic.Pointer[[]failedRange] // work that failed before it was passed, in order
+	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order
 }
 
 // NewTimeline returns a timeline of the device d. The caller then sets NewRecord and Stream, and
@@ -147,8 +147,8 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if many {
 		tl.tidy(seq)
 	}
-	// If the other device was lost before the submission was in the ring, nobody has found the
-	// submission there.
+	// If another device that the submission follows was lost before the submission was in the ring,
+	// the search for waiting submissions has missed this one.
 	if abroad {
 		tl.loseBehind(seq, seq)
 	}
@@ -451,8 +451,8 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 		o.Begun(s, some)
 	}
 	if err != nil && !some && started && s.Action != nil && s.Action.Retries(s, err) {
-		// The operation will be issued once more. But the stream has already received its waits,
-		// and these need a number now.
+		// The operation will be issued once more. But the stream has already received the
+		// submission's waits, and these need a number now.
 		started = tl.putBarrier(s, seq) != nil
 	}
 	return started || some, err
@@ -526,12 +526,12 @@ func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	return released.First(), wanted
 }
 
-// Poll queries the driver whether the work seq is done, and if not, whether the oldest work in
-// flight is done. It retires everything up to the work that it finds done, and then returns true.
-// It also returns true if it loses the device because queries fail. It returns false if it finds
-// nothing done, or if retire returns false. Poll does not block, and does nothing if another
-// goroutine is polling the timeline. If the event of seq is the oldest in flight, Poll queries it
-// up to tries times.
+// Poll asks the driver whether the work seq is done, and if not, whether the oldest work in flight
+// is done. It retires everything up to the work that it finds done, and then returns true. It also
+// returns true if it loses the device because queries fail. It returns false if it finds nothing
+// done, or if retire returns false. Poll does not block, and does nothing if another goroutine is
+// polling the timeline. If the event of seq is the oldest in flight, Poll queries it up to tries
+// times.
 func (tl *Timeline) Poll(seq uint64, tries int) bool {
 	if (Mark{tl, seq}).decided() {
 		return false
@@ -626,8 +626,8 @@ func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err
 	return at, done, err
 }
 
-// tidy retires finished work. It queries whether nearly all of the work up to seq is done, and if
-// not, whether half of it is.
+// tidy retires finished work. It asks the driver whether nearly all of the work up to seq is done,
+// and if not, whether half of it is.
 func (tl *Timeline) tidy(seq uint64) {
 	if done := tl.passed.Load(); done < seq && !tl.reap(seq-tidyEvery/8) {
 		tl.reap(done + (seq-done)/2)
@@ -655,8 +655,8 @@ func (tl *Timeline) reap(seq uint64) bool {
 	return tl.retire(at)
 }
 
-// Busy reports whether work is in flight whose completion can still be found out. On a lost device
-// it cannot.
+// Busy reports whether work is in flight and the device is not lost. On a lost device nobody can
+// find out when work is done.
 func (tl *Timeline) Busy() bool {
 	return tl.passed.Load() < tl.issued.Load() && tl.Device.lost.Load() == nil
 }
@@ -679,7 +679,7 @@ func (tl *Timeline) Locked(fn func() error) error {
 }
 
 // EachInFlight calls fn for each submission in flight, oldest first, until fn returns false. fn
-// runs under the ring's mu, so it must lock nothing.
+// runs under the ring's mu, so it must not lock a mutex.
 func (tl *Timeline) EachInFlight(fn func(*Submission) bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -691,7 +691,7 @@ func (tl *Timeline) EachInFlight(fn func(*Submission) bool) {
 }
 
 // inFlightAt calls fn for the submission with the number seq, if it is in flight. fn runs under the
-// ring's mu, so it must lock nothing.
+// ring's mu, so it must not lock a mutex.
 func (tl *Timeline) inFlightAt(seq uint64, fn func(*Submission)) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()

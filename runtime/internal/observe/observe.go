@@ -1,11 +1,11 @@
-// Package observe has the interfaces through which package gpu informs a tracer. Package trace
-// implements them. A gpu.Device without a tracer has a nil [Device], so each hook of package gpu
-// costs one comparison with nil. The scheduler calls a [Submission] as an [engine.Observer], and
-// knows nothing else about tracers.
+// Package observe has the interfaces through which package gpu informs a tracer. Packages trace and
+// nvtxtrace implement them. A gpu.Device without a tracer has a nil [Device], so each hook of
+// package gpu costs one comparison with nil. The scheduler calls a [Submission] as an
+// [engine.Observer], and knows nothing else about tracers.
 //
 // No method changes the order of work or its results. Unless its comment says otherwise, a method
-// does not block, and may be called concurrently. The caller may hold any lock under which other
-// locks are taken.
+// does not block, and may be called concurrently. The caller may hold locks, except locks under
+// which no other lock may be taken.
 package observe
 
 import (
@@ -21,23 +21,25 @@ import (
 
 // A Device observes a device.
 type Device interface {
-	// TimesCommands reports whether the commands of recordings are timed one by one, if they run as
-	// calls. It always returns the same.
+	// TimesCommands reports whether the commands of recordings are timed one by one, if the
+	// recordings are replayed as calls. It always returns the same value.
 	TimesCommands() bool
 
-	// TimesNodes reports whether the commands of graphs are timed too. Otherwise, if TimesCommands
-	// returns true, recordings of AutoMode make no graphs. It always returns the same.
+	// TimesNodes reports whether the commands of graphs are timed too. If it returns false and
+	// TimesCommands returns true, recordings of AutoMode make no graphs. It always returns the same
+	// value.
 	TimesNodes() bool
 
-	// Describes reports whether a Description has a Recording. It always returns the same, and true
-	// if TimesNodes returns true.
+	// Describes reports whether a Description has a Recording. It always returns the same value,
+	// and true if TimesNodes returns true.
 	Describes() bool
 
 	// NewRecordingID returns a number for a recording. It is called only if Describes returns true.
 	NewRecordingID() uint64
 
-	// Node says which command of a recording a node of a graph belongs to, before the graph is
-	// instantiated. It is called on a bound thread, and only if TimesNodes returns true.
+	// Node tells the observer which command of a recording a graph node belongs to, before the
+	// graph is instantiated. It is called on a thread bound to the device, and only if TimesNodes
+	// returns true.
 	Node(n driver.Node, r *Recording, command int)
 
 	// Submitted returns the observer of a submission that is complete and is about to be submitted,
@@ -48,9 +50,8 @@ type Device interface {
 	Happened(what Event, began time.Time, label string, bytes uint64, err error)
 
 	// Stopped is called on the device's thread when the device has no more work, or is lost, and
-	// before its objects are destroyed. It makes native calls and destroys the objects that the
-	// observer has made. Submissions may still end afterwards, but the observer makes no more
-	// native calls.
+	// before its objects are destroyed. In this call the observer may make its last native calls,
+	// and destroys the objects that it has made. Submissions may still end afterwards.
 	Stopped(ctx context.Context)
 
 	// Closed is called at the end of gpu.Device.Close, or of a gpu.Open that fails, without locks.
@@ -58,7 +59,8 @@ type Device interface {
 	Closed()
 }
 
-// Tell tells an observer, unless it is nil, of an event that began at began and ends now.
+// Tell informs an observer of an event that began at began and ends now. If d is nil, Tell does
+// nothing.
 func Tell(d Device, what Event, began time.Time, label string, bytes uint64, err error) {
 	if d != nil {
 		d.Happened(what, began, label, bytes, err)
@@ -120,17 +122,17 @@ const (
 type Submission interface {
 	engine.Observer
 
-	// Calls returns the function to call instead of fn, which calls the program's function of a
-	// host call or of a notification. It is called without locks. The function returned for a
+	// fn calls the program's function of a host call or of a notification. Calls returns the
+	// function to call instead of fn. Calls is called without locks. The function returned for a
 	// notification is called after Ends.
 	Calls(fn func() error) func() error
 
 	// Collective says which group of collectives the submission is. Lane.Take calls it.
 	Collective(kernel, communicator string, rank, ranks int)
 
-	// CommandBegins and CommandBegun are Begins and Begun for a command of a recording that is
-	// replayed as calls. They are called between Begins and Begun. CommandBegins is called only for
-	// commands with a label, unless the device's TimesCommands returns true.
+	// CommandBegins and CommandBegun are called before and after the native calls of a command, if
+	// a recording is replayed as calls. They are called between Begins and Begun. CommandBegins is
+	// called only for commands with a label, unless the device's TimesCommands returns true.
 	CommandBegins(tl *engine.Timeline, c Command)
 	CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool)
 }
@@ -159,7 +161,8 @@ func Of(s *engine.Submission) Submission {
 // A Semaphore observes a semaphore, for all tracers whose devices use it. It is in the semaphore's
 // Notes. All methods are called without locks.
 type Semaphore interface {
-	// Signalled says that the host has signalled the semaphore, or, with err, is about to fail it.
+	// Signalled says that the host has signalled the semaphore. If err is not nil, the host is
+	// about to fail the semaphore instead.
 	Signalled(s *sema.Semaphore, value uint64, err error)
 
 	// Renamed says that the semaphore has another name.

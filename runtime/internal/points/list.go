@@ -4,8 +4,8 @@ import "slices"
 
 // A list holds points ordered by value, and points of the same value in the order in which they
 // were added. The points are in chunks of up to chunkSize points, and a directory lists the chunks.
-// Adding a point moves only points of one chunk. Only if that chunk overflows does it also move
-// entries of the directory. Adding at either end moves nothing, because chunks and directory have
+// Adding a point moves only points of one chunk. It moves entries of the directory only if that
+// chunk overflows. Adding at either end usually moves nothing, because chunks and directory have
 // room on both sides.
 type list[T comparable] struct {
 	dir    row[entry[T]]
@@ -83,8 +83,8 @@ func (l *list[T]) begin() {
 }
 
 // room makes room for a point in chunk k, which is full. at is the index for the point in that
-// chunk, and value is its value. room may split the chunk, so it returns the chunk and the index
-// for the point.
+// chunk, and value is the value of the point. room may split the chunk, so it returns the chunk and
+// the index for the point.
 func (l *list[T]) room(k, at int, value uint64) (*row[Point[T]], int) {
 	c := l.dir.all()[k].chunk
 	n := c.len()

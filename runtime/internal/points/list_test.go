@@ -152,7 +152,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestAllocs checks that adding and removing points allocates nothing once the set has held as
+// TestAllocs checks that adding and removing points allocates nothing once the set has held that
 // many points.
 func TestAllocs(t *testing.T) {
 	for name, values := range orders {
@@ -181,7 +181,8 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// TestAllocsOvertaken checks the same for points that another producer overtakes.
+// TestAllocsOvertaken checks that points which another producer overtakes cause no allocations
+// either. The set must not keep a map that has had more than keep points.
 func TestAllocsOvertaken(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 100, 1000, keep} {
 		var s Set[int]
@@ -197,8 +198,8 @@ func TestAllocsOvertaken(t *testing.T) {
 	}
 }
 
-// overtakeAll adds n points of one producer and a higher one of another producer. The higher one
-// arrives first, then the others. It returns the value reached.
+// overtakeAll adds n points of one producer and a higher point of another producer. The higher
+// point arrives first, then the others. overtakeAll returns the value reached.
 func overtakeAll(t testing.TB, s *Set[int], now uint64, n int) uint64 {
 	at := func(k int) Point[int] { return Point[int]{Value: now + uint64(k) + 1, Seq: now + uint64(k) + 1} }
 	for k := range n {

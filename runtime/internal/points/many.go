@@ -96,8 +96,9 @@ func (m *many[T]) toPoll(asks []Front[T]) (n int) {
 
 func (m *many[T]) arrive(now uint64, first, last Point[T]) {
 	own := 0
-	// value is the current value. next is its first point that belongs to other work. taken says
-	// that this work has signalled the value too. If not, next becomes overtaken.
+	// The loop looks at one value after the other. next is the first point of the present value
+	// that belongs to other work. taken says that the arriving work has signalled this value too.
+	// If taken is false, next becomes overtaken.
 	value, taken, next := uint64(0), false, Point[T]{}
 	for p := m.list.front(); p != nil && p.Value <= last.Value; p = m.list.front() {
 		if p.Value != value {
@@ -130,7 +131,8 @@ func (m *many[T]) overtake(p Point[T]) {
 }
 
 func (m *many[T]) takeOvertaken(p Point[T]) bool {
-	// A lookup in an empty map takes longer, because it checks the types of interfaces in the key.
+	// A lookup in an empty map takes longer than this check, because it checks the types of
+	// interfaces in the key.
 	if len(m.overtaken) == 0 {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 // signals come, and searches the whole slice.
 type naive struct {
 	points   []naivePoint
-	from, to uint64 // from value from to value to, only work has raised the value, and not the host
+	from, to uint64 // only work, and not the host, has raised the value in this range
 }
 
 type naivePoint struct {
@@ -84,7 +84,7 @@ func play(r tape, steps int) error {
 	var m naive
 	now := uint64(0)
 	producers := make([][]work, 1+r.IntN(5))
-	// Signals of barriers, which the test makes arrive at any time after their work.
+	// late has the signals of barriers. The test makes them arrive at any time after their work.
 	late := []Point[int](nil)
 	issued := make([]uint64, len(producers))
 	kind, top, bottom := r.IntN(4), uint64(1), uint64(1<<40)
@@ -180,7 +180,7 @@ func play(r tape, steps int) error {
 		if err != nil {
 			return err
 		}
-		if mistake { // the semaphore would fail, and so begin anew
+		if mistake { // the semaphore would fail, so begin anew
 			s.Clear()
 			m, late = naive{}, nil
 			clear(producers)
@@ -309,8 +309,8 @@ func check[T comparable](l *list[T]) error {
 	return nil
 }
 
-// TestAsk checks which work is polled for a waiter. If values are added in order, no other work may
-// be polled.
+// TestAsk checks which work is polled for a waiter. If values are added in order, only the
+// necessary work may be polled.
 func TestAsk(t *testing.T) {
 	at := func(producer int, seq, value uint64) Point[int] {
 		return Point[int]{Value: value, Producer: producer, Seq: seq}
@@ -354,7 +354,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// A script decides by the bytes of a fuzzer.
+// A script is a tape that takes its decisions from the bytes of a fuzzer.
 type script []byte
 
 func (s *script) IntN(n int) int {

@@ -3,10 +3,10 @@
 // it is. No operation looks at all elements of a set. Once a set has been as large as it gets,
 // operations allocate nothing.
 //
-// A producer does numbered work in order, such as a GPU stream. A [Point] says that the work with a
-// number of a producer will signal a value. When the semaphore has reached that value, nobody waits
-// for the point any more. But the work of the point may still be in flight, and it will signal the
-// value later. There are two cases:
+// A producer does numbered work in order, such as a GPU stream. A [Point] says that one piece of a
+// producer's work, given by its number, will signal a value. When the semaphore has reached that
+// value, nobody waits for the point any more. But the work of the point may still be in flight, and
+// it will signal the value later. There are two cases:
 //
 //   - Independent work of another producer has raised the value further, before or after the point
 //     was added. Then the point is called overtaken. Its signal will change nothing and is no
@@ -14,8 +14,8 @@
 //   - Other work has signalled the same value, or the host has signalled the same or a higher one.
 //     Then the signal of the point is a mistake of the program. When it comes, the semaphore fails.
 //
-// The set keeps overtaken points in a map. Of mistakes it keeps only the number for each producer,
-// so that the producer is polled until its work is done.
+// The set keeps overtaken points in a map. For mistakes it keeps only a count for each producer, so
+// that the producer is polled until its work is done.
 package points
 
 // A Point says that work in flight will signal a value.
@@ -36,10 +36,10 @@ func (p *Point[T]) within(first, last *Point[T]) bool {
 // A Front describes the points of one producer in a Set.
 type Front[T comparable] struct {
 	Producer T
-	Seq      uint64 // the highest number of its points
-	value    uint64 // the highest value of its points
-	jumbled  uint64 // its points above this value were added with growing values and growing numbers
-	n        int    // the number of its points
+	Seq      uint64 // the highest number of the producer's points
+	value    uint64 // the highest value of the producer's points
+	jumbled  uint64 // the producer's points above this value were added with growing values and growing numbers
+	n        int    // how many points the producer has
 	want     uint64 // the number that many.want passes to ask
 }
 
@@ -69,8 +69,8 @@ func (s *Set[T]) Empty() bool {
 }
 
 // Add adds the point p. p counts as overtaken if the value of the semaphore is already above
-// p.Value, and only work has raised it since it was below p.Value. In that case other work may have
-// signalled p.Value itself, which is a mistake, but the set cannot tell.
+// p.Value, and only work, not the host, has raised the value since it was below p.Value. In that
+// case other work may have signalled p.Value itself, which is a mistake, but the set cannot tell.
 func (s *Set[T]) Add(p Point[T]) {
 	if s.since < p.Value && p.Value < s.last {
 		s.spread().addOvertaken(p)
@@ -141,10 +141,11 @@ func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {
 	}
 }
 
-// Arrive says that work of one producer is done: the work from first to last. It has raised the
-// value from now to that of last. Arrive removes all points up to that value. Some of them may
-// belong to other work, with values between now and that of last. The first such point of each
-// value becomes overtaken, unless this work has signalled that value too. All others are mistakes.
+// Arrive says that work of one producer is done: the work from first to last. This work has raised
+// the value from now to last.Value. Arrive removes all points up to last.Value. Some of them may
+// belong to other work, with values between now and last.Value. The first such point of each value
+// becomes overtaken, unless the work that is done has signalled that value too. All others are
+// mistakes.
 func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
 	if now != s.last {
 		s.since = now

@@ -62,7 +62,7 @@ func (e *hostEvent) finish(points []Point) {
 	}
 	e.passed.Store(0)
 	select {
-	case <-e.woken: // a wake that comes later does no harm: the next wait checks its points again
+	case <-e.woken: // a later call of wake does no harm: the next wait checks its points again
 	default:
 	}
 	points[0].Semaphore.keepHostEvent(e)

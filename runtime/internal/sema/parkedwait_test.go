@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestParkedWaitAllocatesNothing makes two goroutines wait for each other. Each is parked when it
-// is signalled.
+// TestParkedWaitAllocatesNothing makes two goroutines wait for each other. Each has parked when it
+// is signalled. The waits must allocate nothing.
 func TestParkedWaitAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

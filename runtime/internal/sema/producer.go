@@ -34,7 +34,7 @@ const (
 	ByQuery       PollSource = iota // Semaphore.Query, which polls once
 	ByWaiter                        // the first poll of a waiting goroutine
 	ByWaiterAgain                   // a later poll of that goroutine, without a pause since the last one
-	ByPoller                        // such a later poll by a goroutine that stands in for the device's poller
+	ByPoller                        // a later poll, also without a pause, by a goroutine that stands in for the device's poller
 )
 
 // A Mark is the place behind the work with the number Seq of a producer.
@@ -68,8 +68,8 @@ const (
 
 // Publish announces that issued work will signal the semaphore. p may be the signal of a barrier
 // that waits for several producers. Then behind has the marks of all the work that the barrier
-// waits for, first the mark in p. Publish copies behind. It returns, for release, the timepoints
-// that waited only until such work was issued.
+// waits for, first the mark in p. Publish copies behind. It returns the timepoints that waited only
+// until such work was issued. The caller must release them.
 //
 // wanted reports whether other timepoints remain. If so, the producer of p must be polled for them.
 // Some may wait for the value of p or a lower one. Others wait for a higher value, but the work of
@@ -101,8 +101,9 @@ func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wante
 // Arrive raises the value because work is done. It covers all signals of one producer from first to
 // last, and raises the value to the value of last. It returns the timepoints to release. If the
 // semaphore has failed, or if first does not raise the value, Arrive returns an error and changes
-// nothing. There is one exception: independent work of another producer may have raised the value
-// further already. Then Arrive returns no error and the value stays.
+// nothing. There is one exception, if first and last are the same signal: independent work of
+// another producer may have raised the value further already. Then Arrive returns no error and the
+// value stays.
 func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,8 +184,8 @@ func (l *expected) marksOf(p Signal) []Mark {
 
 // Next returns the state of a wait for a value. If the state is Ordered, Next also returns the
 // lowest signal in flight that reaches the value. That signal may belong to a barrier that waits
-// for several producers (see Publish). Then Next calls joined with each of their marks, unless
-// joined is nil. It holds the semaphore's mutex during these calls.
+// for several producers (see Publish). Then Next calls joined with the mark of each of these
+// producers, unless joined is nil. It holds the semaphore's mutex during these calls.
 func (s *Semaphore) Next(value uint64, joined func(Mark)) (WaitState, Signal) {
 	if value <= s.value.Load() {
 		return s.endState(), Signal{}
@@ -209,8 +210,8 @@ func (s *Semaphore) Next(value uint64, joined func(Mark)) (WaitState, Signal) {
 	return Unknown, Signal{}
 }
 
-// endState returns Failed if the semaphore has failed, otherwise Reached. The caller knows that one
-// of them is true.
+// endState returns Failed if the semaphore has failed, otherwise Reached. The caller knows that the
+// wait is over.
 func (s *Semaphore) endState() WaitState {
 	if s.value.Load() == failedValue {
 		return Failed

@@ -1,8 +1,8 @@
 package sema
 
 // A Waiter is work (not a goroutine) that waits for one or more points before it is issued. It has
-// a [Timepoint] for each. The goroutine that signals a point, or fails its semaphore, calls the
-// methods without locks.
+// a [Timepoint] for each of these points. The goroutine that signals a point, or fails its
+// semaphore, calls the methods without locks.
 type Waiter interface {
 	// TimepointReleased is called once for each timepoint of the waiter, when it is released. err
 	// is the failure of the semaphore, or nil. ready reports that this was the last timepoint, and
@@ -33,8 +33,8 @@ const (
 	handOver = 32
 )
 
-// Release notifies the owners of the timepoints in list. Goroutines that retire finished work or
-// fail it use Release. It issues no waiter itself and starts a goroutine for each function
+// Release notifies the owners of the timepoints in list. Goroutines that retire work, or make it
+// fail, use Release. It issues no waiter itself and starts a goroutine for each function
 // (OnReached), because the caller may have more work to retire.
 func Release(list *Timepoint) { start(notify(list, 0)) }
 

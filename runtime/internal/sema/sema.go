@@ -200,8 +200,8 @@ func (s *Semaphore) Fail(err error) *Timepoint {
 	return released
 }
 
-// TryFail is like Fail. It also reports whether err is now the semaphore's failure. If the
-// semaphore has failed before, err is not.
+// TryFail is like Fail. failed reports whether err has become the semaphore's failure. It is false
+// if the semaphore had failed before.
 func (s *Semaphore) TryFail(err error) (released *Timepoint, failed bool) {
 	return s.fail(&failure{err})
 }
@@ -238,7 +238,7 @@ func (s *Semaphore) fail(why *failure) (released *Timepoint, failed bool) {
 	return released, true
 }
 
-// expect returns the list. The caller will add an entry to it. flag is hasSignals or hasWaiters,
+// expect returns s.list, to which the caller will add an entry. flag is hasSignals or hasWaiters,
 // the kind of the entry. expect sets flag before the caller adds the entry, so that every signal
 // from then on looks at the list. The caller holds mu.
 func (s *Semaphore) expect(flag uint32) *expected {

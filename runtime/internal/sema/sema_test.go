@@ -31,7 +31,7 @@ func (w *worker) PollFor(seq uint64, by PollSource) *wake.Policy {
 type parked struct {
 	name string
 	open int
-	here bool // the signalling goroutine may issue it
+	here bool // the signalling goroutine may issue the waiter
 	more *Timepoint
 	log  *[]string
 	err  error
@@ -109,7 +109,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseMany checks that all of many ready waiters are handed over, in several groups.
+// TestReleaseMany checks that many ready waiters are all handed over, in several groups.
 func TestReleaseMany(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -181,15 +181,15 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestJoin publishes a barrier's signal after two producers. Both must be named, wanted and polled
-// until Forget.
+// TestJoin publishes signals of barriers that wait for two producers. Until Forget, Next must
+// return the marks of both producers, and both must be wanted and polled.
 func TestJoin(t *testing.T) {
 	var s Semaphore
 	a, b := new(worker), new(worker)
 	behind := []Mark{{a, 3}, {b, 4}}
 	s.Publish(Signal{Value: 1, Producer: a, Seq: 3, ByBarrier: true}, behind)
 	s.Publish(Signal{Value: 2, Producer: a, Seq: 3, ByBarrier: true}, behind)
-	clear(behind) // Publish has copied it
+	clear(behind) // Publish has copied the marks
 	behind = []Mark{{a, 3}, {b, 4}}
 	for value := range uint64(2) {
 		var got []Mark

@@ -479,7 +479,7 @@ func TestSemaphoreWait(t *testing.T) {
 				got := make(chan error, 1)
 				go func() { got <- gpu.WaitAll(t.Context(), ps...) }()
 				for _, i := range order {
-					time.Sleep(time.Second) // time of the bubble
+					time.Sleep(time.Second) // time of the synctest bubble
 					if len(got) > 0 {
 						t.Error("returned too early")
 					}

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestLongChain releases a chain in which each signal releases the next. The chain must use no
-// stack, however long it is.
+// TestLongChain releases a chain in which each signal releases the next. The stack must not grow
+// with the length of the chain.
 func TestLongChain(t *testing.T) {
 	n := 100_000
 	if raceEnabled { // the race detector is slow, and finds no more in a longer chain
@@ -22,7 +22,7 @@ func TestLongChain(t *testing.T) {
 	}
 	// A recursion over 100,000 links would take more stack.
 	defer debug.SetMaxStack(debug.SetMaxStack(1 << 20))
-	// chain links n semaphores to first, and returns the last.
+	// chain links first to a new semaphore, that one to another, and so on. It returns the last.
 	chain := func(t *testing.T, first *gpu.Semaphore, links int) *gpu.Semaphore {
 		t.Helper()
 		for range links {
@@ -196,7 +196,7 @@ func TestRuns(t *testing.T) {
 				eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == len(c.list)+2 }, dev)
 				d.StallStream(streams[1-first])
 				d.ResumeDevice(0)
-				// So that all work of one stream has been retired.
+				// Wait until all work of one stream has been retired.
 				must(t, ends[first].Wait(minute(t), 1))
 				d.ResumeStream(streams[1-first])
 				must(t, ends[1-first].Wait(minute(t), 1))
@@ -302,7 +302,7 @@ func TestNotAbove(t *testing.T) {
 			submit(t, dev, s[0], gpu.Order{Signal: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}})
 			ended := waits(t, other, s[0])
 			inFlight(t, dev, map[bool]int{true: 2, false: 1}[mistake == "a value twice"])
-			time.Sleep(time.Second) // bubble time: the waiters have parked by now
+			time.Sleep(time.Second) // time of the synctest bubble: the waiters have parked by now
 			d.ResumeDevice(0)
 			ends(t, ended, gpu.ErrValue)
 			if mistake == "a value twice" { // either of the two signals may be the one that fails

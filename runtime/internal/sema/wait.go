@@ -12,7 +12,7 @@ import (
 var ErrEnded = errors.New("gpu: wait: the context has ended")
 
 // Wait blocks until all points are reached or, if all is false, until one of them is. It returns
-// the index of the first point that is reached, or -1. If a semaphore fails, Wait returns the
+// the lowest index of a point that is reached, or -1. If a semaphore fails, Wait returns the
 // failure, even if another point is reached. When the context ends, Wait returns [ErrEnded]. If the
 // context has already ended, Wait polls the producers once and does not block.
 func Wait(ctx context.Context, points []Point, all bool) (index int, err error) {

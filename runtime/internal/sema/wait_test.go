@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestStandFor checks that a single waiter polls in place of the device's poller, as long as no
-// other goroutine waits or if none waited when it began.
+// TestStandFor checks that a waiter polls in place of the device's poller if no goroutine has
+// parked when it begins. It must go on polling when other waiters park later.
 func TestStandFor(t *testing.T) {
 	sim := simdriver.New(simdriver.Config{})
 	d, err := gpu.Open(sim, 0, gpu.Options{Spin: time.Microsecond, Poll: time.Hour})

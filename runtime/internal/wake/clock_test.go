@@ -60,7 +60,8 @@ func processors(t *testing.T, n int) {
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }
 
-// TestStill checks that a bubble is recognized, also after its time has advanced.
+// TestStill checks that Still recognizes a synctest bubble, also after the bubble's time has
+// advanced.
 func TestStill(t *testing.T) {
 	still := func(want bool) {
 		t.Helper()

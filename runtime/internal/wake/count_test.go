@@ -31,8 +31,8 @@ func TestCount(t *testing.T) {
 	})
 }
 
-// TestCountAgain repeatedly ends the last call and begins another one while a goroutine waits. At
-// the end all calls must have ended.
+// TestCountAgain repeatedly lowers the count to 0 and raises it again while a goroutine waits. At
+// the end the count must be 0.
 func TestCountAgain(t *testing.T) {
 	var c Count
 	c.Add(1)

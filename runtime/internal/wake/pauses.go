@@ -10,8 +10,8 @@ import (
 // zero Pauses begins with timers.
 type Pauses struct {
 	Clock Clock         // System if nil
-	Poll  time.Duration // how long the first stage lasts, in which the caller only yields between polls
-	Nap   time.Duration // the longest nap, because nothing can end a nap early; 0 means no naps
+	Poll  time.Duration // how long the first stage lasts
+	Nap   time.Duration // the longest nap, or 0 for no naps; nothing can end a nap early
 
 	rounds int
 	paused bool // the first stage is over

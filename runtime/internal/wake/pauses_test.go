@@ -45,7 +45,8 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestPausesWoken wakes pauses. A nap must still take its full time.
+// TestPausesWoken sends to the channel before a pause. The pause must report that, whether it naps
+// or uses a timer.
 func TestPausesWoken(t *testing.T) {
 	wake := make(chan struct{}, 1)
 	for _, c := range []*fake{newFake(), {now: time.Now(), cannot: true}} {
@@ -65,7 +66,7 @@ func TestPausesWoken(t *testing.T) {
 	}
 }
 
-// TestPausesStill checks that pauses in a bubble use timers, and that they are few.
+// TestPausesStill checks that pauses in a synctest bubble use timers, and that they are few.
 func TestPausesStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -116,7 +117,8 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// TestLock locks a mutex whose holder sleeps, and gives up on one that stays locked.
+// TestLock gives up on a mutex that stays locked for longer than a context lasts. Then it locks the
+// mutex as soon as the holder has unlocked it.
 func TestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -16,7 +16,8 @@ type Poller struct {
 type Polled struct {
 	Policy *Policy
 	// Ask polls the device. again says that the Poller polls without a pause. further reports
-	// whether the device has finished more work, and asked whether Ask has polled it at all.
+	// whether the device has finished more work. asked reports whether Ask has polled the device at
+	// all.
 	Ask func(again bool) (further, asked bool)
 }
 
@@ -35,7 +36,7 @@ func (p *Poller) Signal(x *Polled) {
 	Nudge(p.wake)
 }
 
-// Stop ends Run, and blocks until it has returned.
+// Stop ends Run, and blocks until Run has returned.
 func (p *Poller) Stop() {
 	p.stopped.Store(true)
 	Nudge(p.wake)

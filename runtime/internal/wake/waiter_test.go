@@ -20,8 +20,8 @@ func asksFor(w *Waiter, p *Policy, c *fake) time.Duration {
 	return c.now.Sub(start)
 }
 
-// TestWaiterSpins checks how long waiters poll: as long as the poller if one must stand in for it,
-// otherwise less.
+// TestWaiterSpins checks how long waiters poll. A waiter that stands in for the poller polls as
+// long as the poller would. Other waiters poll for a shorter time.
 func TestWaiterSpins(t *testing.T) {
 	c := newFake()
 	within := func(what string, past, want time.Duration) {
@@ -73,7 +73,7 @@ func TestWaiterMoves(t *testing.T) {
 	}
 }
 
-// TestWaiterHopes checks that a waiter without a device to poll parks soon.
+// TestWaiterHopes checks that a waiter without a device to poll spins for a moment before it parks.
 func TestWaiterHopes(t *testing.T) {
 	var w Waiter
 	defer w.End()
@@ -162,7 +162,7 @@ func TestWaiterLetsRun(t *testing.T) {
 	if most := n/keepAgainAfter + 1; kept == 0 || kept > most {
 		t.Errorf("%d of %d waiters keep their processors, want 1 to %d", kept, n, most)
 	}
-	// If such a wait ends without a yield, waiters keep their processors again.
+	// If a wait on a kept processor ends without a yield, waiters keep their processors again.
 	kept = 0
 	for range n {
 		var w Waiter
@@ -176,7 +176,7 @@ func TestWaiterLetsRun(t *testing.T) {
 	}
 }
 
-// TestWaiterStill checks that a waiter parks soon in a bubble.
+// TestWaiterStill checks that a waiter parks soon in a synctest bubble.
 func TestWaiterStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPolicy(nil)

@@ -19,11 +19,11 @@ const line = 8
 // lined reports whether an argument with this size must begin at a line.
 func lined(size int) bool { return size%(8*line) == 0 }
 
-// up rounds a word index up to the next one that begins a line.
+// up rounds a word index up to the next index that begins a line.
 func up(word int) int { return (word + line - 1) &^ (line - 1) }
 
-// At returns the index of the word at which an argument with this size begins, if word is the first
-// free one.
+// At returns the index of the word at which an argument with this size begins, if word is the index
+// of the first free word.
 func At(word, size int) int {
 	if lined(size) {
 		return up(word)
@@ -104,7 +104,7 @@ func AlignEnd(words []uint64) []uint64 {
 
 // SetArg copies size bytes from value to arg.
 func SetArg(arg, value unsafe.Pointer, size int) {
-	switch size { // most arguments have one of these sizes, for which a call to copy takes longer
+	switch size { // most arguments have one of these sizes, and a call to copy would take longer
 	case 4:
 		*(*[4]byte)(arg) = *(*[4]byte)(value)
 		return

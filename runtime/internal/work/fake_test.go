@@ -74,5 +74,4 @@ func (d *fakeDevice) CopyPeer(s driver.Stream, dst driver.Ptr, to driver.Device,
 	return d.note("copy %d from %#x of %s to %#x of %s on %d", n, uint64(src), name[from], uint64(dst), name[to], uintptr(s))
 }
 
-// other is another device.
 var other driver.Device = &fakeDevice{fail: -1}

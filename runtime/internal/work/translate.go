@@ -17,7 +17,7 @@ type Extra struct {
 	// Pinned is the device address of pinned host memory: the source of an upload, the target of a
 	// download.
 	Pinned driver.Ptr
-	// Host is the host address of that memory.
+	// Host is the host address of the pinned host memory.
 	Host unsafe.Pointer
 	// Launch is the launch of a Launch operation. For a Native operation, Launch.Args points to the
 	// addresses of the memory ranges that the operation uses.
@@ -141,6 +141,6 @@ func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err er
 	return n, err
 }
 
-// Resizable reports whether the size of the operation's graph node can be changed, if the driver
-// can do that ([driver.Caps].ResizeNodes).
+// Resizable reports whether the size of the operation's graph node can be changed, on a driver with
+// [driver.Caps].ResizeNodes.
 func (o *Op) Resizable() bool { return o.Kind != Fill8 }

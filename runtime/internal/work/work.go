@@ -29,7 +29,7 @@ const (
 	EventRecord      // record a shared event
 	EventWait        // make the stream wait for a shared event
 	ValueWrite       // write a 64-bit value to memory
-	ValueWait        // make the stream wait until a 64-bit value in memory is at least as high
+	ValueWait        // make the stream wait until a 64-bit value in memory is at least Op.Value
 
 	// Op.Run cannot translate the following kinds, except Native.
 	Alloc   // allocate memory of a pool in stream order
@@ -43,7 +43,7 @@ const (
 	Notify   // call a function of the program after the signals have been given
 	Transfer // upload or download in pieces
 	// Control reads a number from memory and executes recordings accordingly. In a recording, nodes
-	// of a graph may do it.
+	// of a graph may do this.
 	Control
 	kinds // the number of kinds
 )
@@ -131,5 +131,5 @@ func (o *Op) Copies() bool { return o.Kind == Copy || o.Kind == Upload || o.Kind
 // Bytes returns the number of bytes that a fill, copy or prefetch covers, or that an alloc zeroes.
 func (o *Op) Bytes() uint64 { return o.Count << o.Unit }
 
-// Cut shortens a fill or a copy to at most n bytes.
+// Cut shortens a fill or a copy to at most the given number of bytes.
 func (o *Op) Cut(bytes uint64) { o.Count = min(o.Count, bytes>>o.Unit) }

@@ -42,7 +42,7 @@ func copyNode(dst, src driver.Ptr, n uint64) []driver.NodeOp {
 	return []driver.NodeOp{{Kind: driver.CopyNode, Dst: dst, Src: src, Count: n}}
 }
 
-// rows has rows for each kind, one for each form with its own translation.
+// rows lists the rows of each kind, one for each form that has its own translation.
 var rows = [][]row{
 	Barrier: {{name: "barrier", calls: []string{}, plain: true}},
 	Fill: {
