@@ -12,7 +12,7 @@ import (
 // nil, the runtime no longer uses the stream, and the caller may destroy it. Close does not wait
 // for work in the stream: the work continues and its signals are reached. Operations that have not
 // been issued fail with [ErrClosed], and so do later submissions. Closing again changes nothing.
-// Closing one of the device's own queues is [ErrArgument]: these close with the device.
+// The device's own queues close with the device: for such a queue, Close returns [ErrArgument].
 // Device.Close closes the remaining adopted queues, and waits for their work as for all other work.
 func (q *Queue) Close() error {
 	if q == nil || q.dev == nil {
@@ -25,8 +25,8 @@ func (q *Queue) Close() error {
 	return q.scratch.close()
 }
 
-// notOnAdopted returns the error for pool memory on a queue with an adopted stream. Pools cannot
-// track the work that other code gives to the stream.
+// notOnAdopted returns the error of an Alloc or a Free on a queue with an adopted stream. Pools
+// cannot track the work that other code gives to the stream.
 func (q *Queue) notOnAdopted(op work.Kind) error {
 	return fmt.Errorf("gpu: %v on %v, whose stream is adopted: pools do not know what others give it: use a queue of the device's own, and order the two by a semaphore: %w",
 		op, q, driver.ErrUnsupported)

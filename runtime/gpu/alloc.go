@@ -15,16 +15,16 @@ import (
 // If that call fails, *b does not change. If p is nil, Alloc uses the device's current pool. The
 // memory is valid for work that is ordered after the operation, and for work that the device does
 // for this queue after the call. Barriers, host calls and collectives have no place in the queue's
-// stream. They must wait for a signal of the allocation. Work on other queues that comes after them
-// must wait for it too. A use of the memory without such an order is a mistake. Before the
-// allocation is issued, such a use is [ErrUnallocated].
+// stream. If they use the memory, or order other work that uses it, they must wait for a signal of
+// the allocation. So must work on other queues. A use of the memory without such an order is a
+// mistake. If the allocation has not been issued, the error of the use is [ErrUnallocated].
 //
-// An allocation is one call of the driver, or none if a portable pool has the memory. If the memory
+// An allocation makes one driver call, or none if a portable pool has the memory. If the memory
 // cannot be allocated, the signals fail. If the Order has no points, the Op has no Timing, and the
 // allocation is issued at once, the call returns the error. The error is [ErrOutOfMemory] if the
-// pool or the device is at its limit, and [ErrClosed] if the pool has been closed meanwhile. The
-// call blocks while the pool grows. If there is no memory, it also blocks for up to a second while
-// unused memory is freed, and tries once more.
+// pool or the device is at its limit, and [ErrClosed] if the pool has been closed. The call blocks
+// while the pool grows. If there is no memory, it also blocks for up to a second while unused
+// memory is freed, and tries once more.
 //
 // The buffer owns the memory until [Free] frees it. Without a Free, the memory goes back to the
 // pool when the buffer is closed and no longer used. A recording cannot allocate: see
@@ -68,17 +68,17 @@ func (q *Queue) alloc(o *Order, p *Pool, size uint64) (*Buffer, error) {
 // order of the queue's work. Order it after all work that uses the memory, by the queue or by
 // waits. Once the waits of the Free have been issued, a use of the memory is [ErrUnallocated].
 //
-// The pool gives the memory to nobody else until the streams have passed all work that may use it,
-// even if the signals of that work have failed. If the Free does not come after such work, it is
-// parked until the streams have passed that work. No stream waits for it. If the device of that
-// work is lost meanwhile, the signals fail, and the memory goes back to the pool when that device
-// is closed.
+// The pool does not reuse the memory until the streams have passed all work that may use it, even
+// if the signals of that work have failed. If the Free does not come after such work, it is parked
+// until the streams have passed that work. No stream is made to wait. If the device of that work is
+// lost meanwhile, the signals of the Free fail, and the memory goes back to the pool when the lost
+// device is closed.
 //
 // If a wait fails, the memory stays allocated. For an empty buffer, and for a buffer that is not
-// from a pool, Free is a barrier, and the buffer stays. The buffer need not be closed as well. A
-// second Free is [ErrUnallocated]: the call returns the error if it can tell, otherwise the signals
-// fail with it. To free a closed buffer is [ErrClosed]. Memory that the driver fails to free cannot
-// be used any more.
+// from a pool, Free is a barrier, and the buffer stays. The buffer need not be closed as well. The
+// error of a second Free is [ErrUnallocated]. The call returns this error if the waits of the first
+// Free have been issued, otherwise the signals fail with it. The error for a closed buffer is
+// [ErrClosed]. If the driver fails to free memory, the memory cannot be used any more.
 //
 // Some memory of a driver's pool must not be freed in this queue's stream: memory of another
 // device, and with [driver.Caps].PoolsByStream memory that another queue allocated. When this queue
@@ -114,7 +114,8 @@ func (q *Queue) free(o *Order, b *Buffer) error {
 	return q.submit(r, o)
 }
 
-// free makes r a Free of the buffer b. It handles a buffer that cannot be held as keepBuffer does.
+// free makes r a Free of the buffer b. If b cannot be held, free handles the error as keepBuffer
+// does.
 func (r *record) free(b *memory.Buffer) error {
 	if err := r.memory.SetFree(&r.Submission, b); err != nil {
 		return r.notKept(err)
@@ -122,10 +123,10 @@ func (r *record) free(b *memory.Buffer) error {
 	return nil
 }
 
-// freeElsewhere deallocates memory of a native pool that this queue's stream must not free. One
-// case is memory of another device: the driver might make that device's streams wait for this one.
-// The other case is memory that another stream allocated, if Caps.PoolsByStream is set. When this
-// queue reaches the Free, the host submits it to the queue that allocated the memory.
+// freeElsewhere submits a Free for memory of a native pool that this queue's stream must not free.
+// One case is memory of another device: the driver might make that device's streams wait for this
+// one. The other case is memory that another stream allocated, if Caps.PoolsByStream is set. When
+// this queue reaches the Free, the host submits it to the queue that allocated the memory.
 func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
 	if err := o.checkAll(); err != nil {
 		return fmt.Errorf("gpu: free on %v: %w", q, err)
@@ -147,7 +148,8 @@ func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
 		return err
 	}
 	if err := q.submit(q.get(work.Nothing), &Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, label: o.label}); err != nil {
-		// The device was closed or lost meanwhile. The signals report that: o.Free is signalled.
+		// The device was closed or lost meanwhile. The signals of s fail because turn fails, and
+		// o.Free is signalled.
 		turn.Fail(err)
 	}
 	return nil

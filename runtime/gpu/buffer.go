@@ -18,7 +18,7 @@ const (
 	DeviceMem  = driver.DeviceMem  // the device's own memory
 	HostMem    = driver.HostMem    // pinned host memory, accessible to all devices of the driver
 	ManagedMem = driver.ManagedMem // memory with one address for the host and devices
-	CommMem    = driver.CommMem    // DeviceMem that package collective can register; needs communicators
+	CommMem    = driver.CommMem    // DeviceMem that package collective can register; the driver must have communicators
 
 	// WriteCombinedMem is like HostMem, but for data that the host writes sequentially and
 	// completely and hardly ever reads. Devices may read it faster. The host reads it very slowly.
@@ -26,18 +26,19 @@ const (
 
 	// ShareableMem is the device's own memory that processes share by a file: see ExportMemoryFile
 	// of package interop. Only this device's kernels, fills and values may use it, even if other
-	// devices have access to the device's memory. Copies from and to any device work. It is
-	// allocated in whole pages, mostly of 2 MiB. CUDA on Linux and the simulated GPU support it
+	// devices have access to the device's memory. Copies from and to any device work. ShareableMem
+	// is allocated in whole pages, mostly of 2 MiB. CUDA on Linux and the simulated GPU support it
 	// ([driver.Caps].MemSharing).
 	ShareableMem = driver.ShareableMem
 )
 
-// Alignment is the alignment of all allocated memory that is not empty. Addresses are multiples of
-// it.
+// Alignment is the alignment of allocated memory in bytes: the address of each allocation that is
+// not empty is a multiple of Alignment.
 const Alignment = memory.Alignment
 
-// A Buffer is memory. The memory is freed when the buffer has been closed, and neither submissions
-// nor command buffers hold it any more. [Free] also frees memory that [Alloc] allocated.
+// A Buffer is memory. The memory is freed when the buffer has been closed and no submission or
+// command buffer holds it any more. [Free] frees memory that [Alloc] allocated, in the order of a
+// queue's work.
 type Buffer memory.Buffer
 
 // in returns the buffer of package memory.
@@ -79,9 +80,9 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 // driver, so that transfers need no extra copy. It blocks while the driver pins the memory. The
 // memory must stay allocated, at the same address, until the buffer is no longer used. Then the
 // function freed, unless it is nil, is called on a goroutine of its own. The same memory may be
-// imported again when its buffer has been closed and the work that uses it is done. The new import
-// then waits until the old one is unpinned, which may take the driver up to a second. If the device
-// cannot pin memory, the error is [ErrUnsupported].
+// imported again when its buffer has been closed and the work that uses the buffer is done. The
+// second ImportHost waits until the driver has unpinned the memory of the first, which may take up
+// to a second. If the device cannot pin memory, the error is [ErrUnsupported].
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, false)
 }
@@ -121,8 +122,8 @@ func (b *Buffer) Size() uint64 {
 }
 
 // Ptr returns the address on the device, which is valid until the buffer is freed. It is 0 for a
-// closed buffer, for pool memory that is not allocated yet or has been deallocated, and for a
-// buffer of [CommandBuffer.Binding] or [CommandBuffer.Scratch].
+// closed buffer, for pool memory that is not allocated yet or has been freed, and for a buffer of
+// [CommandBuffer.Binding] or [CommandBuffer.Scratch].
 func (b *Buffer) Ptr() driver.Ptr {
 	return b.in().Ptr()
 }
@@ -143,8 +144,8 @@ func (b *Buffer) All() Range { return Range{b, 0, b.Size()} }
 func (b *Buffer) Range(offset, size uint64) Range { return Range{b, offset, size} }
 
 // Close releases the buffer, and returns nil. Submissions in flight may still use it. New
-// submissions fail with [ErrClosed]. Do not close a buffer that a host call has yet to use. Closing
-// again does nothing.
+// submissions that use the buffer fail with [ErrClosed]. Do not close a buffer before a host call
+// that uses it has returned. Closing again does nothing.
 func (b *Buffer) Close() error {
 	return b.in().Close()
 }
@@ -174,7 +175,8 @@ func ranges(r []Range) []memory.Range {
 	return unsafe.Slice((*memory.Range)(unsafe.Pointer(unsafe.SliceData(r))), len(r))
 }
 
-// check returns the address of a range for an operation of a queue.
+// check checks that the operation op of a queue can use the range, and returns the address of the
+// range.
 func (r Range) check(op string, q *Queue) (engine.Address, error) {
 	return r.in().Check(op, q.dev.mem())
 }

@@ -23,25 +23,27 @@ import (
 // these steps still gets half a second. Close waits for step 5 up to one second after the context
 // has ended.
 //
-//  1. The device accepts no new work, and issues the work that is ready. Its lanes are closed.
-//  2. It issues no more work. Parked submissions fail.
-//  3. It waits for work in flight, and for published barriers. If these do not end in time the
-//     device is lost, by a CloseError, and work in flight fails.
-//  4. It waits for calls that use the device, and for other devices' work that uses its memory or
-//     events.
-//  5. No goroutine queries its streams any more. The device's thread destroys all native objects.
-//     It begins with the streams: unfinished work releases its objects only when its stream is
-//     destroyed.
+//  1. The device accepts no new work, and issues the work that is ready. The device's lanes are
+//     closed.
+//  2. The device issues no more work. Parked submissions fail.
+//  3. Shutdown waits for work in flight, and for published barriers. If these do not end in time,
+//     the device is marked as lost, with a CloseError, and work in flight fails.
+//  4. Shutdown waits for calls that use the device, and for other devices' work that uses the
+//     device's memory or events.
+//  5. No goroutine queries the device's streams any more. The device's thread destroys all native
+//     objects. It destroys the streams first, because unfinished work releases its objects only
+//     when its stream is destroyed.
 //
-// If a stream cannot be destroyed, or other devices' work still uses something, all native objects
-// are left to the driver, and the points of Order.Free fail (engine.Device.LeaveToDriver).
+// If a stream cannot be destroyed, or other devices' work still uses memory or events of the
+// device, all native objects are left to the driver, and the points of Order.Free fail
+// (engine.Device.LeaveToDriver).
 
-// deviceClosing is the part of a device for closing.
+// deviceClosing has the fields of Device that closing uses.
 type deviceClosing struct {
 	closer        closer.Closer
 	failedStreams failedStreams
-	// lossReceived says that the program has received the error of an operation that failed because
-	// the device was lost.
+	// lossReceived is true if the program has received the error of an operation that failed
+	// because the device was lost.
 	lossReceived atomic.Bool
 }
 
@@ -50,8 +52,8 @@ type deviceClosing struct {
 // pieces stops after the pieces in flight, and fails. Buffers and modules of the device are freed.
 // Semaphores live on.
 //
-// If work has not ended in time, the device is given up: waits for that work fail, and Close
-// returns a [CloseError]. If the device was known to be lost, Close does not return that loss. It
+// If work has not ended in time, Close gives the device up: waits for that work fail, and Close
+// returns a [CloseError]. Close does not return a loss of the device that was known before, but
 // returns a loss that it finds itself. Close also returns the first error of a stream that the
 // program has not received. The program has received an error if it waited for the stream or for
 // work behind it, or if a call returned the error.
@@ -94,9 +96,10 @@ func (d *Device) Shutdown(ctx context.Context) error {
 }
 
 // A CloseError lists the work that had not ended when [Device.Close] or [Device.Shutdown] gave up
-// waiting. It is [ErrClosed] and the context's error. Waits for the submissions in flight fail with
-// it and with [ErrLost]. It may also mean that other devices' work still used memory or events of
-// this device. Then these are left to the driver.
+// waiting. [errors.Is] finds [ErrClosed] and the context's error in it. The submissions in flight
+// fail with an error that is the CloseError and [ErrLost]. A CloseError may also mean that other
+// devices' work still used memory or events of this device. Then all native objects of this device
+// are left to the driver.
 type CloseError struct {
 	Device      string
 	Submissions int // in flight
@@ -132,7 +135,7 @@ func (d *Device) closeError(u *engine.Unended) *CloseError {
 	return &CloseError{d.native.Info.Name, u.Submissions, u.Calls, u.After, u.Err, u.Others}
 }
 
-// close takes the device through its steps. It is called once.
+// close closes the device in the five steps above. It is called once.
 func (d *Device) close(ctx context.Context) error {
 	d.dropped.Stop()
 	unended := engine.Unended{Began: time.Now()}
@@ -200,13 +203,14 @@ func (g *giving) add(err error) {
 	}
 }
 
-// endStreams frees the memory of pools' buffers, which takes streams, and then destroys the
-// streams. If all native objects must be left to the driver, it returns the reason, otherwise "".
+// endStreams frees the pool memory of buffers and destroys the streams. If all native objects must
+// be left to the driver, it returns the reason, otherwise "". Pool memory is freed in a stream, so
+// usually endStreams frees the memory before it destroys the streams.
 //
-// If the device was lost because of another one, or was given up, its streams may still run work.
-// When they have been destroyed, nothing uses the memory any more, and a new stream frees it. If
-// the driver itself has lost the device, the driver makes no new stream, but the device runs
-// nothing either.
+// On a lost device, streams may still run work that uses the memory: the device was given up, or
+// was lost because another device was lost. Then endStreams destroys the streams first, and frees
+// the memory in a new stream. If the driver itself has lost the device, no new stream can be made.
+// Then the device runs nothing, and the memory is freed first.
 func (g *giving) endStreams() (why string) {
 	var after driver.Stream
 	if g.lost && g.memory.HasNativeMemory() {
@@ -235,8 +239,8 @@ func (g *giving) endStreams() (why string) {
 	return why
 }
 
-// freePooled frees the memory of pools' buffers. Memory of a driver's pool is freed in the stream
-// h, or if h is 0 in the stream that allocated it.
+// freePooled frees the pool memory of buffers. It frees memory of a driver's pool in the stream h.
+// If h is 0, it uses the stream that allocated the memory.
 func (g *giving) freePooled(h driver.Stream) {
 	for _, err := range g.memory.FreePooled(h) {
 		g.add(err)

@@ -111,7 +111,7 @@ func place(d *engine.Device) string { return fmt.Sprintf("%s, device %d", d.Info
 // recordedGroup is the [engine.Action] that gives a group of a recording to the library.
 type recordedGroup struct{ comm.Collect }
 
-// Issue finds the addresses of this execution, and makes the native calls.
+// Issue sets the addresses that the group has in this execution, and makes the native calls.
 func (a recordedGroup) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	r := recordOf(s)
 	if err := r.recording.TakeGroup(&r.group); err != nil {
@@ -120,7 +120,8 @@ func (a recordedGroup) Issue(s *engine.Submission, tl *engine.Timeline) (bool, e
 	return a.Collect.Issue(s, tl)
 }
 
-// Issued leaves the instance of the execution.
+// Issued tells the recording that the group has been issued. The group then no longer needs the
+// instance of the execution.
 func (recordedGroup) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
 	recordOf(s).recording.Issued(tl.At(s.Seq))
 	return false

@@ -16,8 +16,8 @@ type Mode int
 
 // The modes.
 const (
-	AutoMode   Mode = iota // a graph if the device has graphs and the recording has several commands
-	StreamMode             // the commands one after the other, each time
+	AutoMode   Mode = iota // a graph where it costs less than the separate commands, otherwise as StreamMode
+	StreamMode             // each execution submits the commands one after the other
 	GraphMode              // one launch of a graph; commands without an order may run in parallel
 )
 
@@ -25,15 +25,16 @@ const (
 type Command int
 
 // A CommandBuffer is a recording of work that is submitted as a whole, any number of times: see
-// [Execute]. Make one, record, call End, execute.
+// [Execute]. Make a command buffer with [Device.NewCommandBuffer], record commands, call End, and
+// execute it.
 //
 // Commands between two barriers may run in parallel. A barrier comes after all commands that were
-// recorded before it. A command may also name others that it comes after, besides the last barrier.
-// Leading, trailing and repeated barriers change nothing.
+// recorded before it, and before all later commands. A command may also name earlier commands that
+// it comes after. Leading, trailing and repeated barriers change nothing.
 //
 // [CommandBuffer.Add] copies the data of uploads and the arguments of kernels. The command buffer
 // holds buffers and kernels until it is closed and no execution is in flight. A range of a
-// [CommandBuffer.Binding] stands for memory that each execution names. A range of
+// [CommandBuffer.Binding] stands for memory that each execution provides. A range of
 // [CommandBuffer.Scratch] is memory of the recording itself. A [Param] is a scalar, or the blocks
 // of a launch, that differs from one execution to the next.
 //
@@ -41,8 +42,9 @@ type Command int
 // operation. All methods may be called concurrently, but then the order of the commands is not
 // defined.
 //
-// If commands of a graph certainly use the same memory without an order, the simulated GPU fails
-// the execution with an error that names both. Other devices do not check this.
+// The simulated GPU checks the order of commands in a graph. If two commands without an order
+// certainly use the same memory, and one of them writes it, the execution fails with an error that
+// names both commands. Other devices do not check this.
 type CommandBuffer recording.Recording
 
 // in returns the command buffer's recording.
@@ -78,9 +80,9 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 
 // Binding adds a binding and returns a buffer that stands for it, in this command buffer only. The
 // first binding is number 0. The buffer has no size of its own: an execution must bind as many
-// bytes as the commands use. [Buffer.All] of this buffer is the whole bound range. That Range may
-// be a kernel's argument, or bound to a nested recording. Other commands must use a Range with a
-// size.
+// bytes as the commands use. [Buffer.All] of this buffer means the whole bound range. The result of
+// All may be an argument of a kernel, or may be bound to a nested recording. Other commands must
+// use a Range with a size.
 func (c *CommandBuffer) Binding() (*Buffer, error) {
 	if c.isZero() {
 		return nil, errs.Zero("binding", "CommandBuffer")
@@ -103,23 +105,25 @@ func BindingSlice[T any](c *CommandBuffer, n int) (Slice[T], error) {
 	return SliceOf[T](b.Range(0, size))
 }
 
-// Scratch returns a buffer of scratch memory, which commands use to pass data to later commands. It
-// has size bytes, which may be 0, at a multiple of [Alignment]. Its contents are undefined before
-// the first command that uses it and after the last one. It need not be freed.
+// Scratch returns a buffer of scratch memory, in which commands pass data to later commands. The
+// buffer has size bytes, which may be 0. Its address is a multiple of [Alignment]. Its contents are
+// undefined before the first command that uses it and after the last such command. It need not be
+// freed.
 //
 // [CommandBuffer.End] places all scratch buffers in one block of [DeviceMem] of
 // [CommandBuffer.ScratchSize] bytes, or in memory of the program ([CommandBuffer.SetScratch]).
 // Buffers A and B share bytes if every command that uses A comes before every command that uses B.
-// Barriers, host calls, collectives and lists of commands give that order. The order of the calls
-// of Add does not count.
+// Barriers, host calls, collectives, and the commands named in calls of Add give that order.
+// Without them, the order of the calls of Add does not count, unless [CommandOptions].InOrder is
+// set.
 //
-// Executions that overlap have an instance each. [Execute] makes an instance when it needs one. The
-// command buffer keeps its instances until it is closed. To have one instance only, order the
-// executions: on one queue, in a [Stream], or by waits.
+// Executions that overlap each have an instance of their own. [Execute] makes an instance when it
+// needs one. The command buffer keeps its instances until it is closed. To have one instance only,
+// order the executions: on one queue, in a [Stream], or by waits.
 //
-// Only commands of this recording can use the buffer. It can be bound to a recording that is nested
-// in this one. A nested recording has its own scratch buffers in this recording's instance. The
-// call does not block and allocates no device memory.
+// Only commands of this recording can use the buffer. The buffer can be bound to a recording that
+// is nested in this recording. A nested recording has its own scratch buffers in this recording's
+// instance. The call does not block and allocates no device memory.
 func (c *CommandBuffer) Scratch(size uint64) (*Buffer, error) {
 	if c.isZero() {
 		return nil, errs.Zero("scratch", "CommandBuffer")
@@ -129,8 +133,8 @@ func (c *CommandBuffer) Scratch(size uint64) (*Buffer, error) {
 }
 
 // ScratchSize returns how many bytes the scratch buffers take together, for the commands that have
-// been recorded so far. Before End, the call has to place the buffers, which takes time. After End
-// the size is known.
+// been recorded so far. Before End, each call places the buffers to compute the size, which takes
+// time.
 func (c *CommandBuffer) ScratchSize() (uint64, error) {
 	if c.isZero() {
 		return 0, errs.Zero("scratch size", "CommandBuffer")
@@ -138,12 +142,13 @@ func (c *CommandBuffer) ScratchSize() (uint64, error) {
 	return c.in().ScratchSize()
 }
 
-// SetScratch places the scratch buffers in a range instead of in memory of the command buffer's
-// own. Several recordings may share the range. It must begin at a multiple of [Alignment] and have
-// [CommandBuffer.ScratchSize] bytes when the recording ends; otherwise [CommandBuffer.End] fails
-// with [ErrRange]. It may be memory of a pool or of a [CommandBuffer.Binding]. The program must
-// order the executions that use it, including executions of recordings in which this one is nested.
-// The buffer is held until the command buffer is closed and no execution is in flight.
+// SetScratch places the scratch buffers in the range r, instead of in memory of the command
+// buffer's own. Several recordings may share the range. The range must begin at a multiple of
+// [Alignment] and have at least [CommandBuffer.ScratchSize] bytes when the recording ends;
+// otherwise [CommandBuffer.End] fails with [ErrRange]. The range may be memory of a pool or of a
+// [CommandBuffer.Binding]. The program must order the executions that use the range, including
+// executions of recordings in which this recording is nested. The buffer of the range is held until
+// the command buffer is closed and no execution is in flight.
 func (c *CommandBuffer) SetScratch(r Range) error {
 	if c.isZero() {
 		return errs.Zero("set scratch", "CommandBuffer")
@@ -196,11 +201,12 @@ func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) 
 // device returns the device of a command buffer that is being recorded.
 func (c *CommandBuffer) device() *Device { return deviceOf(c.in().Device().Engine) }
 
-// Timestamp records a time: when the device is done with all commands before the last barrier, and
-// with the commands in after. [CommandBuffer.Elapsed] tells the time between two timestamps.
-// [CommandBuffer.End] makes the event. Executions that overlap have events of their own, in their
-// instances (see [Execute]). If the driver does not let an event be recorded again while it is
-// outstanding (Caps.RerecordEvents), each execution in flight has its own instance.
+// Timestamp records a timestamp: the time when the device is done with all commands before the last
+// barrier, and with the commands in after. [CommandBuffer.Elapsed] returns the time between two
+// timestamps. [CommandBuffer.End] makes an event for the timestamp. Executions that overlap have
+// events of their own, in their instances (see [Execute]). If the driver does not let an event be
+// recorded again while it is outstanding (Caps.RerecordEvents), each execution in flight has its
+// own instance.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if c.isZero() {
 		return -1, errs.Zero("timestamp", "CommandBuffer")
@@ -210,8 +216,9 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 }
 
 // Elapsed returns the time from one timestamp to another in the last execution, which must be over.
-// If it is not over, or if there was none, the error is [ErrArgument]. While several executions are
-// in flight, the time means nothing. Elapsed blocks until the driver has answered.
+// If the last execution is not over, or if there was no execution, the error is [ErrArgument].
+// While several executions are in flight, the time means nothing. Elapsed blocks until the driver
+// has answered.
 func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	if c.isZero() {
 		return 0, errs.Zero("elapsed", "CommandBuffer")
@@ -221,10 +228,10 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 
 // End ends the recording, and makes it ready to run. It blocks while the driver makes graphs,
 // events for timestamps, and memory for buffers of [CommandBuffer.Scratch]. If one of these cannot
-// be made, End returns the error, and so does each execution. The first execution makes a graph
-// instead if a fill or a copy of more than 64 KiB uses memory that is bound or allocated later, and
-// the driver cannot enlarge such a node. CUDA cannot do that for patterns of 8 bytes, and HIP
-// cannot do it at all.
+// be made, End returns the error, and so does each execution. In one case the first execution makes
+// the graph instead of End: a fill or a copy of more than 64 KiB uses memory that is bound or
+// allocated later, and the driver cannot enlarge such a node. CUDA cannot enlarge fills with
+// patterns of 8 bytes, and HIP cannot enlarge any node.
 func (c *CommandBuffer) End() error {
 	if c.isZero() {
 		return errs.Zero("end", "CommandBuffer")
@@ -232,14 +239,14 @@ func (c *CommandBuffer) End() error {
 	return c.in().End()
 }
 
-// Close releases the command buffer, recorded or not, and returns nil. Executions in flight and
-// command buffers in which it is nested still use it. After its last use it releases everything
-// that it holds. Closing again does nothing.
+// Close releases the command buffer, recorded or not, and returns nil. Executions in flight, and
+// command buffers in which it is nested, still use it. After the last use, everything that it holds
+// is released. Closing again does nothing.
 func (c *CommandBuffer) Close() error {
 	return c.in().Close()
 }
 
-// A recordingHost is a device as a recording.Host.
+// A recordingHost is a Device that implements recording.Host.
 type recordingHost Device
 
 // EnterNative calls a function of the program with the device current on the thread.

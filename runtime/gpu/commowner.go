@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A commOwner is a device as a comm.Owner.
+// A commOwner is a Device that implements comm.Owner.
 type commOwner Device
 
 // NewTimeline makes a queue for a communicator, and returns its timeline.
@@ -20,7 +20,7 @@ func (o *commOwner) CommunicatorFailed(err error) {
 	observe.Tell(o.memory.Observer, observe.Lost, time.Now(), "", 0, err)
 }
 
-// FailOwed fails the semaphores that a group was to signal.
+// FailOwed fails the semaphores that a group of the communicator with timeline tl was to signal.
 func (o *commOwner) FailOwed(tl *engine.Timeline, err error, owed []*sema.Semaphore) {
 	all := make([]*Semaphore, len(owed))
 	for i, s := range owed {

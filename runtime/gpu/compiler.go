@@ -9,14 +9,14 @@ import (
 )
 
 // Compiler returns the compiler for the device: NVRTC on CUDA, hipRTC on HIP. The first call opens
-// the compiler's library and blocks meanwhile. If the driver has no compiler, the error is
-// [ErrUnsupported]. If the compiler's library is missing, the error is [ErrUnsupported] too, and
-// says what to install.
+// the compiler's library, and blocks until the library is open. If the driver has no compiler, the
+// error is [ErrUnsupported]. If the compiler's library is missing, the error is [ErrUnsupported]
+// too, and says what to install.
 //
 // [Device.LoadCode] loads the code that the compiler makes. The compiler uses no resources of the
-// device, and may be used while the device works. After the device has been closed the compiler may
-// still be used, but opens no linker. The compiler implements [driver.Linkers]. If it cannot link,
-// its method Linker returns [ErrUnsupported].
+// device, and may be used while the device works. The compiler implements [driver.Linkers]. If it
+// cannot link, its method Linker returns [ErrUnsupported]. After the device has been closed, the
+// compiler still compiles, but Linker fails.
 //
 // Package [github.com/puregpu/puregpu/runtime/compile] compiles and loads in one call, and keeps
 // code on disk.
@@ -31,7 +31,7 @@ func (d *Device) Compiler() (driver.Compiler, error) {
 	return d.openCompiler(compilers.Compiler)
 }
 
-// openCompiler opens a compiler or a linker on a bound thread.
+// openCompiler calls open, which opens a compiler or a linker, on a bound thread.
 func (d *Device) openCompiler(open func() (driver.Compiler, error)) (driver.Compiler, error) {
 	c := compiler{dev: d}
 	err := d.native.Do(func() (err error) {
@@ -45,7 +45,7 @@ func (d *Device) openCompiler(open func() (driver.Compiler, error)) (driver.Comp
 	return c, nil
 }
 
-// A compiler is a driver's compiler that traces its work.
+// A compiler is a driver's compiler. It tells the device's observer about each compilation.
 type compiler struct {
 	driver.Compiler
 	dev *Device
@@ -69,6 +69,6 @@ func (c compiler) Linker() (driver.Compiler, error) {
 	return c.dev.openCompiler(linkers.Linker)
 }
 
-// Once calls fn, but only in the first call of Once for the device. Package compile uses it to log,
+// Once calls fn if this is the first call of Once for the device. Package compile uses it to log,
 // once for each device, why it keeps no code on disk.
 func (c compiler) Once(fn func()) { c.dev.warned.Do(fn) }

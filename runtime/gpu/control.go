@@ -16,14 +16,14 @@ import (
 // bounds contain the number.
 type control struct {
 	number memory.Range
-	loop   bool // there is one body, which runs until the number is out of its bounds
+	loop   bool // there is one body, which runs again and again until the number is outside its bounds
 	bodies []Op
 	bounds [][2]uint32 // the least and the greatest number for which a body runs
 }
 
 // each calls f for each body. A body is an Execute or a barrier. A barrier does nothing, so each
-// leaves it out. The body of a loop may not be a barrier, because the loop would never end: then
-// each returns an error.
+// skips it. The body of a loop must not be a barrier, because the loop would never end: each
+// returns an error for it.
 func (x *control) each(f func(op *Op, b *recording.Body) error) error {
 	for i := range x.bodies {
 		op := &x.bodies[i]
@@ -121,7 +121,8 @@ func (q *Queue) holdControl(s *record, x *control) (bodies []recording.Branch, e
 	return bodies, err
 }
 
-// controlStep is the function of a recording's control step.
+// controlStep runs a step of a recording that is a control. It is the function fn of the step's
+// record.
 func (s *record) controlStep() error {
 	number, loop, bodies := s.recording.Control()
 	ran, err := s.q.runControl(number, loop, bodies, s.lent)
@@ -133,12 +134,12 @@ func (s *record) controlStep() error {
 }
 
 // runControl reads a number of 4 bytes and executes the body whose bounds contain the number, if
-// there is one. If loop is set, runControl repeats this until the number is out of the body's
-// bounds. It waits for the device. ran is the last body that it has begun to execute. The caller
-// holds the memory and the recordings.
+// there is one. If loop is set, runControl repeats this until the number is outside the body's
+// bounds. runControl blocks until the device has done all this work. ran is the last body that
+// runControl has begun to execute. The caller holds the memory and the recordings.
 //
-// free is nil, or has the points of Order.Free. They wait for everything that runControl submits,
-// which may be in flight after runControl has failed.
+// free is nil, or has the points of Order.Free. These points are signalled only when everything
+// that runControl submits is done, and that work may be in flight after runControl has failed.
 func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Branch, free *lent) (ran *recording.Branch, err error) {
 	block, err := q.dev.memory.Stage.Get(4)
 	if err != nil {
@@ -176,9 +177,9 @@ func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Br
 	}
 }
 
-// executeHeld executes a recording that the caller holds, with the memory of its bindings. The
-// values have been checked before. The bindings are checked once more, because pool memory may have
-// been freed and growing memory may have shrunk since the first check.
+// executeHeld executes a recording. The caller holds the recording and the memory of its bindings.
+// The values of parameters have been checked before. The bindings are checked once more, because
+// pool memory may have been freed and growing memory may have shrunk since the first check.
 func (q *Queue) executeHeld(o *Order, b *recording.Branch, free *lent) error {
 	if err := b.Recording.CheckBindings(b.Binds); err != nil {
 		return err
@@ -188,8 +189,8 @@ func (q *Queue) executeHeld(o *Order, b *recording.Branch, free *lent) error {
 }
 
 // readNumber copies a number of 4 bytes to pinned memory. The range has been checked before. If the
-// memory has been freed since then, the copy fails. In a loop, the body in front of the copy has
-// then been issued already.
+// memory has been freed since then, the copy fails, although the body in front of the copy may have
+// been issued.
 func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block, free *lent) error {
 	s := q.get(work.Download)
 	s.Op.Count, s.staging.Block = 4, to.Hold()
@@ -204,7 +205,8 @@ func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block, free
 	return q.submit(s, o)
 }
 
-// with adds an operation to the stream. submit submits it with an Order.
+// with adds an operation to the stream. It calls submit to submit the operation with the stream's
+// Order.
 func (s *Stream) with(submit func(o *Order) error) error {
 	if err := s.begin(); err != nil {
 		return err

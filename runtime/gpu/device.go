@@ -30,17 +30,16 @@ type Device struct {
 	native     engine.Device
 	faces      faces.Faces
 	opt        Options
-	queues     []*Queue // as many as Options.Queues says
+	queues     []*Queue // the device's own queues; Options.Queues of them
 	memory     memory.Device
 	recordings recording.Device
 	comm       comm.Device
 	events     events.Device
 	inside     inside.Device
-	warned     sync.Once       // see compiler.Once
-	dropped    runtime.Cleanup // reports the device if it is dropped
+	warned     sync.Once       // for compiler.Once
+	dropped    runtime.Cleanup // reports the device if the program drops it without Close; see watch
 
-	// Each part is declared in the file of its subject.
-	deviceClosing
+	deviceClosing // declared in close.go
 
 	mu      sync.Mutex           // protects the following fields; no other lock is taken while it is held
 	code    map[*Module]struct{} // the loaded modules
@@ -63,8 +62,8 @@ func isNone(x any) bool {
 	return x == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// open is like Open. The parameter of limits the processors that waiting goroutines keep. Devices
-// opened with the same value share the limit.
+// open is like Open. The parameter of limits how many processors waiting goroutines keep busy.
+// Devices opened with the same value of this parameter share the limit.
 func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device, error) {
 	if isNone(d) {
 		return nil, errs.Argument("open", "no driver")
@@ -111,14 +110,14 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 
 // watch makes a device that reports leaks also report that the program has dropped the device. The
 // goroutine that opens the device must call watch, because the report names the place where the
-// program opened it.
+// program opened the device.
 func (d *Device) watch() {
 	if r := d.memory.Leaks; r != nil {
 		d.dropped = runtime.AddCleanup(d, func(made *leaks.Site) { r.Dropped("Device", made) }, leaks.Here())
 	}
 }
 
-// A deviceOwner is a device as an engine.Owner.
+// A deviceOwner is a Device that implements engine.Owner.
 type deviceOwner Device
 
 // Start makes the device's queues.
@@ -170,10 +169,10 @@ func deviceOf(e *engine.Device) *Device { return (*Device)(e.Owner.(*deviceOwner
 // queueOf returns the queue with a timeline.
 func queueOf(tl *engine.Timeline) *Queue { return tl.Queue.(*Queue) }
 
-// FreeUnused frees memory that nothing uses.
+// FreeUnused frees closed buffers that are no longer used, and unused memory of pools.
 func (o *deviceOwner) FreeUnused(ctx context.Context) { (*Device)(o).memory.FreeUnused(ctx) }
 
-// Info describes the device, as read when it was opened.
+// Info returns the description of the device that was read when the device was opened.
 func (d *Device) Info() driver.Info {
 	if d == nil {
 		return driver.Info{}
@@ -181,8 +180,8 @@ func (d *Device) Info() driver.Info {
 	return d.native.Info
 }
 
-// Queue returns a queue by number, modulo the number of queues. If there are none, it returns a
-// queue that takes no work.
+// Queue returns queue i modulo the number of queues. A nil or zero Device has no queues: then Queue
+// returns a zero Queue, which takes no work.
 func (d *Device) Queue(i int) *Queue {
 	n := len(d.all())
 	if n == 0 {
@@ -201,7 +200,7 @@ func (d *Device) all() []*Queue {
 
 // Pick returns the queue with the least work in flight among the queues that affinity allows. Bit i
 // of affinity allows queue i; 0 allows all queues. Bits without a queue have no meaning. If
-// affinity has only such bits, Pick returns an error.
+// affinity has only such bits, the error is [ErrArgument].
 func (d *Device) Pick(affinity uint64) (*Queue, error) {
 	if d.isZero() {
 		return nil, errs.Zero("pick", "Device")
@@ -222,12 +221,12 @@ func (d *Device) Pick(affinity uint64) (*Queue, error) {
 	return best, nil
 }
 
-// PickAfter is like [Device.Pick], for work that waits for points. It prefers queues with
-// unfinished work that will reach one of the points. Behind that work no wait between streams is
-// needed. A point is ignored if it has been reached or has failed, or if no queue of this device
-// has been given work for it. PickAfter does not block or allocate, and may be called concurrently
-// with everything else. A point without a semaphore, or with a value above [MaxValue], is
-// [ErrArgument].
+// PickAfter is like [Device.Pick], for work that waits for points. It prefers the queues with
+// unfinished work that will reach one of the points, because behind that work no wait between
+// streams is needed. Among these queues it picks the queue with the least work in flight. A point
+// is ignored if it has been reached or has failed, or if no queue of this device has been given
+// work for it. PickAfter does not block or allocate. If a point has no semaphore, or a value above
+// [MaxValue], the error is [ErrArgument].
 func (d *Device) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 	if d.isZero() {
 		return nil, errs.Zero("pick", "Device")
@@ -267,9 +266,10 @@ func (d *Device) Queues() int { return len(d.all()) }
 type Stats struct {
 	Events     ObjectStats
 	Timepoints ObjectStats
-	Records    ObjectStats // of submissions
-	// Parked counts submissions that are not issued yet: a wait has no producer, a host call waits
-	// until its waits are reached, or a Free waits for uses of its memory.
+	Records    ObjectStats // records of submissions
+	// Parked counts submissions that are not issued yet. Nothing that signals one of their points
+	// has been issued, or a host call waits until its points are reached, or a Free waits for uses
+	// of its memory.
 	Parked    int
 	InFlight  int    // submissions issued and not known to be done
 	Buffers   int    // live
@@ -284,8 +284,8 @@ type Stats struct {
 // and ordinary memory of the program. Buffers do not count.
 type StagingStats struct {
 	Held uint64 // pinned; Device.Trim frees the unused part, and Close frees all
-	Used uint64 // used by transfers in flight and by recordings with uploads; whole blocks count
-	Peak uint64 // of Used
+	Used uint64 // in use by transfers in flight and by recordings with uploads, in whole blocks
+	Peak uint64 // the largest Used so far
 }
 
 // ByteStats count the bytes that buffers have allocated of one kind of memory: the host's or the
@@ -293,8 +293,8 @@ type StagingStats struct {
 // pool over a buffer hands out does not count either.
 type ByteStats struct {
 	Live      uint64
-	Peak      uint64 // of Live
-	Allocated uint64 // total since the device was opened; the part that is not Live has been freed
+	Peak      uint64 // the largest Live so far
+	Allocated uint64 // in total since the device was opened; Allocated - Live bytes have been freed
 }
 
 // Stats returns a snapshot.

@@ -6,9 +6,9 @@ import (
 )
 
 // notOnDevice returns why a kernel cannot have values of a type, or "" if it can. at is the name of
-// the value. where and of are the name and the type of the part that causes this: the value itself,
-// or a field or an element of it. A kernel can have scalars of a fixed size, and arrays and structs
-// of these, because C lays them out as Go does.
+// the value. where and of are the name and the type of the part that a kernel cannot have: the
+// value itself, or a field or an element of the value. A kernel can have scalars of a fixed size,
+// and arrays and structs of these, because C lays them out as Go does.
 func notOnDevice(t reflect.Type, at string) (where string, of reflect.Type, why string) {
 	switch t.Kind() {
 	case reflect.Bool,

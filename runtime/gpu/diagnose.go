@@ -14,28 +14,28 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A ParkedOperation is an operation that has not been issued yet. It waits for a point without a
-// producer, or for a point that only the host can wait for. A [Free] may wait for uses of its
-// memory instead.
+// A ParkedOperation is an operation that has not been issued yet. It waits for a point for which no
+// work has been issued, or until a point is reached, as a [HostCall] does. A [Free] may wait for
+// uses of its memory instead.
 type ParkedOperation struct {
 	Op     string        // for example "fill"
 	Kernel string        // the name of the kernel to launch; "" for other operations
 	Label  string        // the label of the Op
 	Queue  string        // as in [Queue.String]
-	Age    time.Duration // since it was parked
+	Age    time.Duration // how long ago it was parked
 	Waits  []ParkedWait  // unmet waits; none if the operation waits for no point now
 }
 
 // A ParkedWait is an unmet wait of a parked operation.
 type ParkedWait struct {
 	Semaphore *Semaphore
-	Value     uint64 // the value that it waits for
+	Value     uint64 // the value that the operation waits for
 	Current   uint64 // the value reached, as far as the host knows
 
-	// Producer describes the operation that will signal the value or a higher one, for example
-	// "copy on queue 1 of H200, parked". It is empty if this device has no such operation. Then
-	// there are three possibilities: the operation is parked on another device, it was never
-	// submitted, or the host must signal the value.
+	// Producer describes the operation that will signal the value or a higher value, for example
+	// "copy on queue 1 of H200, parked". It is empty if no such operation has been issued on any
+	// device or is parked on this device. Then there are three possibilities: the operation is
+	// parked on another device, it was never submitted, or the host must signal the value.
 	Producer string
 }
 
@@ -65,8 +65,8 @@ func (w ParkedWait) String() string {
 
 // Parked lists the parked operations, oldest first, with their unmet waits. It shows which points
 // were never signalled and which operation should have signalled them. Use it to find out why an
-// operation does not run. Parked takes time, but does not block. The result is a snapshot, and may
-// be outdated when Parked returns. Parked may be called concurrently with everything else.
+// operation does not run. Parked takes time, but does not wait for the device. The result is a
+// snapshot, and may be outdated when Parked returns.
 func (d *Device) Parked() (list []ParkedOperation) {
 	if d.isZero() {
 		return nil
@@ -115,7 +115,7 @@ type openOperation struct {
 	q              *Queue
 	since          engine.Moment
 	how            engine.OpenState
-	hostly         bool
+	hostly         bool // it is issued only when its waits are reached, as a host call
 	waits, signals []sema.Point
 }
 
@@ -134,8 +134,8 @@ func (o *openOperation) reaches(p sema.Point) bool {
 }
 
 // openOperations returns the device's operations that have not been issued: parked submissions,
-// host calls that are running, and submissions of lanes that wait for earlier ones. Their lists of
-// points do not change while they are copied.
+// host calls that are running, and submissions of lanes that wait for earlier submissions of the
+// lane. EachOpen keeps the lists of points from changing while they are copied.
 func (d *Device) openOperations() (open []openOperation) {
 	d.native.EachOpen(func(s *engine.Submission, how engine.OpenState) {
 		r := recordOf(s)
@@ -149,7 +149,7 @@ func (d *Device) openOperations() (open []openOperation) {
 type producer struct {
 	tl    *engine.Timeline
 	op    string
-	known bool // op is known; otherwise the operation is being issued, or is done
+	known bool // op is set; if not, the operation is being issued, or is done
 	late  bool // a barrier behind the work signals the point
 }
 
@@ -177,12 +177,13 @@ func (p producer) String() string {
 	return fmt.Sprintf("%s on %s, in flight", op, on)
 }
 
-// A contextError is the error of a wait whose context has ended, with the state at that time. It is
-// formatted only in Error, because programs poll with contexts that have ended.
+// A contextError is the error of a wait whose context has ended, with the state of the points at
+// that time. Error formats the text only when it is called, because programs poll with contexts
+// that have ended.
 type contextError struct {
-	err, cause error      // the context's
+	err, cause error      // the context's error and its cause
 	point      sema.Point // the first point that was not reached
-	now        uint64     // the value of its semaphore
+	now        uint64     // the value of the point's semaphore
 	by         producer
 	more       int // how many further points were not reached
 }

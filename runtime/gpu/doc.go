@@ -16,10 +16,10 @@
 //	err = stream.Wait(ctx)
 //
 // [Open] opens a [Device]. A [Stream] does operations in order and has one error for all of them. A
-// [Slice] is device memory with a type, a [Buffer] is memory in bytes, and a [Range] is a part of
-// one. A [Module] is loaded code, a [Kernel] is an entry point of it, and a [Grid] is the shape of
-// a launch. tools/kernelgen generates Go code that loads modules and launches kernels. The compiler
-// then checks the arguments of launches.
+// [Slice] is device memory with a type, a [Buffer] is memory in bytes, and a [Range] is a part of a
+// buffer. A [Module] is loaded code, a [Kernel] is an entry point of it, and a [Grid] is the shape
+// of a launch. tools/kernelgen generates Go code that loads modules and launches kernels. The
+// compiler then checks the arguments of launches.
 //
 // An [Op] says what to do. [Fill], [Copy], [Upload], [Download], [Launch], [Execute], [HostCall]
 // and other functions make Ops, and so do methods of Slice and of generated kernels. Three things
@@ -30,17 +30,18 @@
 // A [Queue] does operations in any order that semaphores allow. A [Semaphore] is a timeline, a
 // value that only grows. A [Point] is a value of a semaphore. Every operation of a queue has an
 // [Order]: a list of points to wait for and a list of points to signal. The call returns without
-// waiting for them. The operation may wait for a point that nothing has promised to signal yet. A
-// wait is issued when the device has been given the work that signals its point. If all waits are
-// issued or reached, the call itself gives the operation to the device. Otherwise the operation is
-// parked, and is issued when its last wait is issued or reached. Waits between operations of one
-// device never involve the host, and waits that the order of the work already satisfies cost
-// nothing. [Stream.Point] and [Stream.After] connect streams with each other and with queues.
+// waiting for these points. The operation may wait for a point before any work that signals the
+// point has been submitted. A wait is issued when a device has been given the work that signals the
+// point. If all waits are issued or reached, the call itself gives the operation to the device.
+// Otherwise the operation is parked, and is given to the device when its last wait is issued or
+// reached. Waits between operations of one device never involve the host, and waits that the order
+// of the work already satisfies cost nothing. [Stream.Point] and [Stream.After] connect streams
+// with each other and with queues.
 //
 // A [Pool] gives out memory in the order of the work: see [Alloc] and [Free]. A [CommandBuffer] is
-// work that is recorded once and executed often, as a graph where the device has graphs. A [Group]
-// is several devices. Package collective has communicators, through which devices of one process or
-// of many reduce and exchange data.
+// work that is recorded once and executed often. It runs as a graph if the device has graphs and a
+// graph is worth its cost ([Mode]). A [Group] is several devices. Package collective has
+// communicators, through which devices of one process or of many reduce and exchange data.
 //
 // [Native] calls other libraries. Package interop shares memory and events with other processes of
 // the machine, takes in streams and events of other code, and makes operations that exchange
@@ -50,66 +51,69 @@
 //
 // There are three classes of errors.
 //
-// The call returns the caller's mistakes as [ErrArgument], [ErrRange] or [ErrClosed]. Nothing has
-// changed then: another operation may still signal the points that the refused operation would have
-// signalled.
+// First, mistakes of the caller. The call returns them, for example as [ErrArgument], [ErrRange] or
+// [ErrClosed]. Such a call has changed nothing: another operation may still signal the points that
+// the refused operation would have signalled.
 //
-// A later failure, in the driver, on the device, in a host call or a file, fails the semaphores
-// that the operation would have signalled, with a [SubmitError]. Everything that waits for these
-// semaphores fails with the same error, on all devices. The queue, the device and all other work go
-// on. The memory that the operation was to write is undefined.
+// Second, failures after the call: in the driver, on the device, in a host call or in a file. Such
+// a failure fails the semaphores that the operation would have signalled, with a [SubmitError].
+// Everything that waits for these semaphores fails with the same error, on all devices. The queue,
+// the device and all other work go on. The contents of the memory that the operation was to write
+// are undefined.
 //
 // Work that waits for failed work does not run if it has not been issued yet. Work that was issued
-// runs, because a device cannot be stopped. Its signals fail with the same error, and the memory
-// that it wrote is undefined. So work that was issued behind a collective runs even if the
-// collective fails. For example, an optimizer's step behind a failed all-reduce is applied to the
-// weights, although the gradients were not reduced. So restore or broadcast the program's state
-// after a failure: see the example allreduce.
+// runs, because a device cannot be stopped. Its signals fail with the same error, and the contents
+// of the memory that it wrote are undefined. For example, work that was issued behind a collective
+// runs even if the collective fails. Then an optimizer changes the weights by gradients that were
+// not reduced. So restore or broadcast the program's state after a failure: see the example
+// allreduce.
 //
-// When a device is lost, all its unfinished and parked work fails immediately with an error that is
-// [ErrLost]. Work submitted later fails too. The device's memory is gone, and only Close is useful.
-// Semaphores that have not failed go on. Other devices go on too, with one exception. If a stream
-// of another device waits for unfinished work of the lost device, the other device is lost too. Its
-// error names the device that was lost first. CUDA does not open a lost device again in the same
-// process.
+// Third, the loss of a device. When a device is lost, all its unfinished and parked work fails
+// immediately with an error that is [ErrLost]. Work submitted later fails too. The device's memory
+// is gone, and only Close is useful. Semaphores that have not failed go on. Other devices go on
+// too, with one exception. If a stream of another device waits for unfinished work of the lost
+// device, the other device is lost too. Its error names the device that was lost first. CUDA does
+// not open a lost device again in the same process.
 //
-// A communicator of package collective fails as a whole, because its ranks can go on only together:
-// when a rank dies, when a group of operations fails, takes too long or misses a wait, or when the
-// program aborts it. The device goes on, and so does work that was issued behind the group.
+// The ranks of a communicator of package collective can go on only together. So a communicator
+// fails as a whole: when a rank dies, when a group of operations fails or takes too long, when a
+// wait of a group fails, or when the program aborts the communicator. The device goes on, and so
+// does work that was issued behind the group.
 //
-// A semaphore that has failed stays failed. Work goes on with a new one.
+// A semaphore that has failed stays failed. To go on, use a new semaphore.
 //
 // # Nil and zero values
 //
 // A zero [Semaphore] is at 0, and works. A zero [Order], [Options], [PoolOptions],
 // [CommandOptions], [Range] or [Grid] means what its documentation says. A zero [Group] has no
-// devices. Every other zero value was neither opened nor made. Operations on it, and operations
-// that use it, return [ErrArgument], and the error names the operation and the type. Its methods
-// that return facts return zero or nil. Closing it does nothing.
+// devices. No other zero value can be used. Operations on such a value, and operations that take it
+// as an argument, return [ErrArgument]. The error names the operation and the type. Methods of the
+// value that only return facts return zero or nil. Closing the value does nothing.
 //
-// A nil pointer behaves as a zero value does, so the result of a failed call may be passed on. A
-// nil [Semaphore] is the exception: its operations return [ErrArgument]. A nil pointer, context or
-// function that is given to a call is [ErrArgument], unless the documentation of the call gives it
-// a meaning. Nothing panics, even for a point without a semaphore or a range without a buffer.
-// Methods that have a value as their receiver, such as the methods of [Slice] and [Op], cannot be
-// called through a nil pointer.
+// A nil pointer behaves like a pointer to a zero value, so the result of a failed call may be
+// passed on. A nil [Semaphore] is the exception: operations on it return [ErrArgument]. If an
+// argument of a call is a nil pointer, context or function, the error is [ErrArgument], unless the
+// documentation of the call gives nil a meaning. Nothing panics, even for a point without a
+// semaphore or a range without a buffer. Methods that have a value as their receiver, such as the
+// methods of [Slice] and [Op], cannot be called through a nil pointer.
 //
 // # Ownership
 //
 // A submission holds the objects that it names. Buffers and modules may be closed right after the
 // call, and are released when the work is known to be done. A device looks for finished work when
-// the program waits or asks, and now and then while work is submitted. [Queue.Flush] asks. Lists,
-// patterns and arguments are copied by the call. Device.Close releases all remaining objects.
-// Buffers and modules of a closed device may still be closed, which does nothing.
+// the program waits or asks, and now and then while work is submitted. [Queue.Flush] makes it look
+// at once. Lists, patterns and arguments are copied by the call. Device.Close releases all
+// remaining objects. Buffers and modules of a closed device may still be closed, which does
+// nothing.
 //
 // # Blocking
 //
 // Waits block as long as their context lets them. Close and Shutdown of devices, groups and
 // communicators block until the work in flight has ended: Close for up to ten seconds, Shutdown
-// until its context ends. Their error lists the work that did not end in time, and says whether
-// native objects were left to the driver ([CloseError]). Calls that make or free native objects
-// block as long as the driver does: opening, allocating, importing, loading. Submitting blocks only
-// while it makes something that later calls use again: pinned memory for an upload or a download,
+// until its context ends. Their error counts the work that did not end in time ([CloseError]), and
+// says whether native objects were left to the driver. Calls that make or free native objects block
+// as long as the driver does: opening, allocating, importing, loading. Submitting blocks only while
+// the call makes something that later calls use again: pinned memory for an upload or a download,
 // memory of a pool that grows, scratch memory of a queue ([Op.Scratch]), a graph, or an instance of
 // a recording ([Execute]). An allocation that finds no memory waits up to a second for unused
 // memory. A caller that submits faster than the runtime makes events waits for an event. Nothing
@@ -117,8 +121,9 @@
 //
 // # Threads
 //
-// Everything here is safe for concurrent use. No method changes the calling thread's current device
-// or context. Functions of the program are called without locks, and may call anything here, with
-// one exception: host calls and notifications must not call Close or Shutdown of their own device,
-// because these wait for them.
+// All functions and methods of this package are safe for concurrent use. No method changes the
+// calling thread's current device or context. Functions of the program are called without locks,
+// and may call this package, with one exception: host calls and notifications must not call Close
+// or Shutdown of their own device, because Close and Shutdown wait for them. Functions given to
+// [Native] have rules of their own.
 package gpu

@@ -13,7 +13,7 @@ import (
 
 var (
 	// ErrClosed is the error of using an object that has been closed, and of work and waits that
-	// were pending when it was closed.
+	// were pending when the object was closed.
 	ErrClosed = sema.ErrClosed
 
 	// ErrValue is the error of a signal that does not raise its semaphore's value: each value can
@@ -23,8 +23,7 @@ var (
 	// ErrRange is the error of an access outside a buffer.
 	ErrRange = errs.ErrRange
 
-	// ErrUnallocated is the error of using pool memory before its allocation or after its
-	// deallocation.
+	// ErrUnallocated is the error of using pool memory before it is allocated or after it is freed.
 	ErrUnallocated = errs.ErrUnallocated
 
 	// ErrLost is the error of a device that accepts no more work, for example after a fault of a
@@ -45,7 +44,7 @@ var (
 func nilSemaphore(op string) error { return errs.Argument(op, "a nil Semaphore") }
 
 // A SubmitError is the error of a submission that failed after it was accepted. Submissions that
-// wait for this submission fail with the same error. So the error names the operation that failed
+// wait for this submission fail with the same error, so the error names the operation that failed
 // first.
 type SubmitError struct {
 	Op     string // the operation, for example "fill"
@@ -76,18 +75,19 @@ func operation(op, kernel, label string) string {
 
 func (e *SubmitError) Unwrap() error { return e.Err }
 
-// A PanicError is a panic in a function of the program. A host call that panics fails with a
-// PanicError. A panic in a notification is logged.
+// A PanicError is a panic in a function of the program. If the function of a [HostCall] or of
+// [Native] panics, the operation fails with a PanicError. A panic in the function of a [Notify] is
+// logged.
 type PanicError struct {
 	Value any    // the argument of panic
-	Stack []byte // the stack trace, as of [runtime/debug.Stack]
+	Stack []byte // the stack trace, as [runtime/debug.Stack] returns it
 }
 
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("function panicked: %v\n\n%s", e.Value, e.Stack)
 }
 
-// Unwrap returns the value, if it is an error.
+// Unwrap returns Value if it is an error, otherwise nil.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err

@@ -11,7 +11,8 @@ import (
 )
 
 // Begun returns the launch with an event, which the launch records when all its blocks have begun.
-// Begun is for package interop. Other modules cannot make its argument.
+// Begun is for package interop. Its type [events.Event] is internal, so other modules cannot use
+// it.
 func Begun(launch Op, e *events.Event) Op {
 	switch launch.kind {
 	case launchOp:
@@ -48,7 +49,7 @@ func (q *Queue) withEvent(o *Order, e *events.Event, kind work.Kind) error {
 		return errs.Argument(kind.String(), "the event is of device %s, and the queue of %s", on.Engine.Info.Name, q.dev.native.Info.Name)
 	}
 	err := e.Hold()
-	// On a device that has failed the submission fails, with or without a valid event.
+	// If the device has failed, submit makes the submission fail, with or without a valid event.
 	if err != nil && q.dev.failed() == nil {
 		return fmt.Errorf("gpu: %s: %w", kind, err)
 	}

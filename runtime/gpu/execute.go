@@ -10,30 +10,30 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Execute returns an Op that runs a command buffer that has ended, with ranges for its bindings, in
-// order. The ranges are copied. A recording may be executed again, with the same or other bindings,
-// while executions are in flight: each uses its own bindings.
+// Execute returns an Op that runs a command buffer after [CommandBuffer.End]. Range i is the memory
+// of binding i. The ranges are copied. A recording may be executed again while executions are in
+// flight: each execution uses its own bindings.
 //
 // There must be as many ranges as the recording has bindings. Each range must be large enough for
-// the commands, and aligned as they need it. The buffers are held until the execution is over.
-// Memory of pools, bound or recorded, must have been allocated when the execution is issued.
-// Otherwise the signals of the execution fail with [ErrUnallocated].
+// the commands, and aligned as the commands need it. The buffers are held until the execution is
+// over. Pool memory in bindings and in recorded commands must have been allocated when the
+// execution is issued. Otherwise the signals of the execution fail with [ErrUnallocated].
 //
-// An execution blocks while it makes a graph. The first one makes a graph if [CommandBuffer.End]
-// could not. A later one does if the driver cannot change the graph, for example for other kinds of
-// memory. An execution also blocks while it makes an instance. A recording with scratch memory of
-// its own ([CommandBuffer.Scratch]), or with timestamps, keeps instances. An instance has scratch
+// An execution blocks while it makes a graph or an instance. The first execution makes a graph if
+// [CommandBuffer.End] could not. A later execution makes a graph if the driver cannot change the
+// existing graph, for example for another kind of memory. A recording with scratch memory of its
+// own ([CommandBuffer.Scratch]), or with timestamps, keeps instances. An instance has scratch
 // memory, events and graphs, for one execution at a time. End makes the first instance. An
-// execution takes an instance that is no longer in use, or an instance whose last use comes before
-// the execution, by its queue or its waits. If there is no such instance, it makes one. If there is
-// no memory for the instance, the signals fail with [ErrOutOfMemory].
+// execution takes an instance that is no longer in use, or whose last use comes before the
+// execution because of its queue or its waits. If there is no such instance, the execution makes
+// one. If there is no memory for the instance, the signals fail with [ErrOutOfMemory].
 //
-// Parameters of the recording ([NewParam]) have their defaults, or the values of [Op.With].
+// Parameters of the recording ([NewParam]) have the values of [Op.With], otherwise their defaults.
 //
-// In a recording, Execute records all commands of c. The ranges may be of bindings of the
-// recording, and [Op.Param] passes the recording's parameters on to c. The barriers of c are
-// barriers of the recording too. The recorded command stands for all commands of c: a command that
-// comes after it comes after each of these.
+// An Execute that is added to another recording adds all commands of c to it. The ranges may be
+// ranges of that recording's bindings, and [Op.Param] passes that recording's parameters on to c.
+// The barriers of c are barriers of that recording too. The added command stands for all commands
+// of c: a command that comes after it comes after each command of c.
 func Execute(c *CommandBuffer, bindings ...Range) (op Op) {
 	op.kind, op.obj = executeOp, c
 	op.setRanges(bindings)
@@ -59,7 +59,8 @@ func (q *Queue) execute(o *Order, op *Op) error {
 	return q.executeSteps(o, c.in().AddSteps(one[:0], bindings, given, false), bindings, given, nil)
 }
 
-// checkExecution checks an Execute of the recording c for an execution with ranges and values.
+// checkExecution checks that the Execute op can run the recording c with bindings and values of
+// parameters.
 func (op *Op) checkExecution(c *recording.Recording, bindings []memory.Range, given []recording.Given) error {
 	if err := c.Executable(); err != nil {
 		return err
@@ -73,8 +74,8 @@ func (op *Op) checkExecution(c *recording.Recording, bindings []memory.Range, gi
 	return c.CheckGiven(given)
 }
 
-// executeSteps submits steps, each behind the previous step. If free is not nil, it counts each
-// step until the step is over, and the order has no points of Free.
+// executeSteps submits steps, each behind the previous step. If free is not nil, free counts each
+// step until the step is over. Then o must have no points of Free.
 func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given, free *lent) error {
 	if len(steps) == 1 {
 		if free != nil {
@@ -89,7 +90,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 	if err != nil {
 		return err
 	}
-	l := free // all steps share it, because a step may fail before an earlier step is over
+	l := free // all steps share l, because a step may fail before an earlier step is over
 	if len(o.Free) > 0 {
 		l = newLent(len(steps), o.Free)
 	}
@@ -120,7 +121,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 		if n == 0 && x.Lane() == nil && q.tl.FailedBy() == nil {
 			return err
 		}
-		FailAll(err, signalled(o)...) // no later step will give them; submitted steps still run
+		FailAll(err, signalled(o)...) // no later step will signal these; submitted steps still run
 		if n == 0 {
 			return err
 		}

@@ -7,11 +7,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-// MemInfo returns how many bytes of the device's memory are free now, and how many there are in
-// all. Memory that any program on the machine has allocated is not free, and neither is memory that
-// pools keep reserved. [Pool.Trim] gives reserved memory back. An allocation of exactly the free
-// size may still fail. MemInfo blocks while the driver answers (cuMemGetInfo, hipMemGetInfo). If
-// the driver does not report it, the error is [ErrUnsupported].
+// MemInfo returns how many bytes of the device's memory are free now, and how many bytes the device
+// has in total. Memory that any program on the machine has allocated is not free, and neither is
+// memory that pools keep reserved. [Pool.Trim] gives reserved memory back. An allocation of exactly
+// the free size may still fail. MemInfo blocks while the driver answers (cuMemGetInfo,
+// hipMemGetInfo). If the driver does not report free memory, the error is [ErrUnsupported].
 func (d *Device) MemInfo() (free, total uint64, err error) {
 	if err := d.ready("memory info"); err != nil {
 		return 0, 0, err
@@ -29,9 +29,10 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 
 // Link describes the path from the device to another device's memory, as the driver reports it
 // (cuDeviceGetP2PAttribute; for AMD hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount).
-// CUDA does not report the kind of link. NVML reports it, if NVML is installed: NVLink, or the part
-// of PCI Express on the path. Devices of different drivers have no link. Link blocks while the
-// driver answers. If the driver does not report it, the error is [ErrUnsupported].
+// CUDA does not report the kind of link. If NVML is installed, Link gets the kind from NVML:
+// NVLink, or the part of PCI Express on the path. For devices of different drivers, Link returns
+// [driver.LinkNone]. Link blocks while the driver answers. If the driver does not report links, the
+// error is [ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	if err := d.ready("link"); err != nil {
 		return l, err
@@ -60,7 +61,7 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 }
 
 // PriorityRange returns the least and the greatest priority of the driver's streams. A smaller
-// number is more urgent. They are equal if streams have no priorities. The range applies to queues
+// number is more urgent. Both are equal if streams have no priorities. The range applies to queues
 // ([Options]), launches ([LaunchAttrs]), and streams that a program makes itself. The range was
 // queried when the device was opened (cuCtxGetStreamPriorityRange,
 // hipDeviceGetStreamPriorityRange).
@@ -71,12 +72,13 @@ func (d *Device) PriorityRange() (least, greatest int) {
 	return d.native.Caps.PriorityRange[0], d.native.Caps.PriorityRange[1]
 }
 
-// Occupancy returns how many blocks of the kernel a multiprocessor runs at a time, for blocks with
-// the given number of threads and bytes of dynamic shared memory. It is 0 if no such block can be
-// launched. Clusters are not considered. Occupancy blocks while the driver answers
-// (cuOccupancyMaxActiveBlocksPerMultiprocessor,
-// hipModuleOccupancyMaxActiveBlocksPerMultiprocessor). No threads, or negative numbers, are
-// [ErrArgument]. If the driver does not report it, the error is [ErrUnsupported].
+// Occupancy returns how many blocks of the kernel a multiprocessor can run at a time. threads is
+// the number of threads in a block, and shared is its dynamic shared memory in bytes. The result is
+// 0 if no such block can be launched. Clusters are not considered. Occupancy blocks while the
+// driver answers (cuOccupancyMaxActiveBlocksPerMultiprocessor,
+// hipModuleOccupancyMaxActiveBlocksPerMultiprocessor). If threads is not positive or shared is
+// negative, the error is [ErrArgument]. If the driver does not report the occupancy, the error is
+// [ErrUnsupported].
 func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 	if k.isZero() {
 		return 0, errs.Zero("occupancy", "Kernel")
@@ -91,14 +93,15 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 	return blocks, err
 }
 
-// BlockSize returns the best number of threads in a block: a multiprocessor then runs the most
-// threads of the kernel at a time. Each block has the given bytes of dynamic shared memory. If
-// several sizes are equally good, it returns the largest. most limits the size; 0 means the
-// kernel's limit. It also returns the smallest grid, in blocks, that then fills all
-// multiprocessors. Both are 0 if no block can be launched. Like cuOccupancyMaxPotentialBlockSize,
-// BlockSize queries the occupancy for multiples of the warp size, from the largest down, which
-// takes up to some tens of driver calls. It returns the errors of [Kernel.Occupancy]. If a kernel's
-// shared memory depends on its block size, call Occupancy for each size instead.
+// BlockSize returns the number of threads in a block with which a multiprocessor runs the most
+// threads of the kernel at a time. If several numbers are equally good, it returns the largest.
+// shared is the dynamic shared memory of a block in bytes. most is the highest number of threads to
+// consider; 0 means the kernel's limit. blocks is the number of such blocks that fill all
+// multiprocessors. Both results are 0 if no block can be launched. Like
+// cuOccupancyMaxPotentialBlockSize, BlockSize queries the occupancy for multiples of the warp size,
+// from the largest down, which takes up to some tens of driver calls. The errors are those of
+// [Kernel.Occupancy]. If a kernel's shared memory depends on its block size, call Occupancy for
+// each size instead.
 func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 	if k.isZero() {
 		return 0, 0, errs.Zero("block size", "Kernel")
@@ -150,8 +153,8 @@ func (k *Kernel) ask(fn func(driver.Occupancy) error) error {
 	return d.ask("occupancy of kernel "+k.name, func() error { return fn(o) })
 }
 
-// held returns how many blocks a multiprocessor runs at a time. It returns 0 for blocks with more
-// threads or shared memory than the kernel can have.
+// held returns how many blocks of the kernel a multiprocessor can run at a time. It returns 0 for
+// blocks with more threads or shared memory than the kernel can have.
 func (k *Kernel) held(o driver.Occupancy, threads, shared int) (int, error) {
 	if n := k.maxThreads(); n > 0 && threads > n {
 		return 0, nil
@@ -162,7 +165,8 @@ func (k *Kernel) held(o driver.Occupancy, threads, shared int) (int, error) {
 	return o.Occupancy(k.fn, threads, uint32(shared))
 }
 
-// ask calls fn, which queries the driver, on a bound thread, and describes its error.
+// ask calls fn on a bound thread, where fn queries the driver. ask adds the query and the device to
+// an error of fn.
 func (d *Device) ask(what string, fn func() error) error {
 	if err := d.native.Do(fn); err != nil {
 		d.native.Check(err)
@@ -171,7 +175,7 @@ func (d *Device) ask(what string, fn func() error) error {
 	return nil
 }
 
-// untold returns the error for a fact that a driver does not report.
+// untold returns the error of the query op, if the driver does not report the fact.
 func (d *Device) untold(op, what string) error {
 	return fmt.Errorf("gpu: %s: %s does not tell %s: %w", op, d.native.Info.Name, what, driver.ErrUnsupported)
 }

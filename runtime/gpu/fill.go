@@ -9,10 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Fill returns an Op that fills a range with a pattern of 1, 2, 4 or 8 bytes. The offset and the
-// size of the range must be aligned to the pattern. Memory of another device can be filled only if
-// this device has access to it. Devices of a [Group] have access to each other's memory if the
-// hardware supports it. For memory of a pool, use [Pool.Access].
+// Fill returns an Op that fills a range with a pattern of 1, 2, 4 or 8 bytes. The address and the
+// size of the range must be multiples of the pattern's size. Memory of another device can be filled
+// only if this device has access to it. Devices of a [Group] have access to each other's memory if
+// the hardware supports it. For memory of a pool, use [Pool.Access].
 func Fill(dst Range, pattern []byte) (op Op) {
 	bits, ok := work.Pattern(pattern)
 	if !ok {
@@ -46,9 +46,9 @@ func (q *Queue) fill(o *Order, op *Op) error {
 // Copy returns an Op that copies between ranges of the same size, on this device or another one.
 // One of the two must belong to the queue's driver. Between devices of one driver, the driver
 // copies, directly if the hardware supports it. Between drivers, goroutines copy in pieces through
-// the host. The goroutines begin when the waits are reached. Ranges of one buffer must not overlap:
-// that is [ErrArgument]. Ranges of different buffers that share memory must not overlap either:
-// drivers do not define the result.
+// the host, and begin when the waits are reached. If ranges of one buffer overlap, the error is
+// [ErrArgument]. Ranges of different buffers that share memory must not overlap either, but Copy
+// does not check this. Drivers do not define the result.
 func Copy(dst, src Range) (op Op) {
 	op.kind, op.args[0], op.args[1] = copyOp, dst, src
 	return op
@@ -83,9 +83,9 @@ func (q *Queue) copy(o *Order, dst, src Range) error {
 
 // Prefetch returns an Op that moves managed memory to the memory of the queue's device or of the
 // host. The memory stays managed. to is [DeviceMem] for the queue's device or [HostMem] for the
-// host. Prefetch is never needed. It saves the next user of the memory from fetching it page by
-// page. A range of another kind of memory is [ErrArgument]. If the device cannot prefetch, the
-// error is [ErrUnsupported]. A recording cannot prefetch.
+// host. Programs work without Prefetch, but the next user of the memory then fetches it page by
+// page. If the range is not managed memory, the error is [ErrArgument]. If the device cannot
+// prefetch, the error is [ErrUnsupported]. A recording cannot prefetch.
 func Prefetch(r Range, to MemKind) (op Op) {
 	op.kind, op.args[0], op.args[1].Offset = prefetchOp, r, uint64(to)
 	return op

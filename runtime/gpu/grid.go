@@ -10,22 +10,23 @@ import (
 )
 
 // A Grid is the shape of a launch, with its dynamic shared memory and other attributes. A zero
-// dimension means one, so the zero Grid is one block of one thread. Only the result of [GridFor]
-// for no elements launches nothing.
+// dimension means one, so the zero Grid is one block of one thread. Only a Grid that [GridFor]
+// returns for no elements launches nothing.
 type Grid struct {
 	Blocks    [3]uint32
 	Threads   [3]uint32   // the shape of a block
 	SharedMem uint32      // dynamic, in bytes; the device limits the sum with the kernel's static shared memory
 	Attrs     LaunchAttrs // the zero value is a usual launch
 
-	none bool  // made for no elements: with Blocks[0] == 0 it launches nothing
+	none bool  // GridFor made the Grid for no elements: if Blocks[0] is 0, the launch does nothing
 	flaw error // invalid arguments of GridFor; the launch returns this error
 }
 
 // GridFor returns a one-dimensional grid with a thread for each of n elements, in blocks of the
 // given number of threads. The last block may have threads without an element, so kernels must
-// compare their index with n. For no elements, the launch runs no kernel and gives its signals. A
-// negative n, fewer than one thread, or too many blocks make the launch fail with [ErrArgument].
+// compare their index with n. If n is 0, the launch runs no kernel, and its signals are reached. If
+// n is negative, threads is not positive, or there are too many blocks, the error of the launch is
+// [ErrArgument].
 func GridFor(n, threads int) Grid {
 	if n < 0 || threads <= 0 || uint64(threads) > math.MaxUint32 {
 		return flawed(errs.Argument("grid", "%d elements in blocks of %d threads", n, threads))
@@ -42,7 +43,7 @@ func GridFor(n, threads int) Grid {
 
 // flawed returns a grid that every launch refuses.
 func flawed(err error) Grid {
-	// Refused even if a program copies only the exported fields.
+	// These dimensions are refused even if a program copies only the exported fields of the Grid.
 	all := [3]uint32{math.MaxUint32, math.MaxUint32, math.MaxUint32}
 	return Grid{Blocks: all, Threads: all, flaw: err}
 }
@@ -96,7 +97,7 @@ func (k *Kernel) maxShared() uint64 {
 	return cmp.Or(uint64(max(info.SharedMem, info.SharedOptIn)), math.MaxUint32)
 }
 
-// limits returns the limits of the grid's number of blocks. The grid must have been checked.
+// limits returns the limits for the number of blocks in the grid. The grid must have been checked.
 func (g *Grid) limits(k *Kernel) recording.GridLimits {
 	l := recording.GridLimits{Max: k.exe.dev.native.Info.MaxGrid}
 	for i := range l.Multiple {
@@ -108,7 +109,7 @@ func (g *Grid) limits(k *Kernel) recording.GridLimits {
 	return l
 }
 
-// nothing reports whether a launch does nothing.
+// nothing reports whether a launch with the grid does nothing.
 func (g *Grid) nothing() bool { return g.none && g.Blocks[0] == 0 }
 
 // launch returns the driver's launch, without arguments.

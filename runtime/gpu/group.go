@@ -14,14 +14,14 @@ import (
 )
 
 // A Group is a set of devices that are used together, of one driver or of several. It opens and
-// closes its devices together, and loads code on all of them at the same time. A program loops over
-// [Group.Devices] for their queues and parked operations. Semaphores order work across devices with
-// or without a group. The methods of a Group may be called concurrently.
+// closes its devices together, and loads code on all of them at the same time. [Group.Devices]
+// gives access to the single devices, for example to their queues. Semaphores order work across
+// devices with or without a group. The methods of a Group may be called concurrently.
 type Group struct{ devs []*Device }
 
 // OpenGroup opens devices of a driver at the same time, and makes a group of them as [NewGroup]
-// does. It opens the devices with the given indices, or all devices if no index is given. If one
-// cannot be opened, all are closed again.
+// does. It opens the devices with the given indices, or all devices if no index is given. If there
+// is an error, OpenGroup closes the devices that it has opened.
 func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	if isNone(d) {
 		return nil, errs.Argument("open group", "no driver")
@@ -122,8 +122,8 @@ func (g *Group) members() []*Device {
 	return g.devs
 }
 
-// Load loads code on all devices at the same time. The modules are in the order of the devices. If
-// one cannot be loaded, the others are closed again.
+// Load loads code on all devices at the same time. Module i is for device i of the group. If a
+// device cannot load the code, Load closes all modules that it has loaded.
 func (g *Group) Load(image []byte) ([]*Module, error) {
 	all := make([]*Module, len(g.members()))
 	err := each(len(all), func(i int) (err error) {
@@ -140,8 +140,8 @@ func (g *Group) Load(image []byte) ([]*Module, error) {
 }
 
 // NewPools makes a pool on each device. The group's other devices of the same driver get access to
-// the pool, if the hardware supports it. The pools are in the order of the devices. If a pool
-// cannot be made, or access to it fails, all are closed again.
+// the pool, if the hardware supports it. Pool i is on device i of the group. If a pool cannot be
+// made, or access to it fails, NewPools closes all pools that it has made.
 func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	all := make([]*Pool, len(g.members()))
 	err := each(len(all), func(i int) (err error) {

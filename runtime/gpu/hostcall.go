@@ -12,9 +12,9 @@ import (
 // fn has returned nil. An error of fn fails the signals. So does a panic, with a [PanicError]. If a
 // wait fails, fn is not called. [Device.Close] waits up to ten seconds for calls that are running.
 //
-// In a recording, fn is called behind all commands that were recorded before it and before all
-// later ones. An error or a panic fails the execution, and later commands do not run. Executions in
-// flight at the same time may call fn at the same time.
+// In a recording, fn is called after all commands that were recorded before the host call, and
+// before all commands that were recorded later. An error or a panic fails the execution, and later
+// commands do not run. Executions in flight at the same time may call fn at the same time.
 func HostCall(fn func() error) Op {
 	if fn == nil {
 		return BadOp(errs.Argument("host call", "no function"))

@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Inside returns the parts of a device. It is for packages of this module: collective and interop.
-// Other modules cannot use the result.
+// Inside returns the parts of a device. It is for packages of this module, such as collective and
+// interop. The result has an internal type, so other modules cannot use it.
 func Inside(d *Device) *inside.Device {
 	if d == nil {
 		return nil
@@ -18,8 +18,8 @@ func Inside(d *Device) *inside.Device {
 	return &d.inside
 }
 
-// OpOf returns an Op for packages of this module, which make Ops of their own. Other modules cannot
-// make its argument.
+// OpOf returns an Op of a package of this module, such as interop. The argument has an internal
+// type, so other modules cannot call OpOf.
 func OpOf(x inside.Op) Op {
 	switch x.Kind {
 	case work.EventRecord:
@@ -40,8 +40,8 @@ func OpOf(x inside.Op) Op {
 	return Op{}
 }
 
-// OpOfGroup returns an Op for package collective. It is separate from OpOf, because in OpOf the
-// group would escape to the heap.
+// OpOfGroup returns an Op with a group of collectives, for package collective. It is separate from
+// OpOf, because in OpOf the group would escape to the heap.
 func OpOfGroup(g *comm.Group) Op { return groupOp(g) }
 
 // newInside makes the parts of a device.
@@ -60,5 +60,5 @@ func newInside(d *Device) inside.Device {
 		}}
 }
 
-// Outer returns the Device, for package inside.
+// Outer returns the *Device. Package inside calls it.
 func (o *deviceOwner) Outer() any { return (*Device)(o) }

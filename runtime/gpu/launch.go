@@ -14,12 +14,12 @@ import (
 
 // Launch returns an Op that launches a kernel. The arguments have the types that [Typed] takes:
 // scalars of a fixed size, arrays and structs of these, a [driver.Ptr], and a *[Buffer], a [Range]
-// or a [Slice] for an address. Their number and sizes must match the kernel's parameters. They are
-// checked if the driver knows the parameters. A []byte has the bytes of an argument that is passed
-// by value, for programs that learn its type only when they run. In a recording a [Param] takes the
-// place of a scalar. An untyped constant is an int or a float64: write uint32(n), float32(2).
-// Launch looks up the types of the arguments at each call, and allocates. [Typed] and generated
-// code look them up once.
+// or a [Slice] for an address. The number and the sizes of the arguments must match the kernel's
+// parameters. Launch checks them if the driver reports the parameters. A []byte holds the bytes of
+// an argument that is passed by value. Programs that learn the argument's type only at run time can
+// use it. In a recording a [Param] may take the place of a scalar. An untyped constant is an int or
+// a float64: write uint32(n), float32(2). Each call of Launch looks up the types of the arguments,
+// and allocates. [Typed] and generated code look up the types once.
 func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 	if k == nil || k.exe == nil {
 		return BadOp(errNoKernel)
@@ -71,7 +71,7 @@ func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 
 var errNoKernel = errs.Argument("launch", "a nil or zero kernel")
 
-// launch makes op a launch with a struct of arguments.
+// launch makes op a launch. args is the address of the struct of arguments.
 func (b *boundKernel) launch(op *Op, g *Grid, args unsafe.Pointer) {
 	op.kind, op.obj, op.grid = launchOp, b, *g
 	to := op.room(len(b.params))
@@ -81,7 +81,7 @@ func (b *boundKernel) launch(op *Op, g *Grid, args unsafe.Pointer) {
 	}
 }
 
-// room returns the Op's place for n arguments.
+// room makes room for n arguments in the Op, and returns it.
 func (op *Op) room(n int) []Range {
 	if op.n = int32(n); n > opArgs {
 		op.more = &opMore{ranges: make([]Range, n)}
@@ -97,7 +97,7 @@ const inlineArg = int(unsafe.Sizeof(Range{}.Offset) + unsafe.Sizeof(Range{}.Size
 func (op *Op) setArg(to *Range, p *param, from unsafe.Pointer) {
 	switch {
 	case p.kind == bufferAddr:
-		to.Buffer = *(**Buffer)(from) // only the address is needed, so the size stays 0
+		to.Buffer = *(**Buffer)(from) // the kernel needs only the address, so the size stays 0
 	case p.kind == rangeAddr:
 		*to = *(*Range)(from)
 	case p.size <= inlineArg:
@@ -121,8 +121,8 @@ func (op *Op) arg(a *Range, p *param) unsafe.Pointer {
 	return unsafe.Pointer(&a.Offset)
 }
 
-// check makes the checks that do not need the arguments, and replaces zero dimensions of the grid
-// by one.
+// check makes all checks of a launch that do not need the arguments, and replaces zero dimensions
+// of the grid by one.
 func (b *boundKernel) check(d *Device, g *Grid) error {
 	switch {
 	case b.kernel == nil:

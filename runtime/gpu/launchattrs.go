@@ -7,16 +7,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-// LaunchAttrs are optional attributes of a launch: clusters, a cooperative launch, an early start
-// before the previous launch has ended, a priority, and a carve-out of shared memory. The zero
-// value is a usual launch.
+// LaunchAttrs are optional attributes of a launch: clusters, a cooperative launch, a start before
+// the previous launch has ended, a priority, and a share of shared memory. With the zero value a
+// launch has none of these attributes.
 //
-// If the device lacks a feature, the call that launches or records returns [ErrUnsupported].
-// Impossible values are [ErrArgument]: for example a grid that is not a multiple of its clusters,
-// or a cooperative grid with more blocks than the device runs at a time ([Kernel.Occupancy]). Only
-// the driver knows some limits, such as clusters of blocks with much shared memory, or cooperative
-// clusters. Then the signals fail with the driver's error. A zero dimension of Cluster means one.
-// Three zeros mean no clusters, or the clusters with which the kernel was compiled.
+// If the device lacks a feature, the call that launches or records returns [ErrUnsupported]. For
+// impossible values it returns [ErrArgument]: for example for a grid that is not a multiple of its
+// clusters, or for a cooperative grid with more blocks than the device runs at a time
+// ([Kernel.Occupancy]). Only the driver knows some limits, for example for clusters of blocks with
+// much shared memory, and for cooperative launches with clusters. If a launch exceeds such a limit,
+// its signals fail with the driver's error. A zero dimension of Cluster means one. Three zeros mean
+// no clusters, or the clusters with which the kernel was compiled.
 //
 // A dependent launch begins early only if a kernel is directly in front of it. Two launches of a
 // queue have an event between them, which may prevent that. Launches of a [CommandBuffer] have no
@@ -35,9 +36,9 @@ type residency struct {
 	blocks    int
 }
 
-// holds returns how many blocks of the kernel the device runs at a time. A cooperative launch can
-// have no larger grid. It reports false if the driver does not report the number. It remembers the
-// last answer, so that repeated launches of one shape query the driver only once.
+// holds returns how many blocks of the kernel the device runs at a time, which limits the grid of a
+// cooperative launch. ok is false if the driver does not report the number. holds remembers the
+// last answer, so repeated launches of one shape query the driver only once.
 func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
 	if r := k.resident.Load(); r != nil && r.threads == threads && r.sharedMem == sharedMem {
 		return r.blocks, true
@@ -89,14 +90,14 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 // threads returns the number of threads in a block.
 func (g *Grid) threads() int { return int(g.Threads[0]) * int(g.Threads[1]) * int(g.Threads[2]) }
 
-// resident returns the largest number of blocks of a cooperative grid. It reports false if the
-// driver does not report it.
+// resident returns the largest number of blocks of a cooperative grid. ok is false if the driver
+// does not report the number.
 func (g *Grid) resident(k *Kernel) (blocks uint64, ok bool) {
 	n, ok := k.holds(g.threads(), g.SharedMem)
 	return uint64(n), ok
 }
 
-// checkCluster checks the launch's clusters, and replaces their zero dimensions by one.
+// checkCluster checks the launch's clusters, and replaces zero dimensions of the clusters by one.
 func (g *Grid) checkCluster(k *Kernel) error {
 	c, f := &g.Attrs.Cluster, &k.info
 	blocks := uint64(1)

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// setBuffer makes the address of a range a kernel argument, and holds the range's buffer. If ended
-// is set, the device is lost or closed, and setBuffer holds nothing: the submission fails anyway,
-// so the state of its buffers does not matter.
+// setBuffer makes the address of the range r the kernel argument with this index, and holds the
+// range's buffer. If ended is set, the device is lost or closed, and setBuffer holds nothing: the
+// submission will fail anyway, so the state of its buffers does not matter.
 func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	at, err := r.Check("launch", s.q.dev.mem())
 	if err == nil {
@@ -31,8 +31,8 @@ func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	return nil
 }
 
-// holdCode holds the kernel's module until the launch is done, and also the event begun, if that is
-// not nil. If holdCode returns an error, it has dropped the record.
+// holdCode holds the kernel's module and, if begun is not nil, the event begun, until the launch is
+// done. If holdCode returns an error, it has dropped the record.
 func (s *record) holdCode(k *Kernel, begun *events.Event) error {
 	if err := k.exe.hold(); err != nil {
 		s.drop()
@@ -50,7 +50,7 @@ func (s *record) holdCode(k *Kernel, begun *events.Event) error {
 	return nil
 }
 
-// launchPart is the part of a submission's record for a launch.
+// launchPart has the fields of a record that a launch uses.
 type launchPart struct {
 	launch driver.Launch // launch.Args point into args, as the layout says
 	args   []uint64
@@ -79,13 +79,13 @@ func (p *launchPart) kernelName() string {
 	return p.kernel.name
 }
 
-// setLayout makes room for kernel arguments, and sets them to zero.
+// setLayout makes room for kernel arguments in p.args, and sets the arguments to zero.
 func (p *launchPart) setLayout(l work.Layout) {
 	p.args = work.Align(l.Append(p.args[:0], nil))
 	p.launch.Args = l.Point(p.launch.Args[:0], p.args)
 }
 
-// resolveArgs stores the addresses of buffers in the arguments.
+// resolveArgs stores the addresses of buffers in the kernel arguments.
 func (p *launchPart) resolveArgs() error {
 	for i := range p.bound {
 		b := &p.bound[i]

@@ -22,22 +22,22 @@ type Module struct {
 	names  map[string]string // native names by C++ expression; nil if Load loaded the module
 }
 
-// Load loads device code in a form that the driver knows: for CUDA this is PTX, cubin or fatbin. If
-// the driver compiles the code, the error has the compiler's log. Undefined symbols in the code are
-// an error of Load, or of Kernel if the driver finds them later. Load blocks while the driver
+// Load loads device code in a format that the driver knows: for CUDA, PTX, cubin or fatbin. If the
+// driver compiles the code, the error has the compiler's log. Undefined symbols in the code are an
+// error of Load, or of Kernel if the driver finds them later. Load blocks while the driver
 // compiles.
 func (d *Device) Load(image []byte) (*Module, error) { return d.load(image, nil) }
 
 // LoadCode loads code that the compiler of [Device.Compiler] made, as [Device.Load] loads its
-// image. [Module.Kernel] and [Module.Global] find kernels and variables also by the
-// expressions in code.Names.
+// image. [Module.Kernel] and [Module.Global] find kernels and variables also by the C++ expressions
+// in code.Names.
 func (d *Device) LoadCode(code driver.Code) (*Module, error) {
 	names := map[string]string{}
 	maps.Copy(names, code.Names)
 	return d.load(code.Image, names)
 }
 
-// load is like Load. names has the native names of C++ expressions; it is nil for Load.
+// load is like Load. names maps C++ expressions to native names; it is nil for Load.
 func (d *Device) load(image []byte, names map[string]string) (*Module, error) {
 	if err := d.ready("load code"); err != nil {
 		return nil, err
@@ -79,7 +79,8 @@ func (x *Module) hold() error {
 	return nil
 }
 
-// A codeUse is a module as an engine.Holder. Submissions only hold it, so Use does nothing.
+// A codeUse is a Module that implements engine.Holder. Submissions only hold a module, so Use and
+// Unuse do nothing.
 type codeUse Module
 
 func (*codeUse) Use(engine.Mark) error            { return nil }
@@ -116,8 +117,8 @@ func (x *Module) native(name string) string {
 	return name
 }
 
-// Global returns a variable of the code as a buffer. It finds the variable by its name, or by an
-// expression if [Device.LoadCode] loaded the code. The buffer keeps the module loaded until the
+// Global returns a variable of the code as a buffer. It finds the variable by its name, or by its
+// C++ expression if [Device.LoadCode] loaded the code. The buffer keeps the module loaded until the
 // buffer is closed and no longer used. Global blocks while the driver looks for the variable. The
 // memory belongs to the code: its contents stay from one launch to the next.
 func (x *Module) Global(name string) (*Buffer, error) {
@@ -147,12 +148,12 @@ type Kernel struct {
 	fn   driver.Function
 	info driver.FuncInfo
 
-	resident atomic.Pointer[residency] // the answer for the last shape that was queried, or nil
+	resident atomic.Pointer[residency] // the last answer of holds, or nil
 }
 
-// Kernel returns a kernel by its name, or by an expression if [Device.LoadCode] loaded the code. It
-// blocks while the driver looks for the kernel. If there is no such kernel, it returns the driver's
-// error.
+// Kernel returns a kernel by its name, or by its C++ expression if [Device.LoadCode] loaded the
+// code. It blocks while the driver looks for the kernel. If there is no such kernel, it returns the
+// driver's error.
 func (x *Module) Kernel(name string) (*Kernel, error) {
 	if x.isZero() {
 		return nil, errs.Zero("kernel", "Module")

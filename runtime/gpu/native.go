@@ -16,37 +16,38 @@ import (
 )
 
 // A NativeCall is the argument of a function given to [Native]: the driver's device, which is
-// current on the thread, and one of its streams. Packages cudadriver and hipdriver convert these to
-// handles of CUDA and HIP (NativeOf, Stream). On the simulated GPU they are used as they are.
+// current on the thread, and one of its streams. Packages cudadriver and hipdriver convert the
+// device and the stream to handles of CUDA and HIP (NativeOf, Stream). The simulated GPU needs no
+// conversion.
 type NativeCall struct {
 	Device driver.Device
 	Stream driver.Stream
-	Ptrs   []driver.Ptr // addresses of the ranges, in order, then of the scratch memory; valid until the function returns
+	Ptrs   []driver.Ptr // the addresses of the ranges, in order, then the address of the scratch memory; valid until the function returns
 }
 
-// Native returns an Op that calls a function that gives work to a stream, through the driver's own
-// API or a library such as cuBLAS. The work that the function gives to the stream is the operation:
-// it runs after the waits, and the signals come after it. name is the Op's label. The ranges in
-// uses are the memory that it uses. They are held until the operation is done. Memory of pools must
-// have been allocated when the function is called.
+// Native returns an Op that calls fn. The function fn gives work to a stream, through the driver's
+// own API or a library such as cuBLAS. This work is the operation: it runs after the waits, and
+// before the signals. name is the Op's label. The ranges in uses are the memory that the work uses.
+// Their buffers are held until the operation is done. Memory of pools must have been allocated when
+// fn is called.
 //
 // The function is called once. Do or Submit calls it if all waits have been issued; otherwise a
 // goroutine of the runtime does. If a wait fails before the call, the function is not called. The
-// function must only give work to the stream, and return soon: work of this queue waits for it,
-// other work does not. It must not use this package, except for functions that return facts. It
-// must not use the Stream that it runs in, wait for the native stream, begin or end a capture, or
-// end its goroutine. If it returns an error, the signals fail with it. If it panics, they fail with
-// a [PanicError]. Work that the function had given to the stream by then still runs, and its memory
-// is held until that work is over.
+// function must only give work to the stream, and return soon: other work of this queue waits until
+// the function has returned. The function must not use this package, except for functions that
+// return facts. It must not use the Stream that it runs in, wait for the native stream, begin or
+// end a capture, or end its goroutine. If the function returns an error, the signals fail with that
+// error. If it panics, the signals fail with a [PanicError]. Work that the function had given to
+// the stream by then still runs, and the ranges are held until that work is over.
 //
-// In a recording that becomes a graph, if the driver can capture a stream's work (Caps.Capture),
-// the function is called when the graph is made. End makes the graph if the addresses of all ranges
-// are known by then. An execution calls it again if a range has moved since the previous execution,
-// or if the execution makes an instance ([Execute]). The function must then give the stream the
-// same work except for addresses and values; otherwise the graph is made again. Without capture,
-// each execution calls the function. A recording makes only one call at a time. Recordings in which
-// this one is nested call the function too. During a capture the function must not make a call that
-// waits.
+// In a recording that becomes a graph, the function is called when the graph is made, if the driver
+// can capture a stream's work (Caps.Capture). End makes the graph if the addresses of all ranges
+// are known by then. An execution calls the function again if a range has moved since the previous
+// execution, or if the execution makes an instance ([Execute]). The function must then give the
+// stream the same work except for addresses and values; otherwise the graph is made again. Without
+// capture, each execution calls the function. A recording makes only one call of the function at a
+// time. If this recording is nested in others, those recordings call the function too. During a
+// capture the function must not make a call that waits for the device.
 //
 // If the driver gives no access to its streams (Caps.Native), the error is [ErrUnsupported].
 func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
@@ -59,13 +60,15 @@ func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
 }
 
 // Scratch returns the Op of a [Native] with scratch memory: size bytes of device memory whose
-// contents are undefined before and after. NativeCall.Ptrs ends with its address, a multiple of
-// [Alignment]. If size is 0, there is none.
+// contents are undefined before and after the operation. The last element of NativeCall.Ptrs is
+// then the address of the scratch memory, a multiple of [Alignment]. If size is 0, there is no
+// scratch memory.
 //
-// In a queue or a [Stream] it is memory of the queue, which all such operations of the queue share.
-// The first operation that needs it allocates it, and blocks meanwhile. So does a later operation
-// that needs more. The queue keeps it until the queue or the device is closed. In a recording it is
-// [CommandBuffer.Scratch] memory.
+// In a queue or a [Stream], all such operations of the queue share one block of scratch memory. The
+// first operation with scratch memory allocates the block, and a later operation that needs more
+// bytes allocates a larger block. The call blocks while the driver allocates. The queue keeps the
+// block until the queue or the device is closed. In a recording, scratch memory is as that of
+// [CommandBuffer.Scratch].
 func (op Op) Scratch(size uint64) Op {
 	switch op.kind {
 	case nativeOp:
@@ -87,8 +90,8 @@ type queueScratch struct {
 	closed bool           // mu protects it
 }
 
-// hold returns a buffer of at least size bytes, and holds it for the caller. If the queue is
-// closed, it returns nil.
+// hold returns a buffer of at least size bytes, and holds the buffer for the caller. If the queue
+// is closed, hold returns nil without an error.
 func (x *queueScratch) hold(q *Queue, size uint64) (*memory.Buffer, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -159,14 +162,14 @@ func (q *Queue) native(o *Order, op *Op) error {
 	return q.submit(s, o)
 }
 
-// nativePart is the part of a submission's record for a native function.
+// nativePart has the fields of a record that a native function uses.
 type nativePart struct {
 	native func(NativeCall) error
 	uses   []memory.Range
 	ptrs   []driver.Ptr // addresses of the ranges in uses
 }
 
-// nativeAction calls a function of the program that gives work to the stream.
+// nativeAction is the [engine.Action] that calls a native function, which gives work to the stream.
 type nativeAction struct{ engine.SimpleAction }
 
 func (nativeAction) Blocks(*engine.Submission) bool { return true }
@@ -177,8 +180,8 @@ func (nativeAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, erro
 	return recordOf(s).callNative(tl)
 }
 
-// callNative calls a native function. If the function fails, it is unknown how much work it has
-// given to the stream.
+// callNative calls a native function. started is true if the function was called, because it is
+// unknown how much work a function that fails has given to the stream.
 func (s *record) callNative(tl *engine.Timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]
 	for _, r := range s.uses {

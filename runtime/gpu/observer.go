@@ -9,16 +9,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Tracer observes devices. It is a [trace.Tracer] or an [nvtxtrace.Tracer]. Other packages cannot
-// implement it.
+// A Tracer observes devices. It is a [trace.Tracer] or an [nvtxtrace.Tracer]. Other modules cannot
+// implement it, because its method has internal types.
 //
 // [trace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#Tracer
 // [nvtxtrace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace/nvtxtrace#Tracer
 type Tracer interface {
 	// Observe returns the observer of a device that is being opened. It runs on the device's
-	// thread, before the device has events. pools returns the bytes that the device's pools have
-	// reserved and use, and blocks while it queries the driver. The observer is nil if the tracer
-	// does not observe the device.
+	// thread, before the device has events. pools returns how many bytes the device's pools have
+	// reserved and how many bytes of these are used. It blocks while it queries the driver. If the
+	// tracer does not observe the device, the observer is nil.
 	Observe(dev *Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error)
 }
 
@@ -75,7 +75,8 @@ func noteSignal(s *sema.Semaphore, value uint64, err error) {
 	}
 }
 
-// waits returns the observer of a wait for points, or nil.
+// waits tells the observer of a semaphore that the program waits for points. It returns the
+// observer of the wait, or nil.
 func waits(ctx context.Context, points []Point, all bool) observe.Wait {
 	for _, p := range points {
 		if o := observe.OfSemaphore(&p.Semaphore.sema); o != nil {

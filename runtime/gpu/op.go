@@ -14,21 +14,22 @@ import (
 )
 
 // An Op says what to do: fill memory, launch a kernel, execute a recording. Functions such as
-// [Fill], [Copy], [Launch] and [Execute] make Ops. [Stream.Do] does them in order, [Queue.Submit]
-// does one between points, and [CommandBuffer.Add] records one.
+// [Fill], [Copy], [Launch] and [Execute] make Ops. [Stream.Do] does Ops in order, [Queue.Submit]
+// does one Op between points that it waits for and points that it signals, and [CommandBuffer.Add]
+// records one Op.
 //
-// Making an Op does nothing yet. An Op is a value. It may be copied and used any number of times.
-// Several goroutines may use it concurrently, unless it writes memory of the program, as [Download]
-// and [Alloc] do, or has a Timing. It holds no resources. Its constructor encodes arguments,
-// patterns and scalars. The memory behind slices and pointers is read or written when the Op is
-// used.
+// An Op does nothing until it is used. An Op is a value: it may be copied and used any number of
+// times. Several goroutines may use it concurrently, unless it writes memory of the program, as
+// [Download] and [Alloc] do, or has a Timing. An Op holds no resources. Its constructor copies
+// arguments, patterns and scalars into it. The memory behind slices and pointers is read or written
+// when the Op is used.
 //
-// A constructor that gets wrong arguments returns an Op that carries the error. Do, Submit and Add
-// return it. They also make the checks that depend on the device.
+// A constructor that gets wrong arguments returns an Op that carries an error. Do, Submit and Add
+// return that error. They also make the checks that depend on the device.
 //
 // An Op has room for 16 kernel arguments, bindings, ranges or values of parameters, or for 5
-// collectives. Longer lists allocate, and so do arguments of more than 16 bytes. The zero Op is
-// [ErrArgument].
+// collectives. Longer lists allocate, and so do arguments of more than 16 bytes. Using the zero Op
+// is [ErrArgument].
 type Op struct {
 	_      [0]func() // Ops cannot be compared
 	kind   opKind
@@ -101,8 +102,8 @@ func (op Op) Label(label string) Op {
 	return op
 }
 
-// Timed returns the Op with a Timing, which measures how long the device takes for it. A recording
-// refuses an Op with a Timing: [CommandBuffer.Timestamp] measures there.
+// Timed returns the Op with a Timing, which measures how long the device takes for the operation. A
+// recording refuses an Op with a Timing. Use [CommandBuffer.Timestamp] there.
 func (op Op) Timed(t *Timing) Op {
 	op.timing = t
 	return op
@@ -119,8 +120,8 @@ func (op *Op) kernelName() string {
 	return ""
 }
 
-// BadOp returns an Op that Do, Submit and Add refuse with an error. It is for functions that make
-// Ops and get wrong arguments. If err is nil, the Op is the zero Op.
+// BadOp returns an Op that Do, Submit and Add refuse with the error err. Use it in functions that
+// make Ops, if they get wrong arguments. If err is nil, the Op is the zero Op.
 func BadOp(err error) Op {
 	if err == nil {
 		return Op{}
@@ -128,12 +129,12 @@ func BadOp(err error) Op {
 	return Op{kind: wrongOp, obj: err}
 }
 
-// Barrier returns an Op without work. In a queue it signals when its waits are reached. In a
-// [Stream], later operations and [Stream.Point] then wait for the points given to [Stream.After].
-// In a recording all later commands come after all earlier ones.
+// Barrier returns an Op without work. In a queue it gives its signals when its waits are reached.
+// In a [Stream], later operations and [Stream.Point] then wait for the points given to
+// [Stream.After]. In a recording all later commands come after all earlier ones.
 func Barrier() Op { return Op{kind: barrierOp} }
 
-// setRanges stores any number of ranges. It copies them.
+// setRanges copies any number of ranges into the Op.
 func (op *Op) setRanges(all []Range) {
 	if op.n = int32(len(all)); len(all) > opArgs {
 		op.more = &opMore{ranges: append([]Range(nil), all...)}
@@ -160,8 +161,9 @@ func (op *Op) bytes() []byte { return unsafe.Slice((*byte)(op.data), op.args[1].
 
 // Submit submits an operation that waits for the points in o.Wait and signals the points in
 // o.Signal. It returns without waiting for the device to run the operation. If it returns an error,
-// it has submitted nothing: an argument is wrong, or the device is lost or closed. If the device is
-// lost or closed, the points in o.Signal fail too.
+// the operation does not run: for example, an argument is wrong, the device does not support the
+// operation, there is no memory, or the device is lost or closed. If the device is lost or closed,
+// the points in o.Signal fail too.
 //
 // Submit blocks only while it makes something that later calls use again: pinned memory for an
 // upload or a download, memory of a pool that grows, scratch memory of a queue ([Op.Scratch]), a
@@ -228,7 +230,7 @@ func (q *Queue) doKind(o *Order, op *Op) error {
 	return q.doRare(o, op)
 }
 
-// doRare submits the rarer Ops.
+// doRare submits an Op of one of the kinds that doKind leaves out.
 func (q *Queue) doRare(o *Order, op *Op) error {
 	switch op.kind {
 	case readFromOp:
@@ -289,11 +291,11 @@ func zeroStream(ops []Op) error {
 	return errs.Zero(op, "Stream")
 }
 
-// Add records an operation. It comes after the commands in after, and after the last [Barrier].
-// Commands between two barriers may otherwise run in any order, or in parallel. Add copies the data
-// that the Op names: pattern, arguments, and the data of an upload. An Op with a Timing is
-// [ErrArgument]. So is an Op that only a queue can do: a download, a prefetch, reading or writing a
-// file, an allocation, a Free, a notification, an event.
+// Add records an operation as a command. The command comes after the commands in after, and after
+// the last [Barrier]. Commands between two barriers may otherwise run in any order, or in parallel.
+// Add copies the data that the Op names: pattern, arguments, and the data of an upload. An Op with
+// a Timing is [ErrArgument]. So is an Op that only a queue can do: a download, a prefetch, reading
+// or writing a file, an allocation, a Free, a notification, and recording or waiting for an event.
 //
 // If Add returns an error, nothing was recorded. The error names the command by number and
 // operation.

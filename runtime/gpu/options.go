@@ -14,14 +14,14 @@ type Options struct {
 	// Queues is how many queues the device has, each with its own stream; 0 means 1.
 	Queues int
 
-	// Priorities are the queues' priorities, by number. Missing ones are 0, the default of streams.
-	// A lower number is more urgent. A priority outside the device's range ([Device.PriorityRange])
+	// Priorities[i] is the priority of queue i. Missing priorities are 0, the default of streams. A
+	// lower number is more urgent. A priority outside the device's range ([Device.PriorityRange])
 	// is clamped to it.
 	Priorities []int
 
-	// Events is how many events the pool has at first; 0 means 1,024, which take about 0.3 ms to
-	// make on CUDA. When half of the events are in use, or all but 512 of a large pool, more are
-	// made ahead.
+	// Events is how many events the device's pool of events has at first; 0 means 1,024, which take
+	// about 0.3 ms to make on CUDA. More events are made ahead when at most half of the pool's
+	// events are free, and in a large pool when at most 512 are free.
 	Events int
 
 	// Spin is how long a wait polls the device before its goroutine sleeps. While it polls, it uses
@@ -30,31 +30,33 @@ type Options struct {
 	Spin time.Duration
 
 	// Poll is how long one goroutine polls without a pause for all waiters. If there is only one
-	// waiter, its goroutine does so; otherwise a goroutine of the device does. After that time a
+	// waiter, the waiter's goroutine polls, otherwise a goroutine of the device. After that time a
 	// goroutine of the device polls with pauses of up to a millisecond. 0 means 10 milliseconds;
-	// negative means that every poll is followed by a pause.
+	// negative means a pause after every poll.
 	Poll time.Duration
 
 	// StageSize is the size in bytes of a block of pinned memory for uploads and downloads; 0 means
 	// 1 MiB.
 	StageSize int
 
-	// Tracer, if not nil, records the work of the device. [trace.NewTracer] makes one, a
-	// [trace.Trace] has one, and [nvtxtrace.Tracer] is one. If it is nil, a driver with a method
-	// Tracer() gpu.Tracer supplies the tracer. The drivers that package drivers opens do so if the
-	// environment variable PUREGPU_TRACE names a file, or a profiler of NVIDIA is attached.
+	// Tracer, if not nil, records the work of the device. [trace.NewTracer] makes a Tracer, a
+	// [trace.Trace] has a Tracer, and an [nvtxtrace.Tracer] is a Tracer. If Tracer is nil and the
+	// driver has a method Tracer() gpu.Tracer, that method supplies the tracer. Drivers that
+	// package drivers opens supply a tracer if the environment variable PUREGPU_TRACE names a file,
+	// or if a profiler of NVIDIA is attached.
 	//
 	// [trace.NewTracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#NewTracer
 	// [trace.Trace]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#Trace
 	// [nvtxtrace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace/nvtxtrace#Tracer
 	Tracer Tracer
 
-	// Leaks logs each [Device], [Buffer] and [Pool] of the program that the garbage collector finds
-	// dropped and not closed, once, with the place where it was made. If Leaks is nil and the
-	// environment variable PUREGPU_LEAKS is 1, Leaks is [slog.Default]. The report is a warning and
-	// frees nothing: a dropped buffer keeps its memory until the device is closed. Buffers and
-	// pools that the program still refers to when it closes the device are not reported. Each
-	// allocation costs about a microsecond more, and the runtime polls all work in flight.
+	// Leaks logs each [Device], [Buffer] and [Pool] that the program has dropped without closing
+	// it. The garbage collector finds such an object. It is logged once, with the place where it
+	// was made. If Leaks is nil and the environment variable PUREGPU_LEAKS is 1, Leaks is
+	// [slog.Default]. The report is a warning and frees nothing: a dropped buffer keeps its memory
+	// until the device is closed. Buffers and pools that the program still refers to when it closes
+	// the device are not reported. Each allocation costs about a microsecond more, and the runtime
+	// polls all work in flight.
 	Leaks *slog.Logger
 }
 

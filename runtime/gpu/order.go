@@ -7,21 +7,24 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// An Order says which points an operation waits for and which it signals. The call copies the
-// lists. The operation signals when its work is done, in the order of the list.
+// An Order says which points an operation waits for and which points it signals. The call copies
+// the lists. The operation signals the points in Signal when its work is done, in the order of the
+// list.
 //
 // The points in Free are signalled when neither the device nor the runtime uses the operation's
-// slices, imported memory and buffers any more. A Signal that is reached means the same. A Signal
-// that has failed does not: a device may go on with work whose semaphore was failed or whose
-// communicator was aborted. Free is signalled when that work ends. Free does not mean success. For
-// work of a lost device, Free is signalled when that device is closed. If closing leaves native
-// objects to the driver, the points in Free fail instead. A point in Free that has been reached by
-// then stays as it is. If the call returns an error, it signals no point in Free.
+// slices, imported memory and buffers any more. If a point in Signal is reached, that means the
+// same. If a point in Signal has failed, it does not: the device may still run work whose semaphore
+// the program failed or whose communicator was aborted. The points in Free are signalled when that
+// work ends. They do not mean success. For work of a lost device, the points in Free are signalled
+// when that device is closed. If closing leaves native objects to the driver, the points in Free
+// fail instead. A point in Free that has been reached by then stays as it is. If the call returns
+// an error, it signals no point in Free.
 //
 // A [Stream] makes the Orders of its operations. An operation of another queue, or with points in
-// Free, can be put into a stream's order. Give the operation an Order of its own that waits for
-// [Stream.Point], and give its signal to [Stream.After]. Then the stream's next operation waits for
-// it. [Stream.Wait] covers it after the next operation has been added.
+// Free, can be put into a stream's order. Give the operation an Order that waits for
+// [Stream.Point], and pass a point that the operation signals to [Stream.After]. Then the stream's
+// next operation waits for the operation. [Stream.Wait] waits for it only after that next operation
+// has been added.
 type Order struct {
 	Wait   []Point
 	Signal []Point
@@ -35,8 +38,8 @@ type Order struct {
 // plain reports whether the order has waits and signals only.
 func (o *Order) plain() bool { return len(o.Free) == 0 && o.label == "" && o.timing == nil }
 
-// untold reports whether only the call can report a failure of the operation. That is so if it
-// allocates or frees memory, and has no points and no Timing.
+// untold reports whether only the call can report a failure of the operation. That is so for an
+// Alloc or a Free without points and without a Timing.
 func (o *Order) untold(kind work.Kind) bool {
 	return (kind == work.Alloc || kind == work.Free) && len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.timing == nil
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // A Param is a parameter of a recording: a value that differs from one execution to the next. (For
-// memory that differs, use a binding.) Make it with [NewParam]. In a recording it can replace a
-// scalar argument: pass it to [Launch] or use [Op.Param]. With [Op.GridParam] it replaces the
-// blocks of a launch. Many launches may use it. An execution gives the Param a value with
-// [Op.With]; otherwise the value is the default.
+// memory that differs, use a binding.) [NewParam] makes a Param. A recorded launch can use a Param
+// in place of a scalar argument: pass the Param to [Launch] or use [Op.Param]. With [Op.GridParam]
+// a Param replaces the blocks of a launch. Many launches may use one Param. An execution gives the
+// Param a value with [Op.With]; otherwise the value is the default.
 //
 // A Param is a small value, and may be copied and compared. The zero Param belongs to no recording:
 // using it is [ErrArgument].
@@ -24,8 +24,8 @@ type Param[T any] struct {
 }
 
 // NewParam adds a parameter to a command buffer that is being recorded. An execution that gives no
-// value uses the default. T is a type that [Launch] takes as a scalar: a number of a fixed size, or
-// an array or struct of numbers. It has at most 16 bytes. For other types the error is
+// value uses the default. T is a type that [Launch] passes by value: a scalar of a fixed size, or
+// an array or struct of scalars. T has at most 16 bytes. For other types the error is
 // [ErrArgument]. Pass larger values through memory, with [UploadCopy] in front of the execution.
 func NewParam[T any](c *CommandBuffer, initial T) (Param[T], error) {
 	const op = "parameter"
@@ -43,8 +43,7 @@ func NewParam[T any](c *CommandBuffer, initial T) (Param[T], error) {
 	return Param[T]{p: p}, err
 }
 
-// valueOf returns a value as it is in memory. If v is larger than the value of any parameter, the
-// result is zero.
+// valueOf returns the bytes of v. If v does not fit into a recording.Value, the result is zero.
 func valueOf[T any](v T) (to recording.Value) {
 	if unsafe.Sizeof(v) <= unsafe.Sizeof(to) {
 		*(*T)(unsafe.Pointer(&to)) = v
@@ -52,7 +51,7 @@ func valueOf[T any](v T) (to recording.Value) {
 	return to
 }
 
-// Value returns the parameter with a value, for [Op.With].
+// Value returns the parameter together with a value for one execution, for [Op.With].
 func (p Param[T]) Value(v T) ParamValue {
 	return ParamValue{recording.Given{Param: p.p, Value: valueOf(v)}}
 }
@@ -73,15 +72,15 @@ func paramOf(p parameter) *recording.Param {
 // A ParamValue is a parameter with its value in an execution: see [Param.Value].
 type ParamValue struct{ given recording.Given }
 
-// With returns an execution with values of parameters of its recording. They belong to this
+// With returns an [Execute] with values of parameters of its recording. The values belong to this
 // execution alone: other executions have their own values, even if they are in flight at the same
-// time. In a graph, only the nodes whose values differ from the previous execution are set. With
-// CUDA that costs the host about half a microsecond a node (cuGraphExecKernelNodeSetParams).
+// time. In a graph, only nodes whose values differ from the previous execution are updated. With
+// CUDA an update costs the host about half a microsecond a node (cuGraphExecKernelNodeSetParams).
 //
 // The error is [ErrArgument] if a value belongs to another recording or to a zero Param, if one
 // parameter has two values, or if the device or a kernel does not take the blocks. An Op that is
-// not an [Execute] is [ErrArgument] too. When the execution is recorded in another recording, the
-// values are constants of that recording.
+// not an [Execute] is [ErrArgument] too. When the Execute is added to another recording, the values
+// are constants of that recording.
 //
 // Bindings and values share the Op's room for 16 arguments.
 func (op Op) With(values ...ParamValue) Op {
@@ -110,8 +109,8 @@ func (op Op) With(values ...ParamValue) Op {
 	return op
 }
 
-// given returns the values of an execution. If they fit into the Op, they are at the end of args:
-// first the values of the last call of With, in their order.
+// given returns the values of an execution. If they fit into the Op, they are at the end of args.
+// The values of the last call of With come first.
 func (op *Op) given() []recording.Given {
 	if op.more != nil && op.more.given != nil {
 		return op.more.given
@@ -151,12 +150,12 @@ func (op *Op) wrong(format string, args ...any) Op {
 // argument's type.
 //
 // For an [Execute] that will be added to a recording, Param returns an Execute in which p stands
-// for parameter i of the executed recording. Its parameters are counted in the order of the calls
-// of [NewParam].
+// for parameter i of the executed recording. The parameters of a recording are counted in the order
+// of the calls of [NewParam].
 //
 // The error is [ErrArgument] if the argument does not exist, is memory, is a parameter already or
-// has another type. A zero Param, and any other Op, are [ErrArgument] too. So is a launch with
-// parameters that is not recorded, or that is added to another recording.
+// has another type. The error is the same for a zero Param and for an Op of another kind. So is a
+// launch with parameters that is not recorded, or that is added to another recording.
 func (op Op) Param(i int, p parameter) Op {
 	of := paramOf(p)
 	switch {
@@ -190,7 +189,7 @@ func (op Op) Param(i int, p parameter) Op {
 // the kernel. Then the commands of that part of the recording run one after the other instead of as
 // a graph. The default must have at least one block, because a graph is made with the default.
 //
-// The launch's other limits hold: an execution is refused with [ErrArgument] if its blocks are more
+// The limits of a launch hold: an execution is refused with [ErrArgument] if its blocks are more
 // than the device takes, not a multiple of a cluster, or too many for a cooperative launch. See
 // [Op.Param] for other errors.
 func (op Op) GridParam(p Param[[3]uint32]) Op {
@@ -203,7 +202,7 @@ func (op Op) GridParam(p Param[[3]uint32]) Op {
 	return op.use(recording.Blocks, p.p)
 }
 
-// use adds the use of a parameter.
+// use adds the use of the parameter p as argument i, or as the blocks.
 func (op *Op) use(i int, p *recording.Param) Op {
 	for _, u := range op.uses() {
 		if u.Index == i && i == recording.Blocks {
@@ -225,7 +224,8 @@ func (op *Op) uses() []recording.Use {
 	return op.more.uses
 }
 
-// noUses returns an error for an Op with parameters that is not recorded.
+// noUses returns an error if the Op has uses of parameters. It is called for an Op that is not
+// recorded.
 func (op *Op) noUses() error {
 	all := op.uses()
 	if len(all) == 0 {

@@ -14,9 +14,10 @@ const KeepAll = math.MaxUint64
 // A Pool is memory that queues allocate and free in the order of their work: see [Alloc].
 // All methods may be called concurrently.
 //
-// There are two kinds. A native pool is the driver's. A portable pool is the runtime's: it is used
-// where the driver has no pool of the kind, or if the program asks for one. Both grow when they
-// must, which takes as long as any allocation of the driver, and then reuse memory.
+// There are two kinds of pools. A native pool belongs to the driver. A portable pool belongs to the
+// runtime. The runtime makes a portable pool where the driver has no pool for the kind of memory,
+// or if the program asks for one. Both kinds reuse memory, and grow when they have too little.
+// Growing takes as long as any allocation of the driver.
 type Pool memory.PoolHandle
 
 // handle returns the pool's handle of package memory.
@@ -25,17 +26,17 @@ func (p *Pool) handle() *memory.PoolHandle { return (*memory.PoolHandle)(p) }
 // in returns the pool of package memory, or nil for a nil or zero pool.
 func (p *Pool) in() *memory.Pool { return p.handle().Pool() }
 
-// PoolOptions describe a pool to make. The zero value is a pool of device memory without a limit,
-// which keeps the memory that it has.
+// PoolOptions describe a pool to make. The zero value describes a pool of device memory without a
+// limit, which keeps the memory that it has reserved.
 type PoolOptions struct {
-	// Kind is DeviceMem or HostMem. It may be ManagedMem, without a limit, if the driver has such
-	// pools (CUDA 13.0).
+	// Kind is DeviceMem or HostMem. It may be ManagedMem if MaxSize is 0 and the driver has pools
+	// of managed memory (CUDA 13.0). A pool with Over has the kind of that buffer.
 	Kind MemKind
-	// MaxSize is the most bytes to reserve, rounded up to Alignment. Drivers round up further. 0 is
-	// no limit.
+	// MaxSize is the most bytes to reserve, rounded up to Alignment. Drivers round up further. 0
+	// means no limit.
 	MaxSize     uint64
 	InitialSize uint64  // bytes to reserve when the pool is made
-	Threshold   uint64  // unused bytes to keep reserved; 0 is KeepAll, see Pool.SetThreshold
+	Threshold   uint64  // unused bytes to keep reserved; 0 means KeepAll, see Pool.SetThreshold
 	Zero        bool    // memory is zero when it is allocated
 	Portable    bool    // make a portable pool even if the driver has pools
 	Over        *Buffer // hand out parts of this buffer only; the pool is portable
@@ -49,14 +50,14 @@ type PoolOptions struct {
 // PoolStats count a pool's bytes.
 type PoolStats = driver.PoolStats
 
-// Reuse says when freed memory of one stream may be reused in another stream. Within one stream it
-// may always be reused.
+// Reuse says when memory that was freed in one stream may be reused in another stream. Within one
+// stream, freed memory may always be reused.
 type Reuse = driver.PoolReuse
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call
-// blocks. If the pool is the driver's, other users of the driver in the process share it. From the
-// first call on, the pool gives no memory back by itself, also for these users. Closing the device
-// gives unused memory back.
+// blocks. If the pool is native, other users of the driver in the process share it. After the first
+// call, the pool gives no memory back to the system by itself, which those users notice too.
+// Closing the device gives unused memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
 	if d.isZero() {
 		return nil, errs.Zero("default pool", "Device")
@@ -84,9 +85,9 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 	return d.memory.SetCurrentPool(p.handle())
 }
 
-// NewPool makes a pool. The program closes it. The pool is the driver's if the driver has pools of
-// this kind of memory, and portable otherwise. A pool of managed memory is the driver's, or hands
-// out parts of a buffer of managed memory (Over). If neither is possible, the error is
+// NewPool makes a pool. The program must close it. The pool is native if the driver has pools of
+// this kind of memory, and portable otherwise. A pool of managed memory must be native, or hand out
+// parts of a buffer of managed memory (Over). If neither is possible, the error is
 // [ErrUnsupported].
 //
 // A buffer given as Over must have room for at least one allocation of [Alignment] bytes. The
@@ -123,8 +124,8 @@ func (p *Pool) Device() *Device {
 
 // Options returns the options of the pool, with three changes. Portable is set if the pool is
 // portable, even if that was not requested. Kind and MaxSize of a pool over a buffer are the
-// buffer's. Threshold is the current one: [KeepAll] if it was 0, or the last value of
-// [Pool.SetThreshold].
+// buffer's kind and size. Threshold is the current threshold: [KeepAll] if it was 0, or the last
+// value of [Pool.SetThreshold].
 func (p *Pool) Options() PoolOptions {
 	o := p.in().Options()
 	return PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
@@ -139,25 +140,26 @@ func (p *Pool) Stats() (PoolStats, error) {
 }
 
 // SetThreshold sets how many unused bytes the pool keeps reserved. Memory above the threshold goes
-// back to the system some time after a deallocation is done. [Pool.Trim] gives it back immediately.
+// back to the system some time after a [Free] is done. [Pool.Trim] gives it back immediately.
 func (p *Pool) SetThreshold(n uint64) error {
 	return p.in().SetThreshold(n)
 }
 
-// Reuse returns when freed memory of one stream may be reused in another.
+// Reuse returns when memory that was freed in one stream may be reused in another stream.
 func (p *Pool) Reuse() (Reuse, error) {
 	return p.in().Reuse()
 }
 
-// SetReuse sets when freed memory of one stream may be reused in another. A portable pool reuses it
-// in all three cases of [Reuse], and this cannot be changed. If [driver.Caps].PoolsByStream is set,
-// the driver's pools never reuse memory by events. The error of other settings is [ErrUnsupported].
+// SetReuse sets when memory that was freed in one stream may be reused in another stream. A
+// portable pool reuses memory in all three cases of [Reuse], and this cannot be changed. If
+// [driver.Caps].PoolsByStream is set, a native pool never reuses memory by events. For other
+// settings the error is [ErrUnsupported].
 func (p *Pool) SetReuse(r Reuse) error {
 	return p.in().SetReuse(r)
 }
 
-// Trim gives unused memory back to the system, down to keep bytes. It blocks while the driver does.
-// Memory counts as used until its deallocation is known to be done.
+// Trim gives unused memory back to the system, down to keep bytes. Trim blocks while the driver
+// frees memory. Memory counts as used until its [Free] is known to be done.
 func (p *Pool) Trim(keep uint64) error {
 	return p.in().Trim(keep)
 }
@@ -167,15 +169,15 @@ func (p *Pool) Trim(keep uint64) error {
 // memory. Before you end the access, wait until the device's operations on the memory are done:
 // otherwise the device accesses memory that it cannot use, and is lost.
 //
-// Access to a portable pool covers all memory of the pool's device, as in a [Group], and cannot be
-// ended: trying is [ErrUnsupported]. The error is the same if the hardware does not support
-// the access.
+// Access to a portable pool covers all memory of the pool's device, as in a [Group]. It cannot be
+// ended: the error is [ErrUnsupported]. The error is the same if the hardware does not support the
+// access.
 func (p *Pool) Access(by *Device, allow bool) error {
 	return p.in().Access(by.mem(), allow)
 }
 
-// Close closes the pool. It does not wait for work: allocated memory stays usable until it is
-// deallocated or its buffer is closed. Later allocations fail with [ErrClosed]. So do earlier ones
+// Close closes the pool. It does not wait for work: allocated memory stays usable until it is freed
+// or its buffer is closed. Later allocations fail with [ErrClosed], and so do earlier allocations
 // that have not been issued. If the pool was the current pool, the default pool becomes current.
 // The default pool cannot be closed. Closing the device closes all pools. Closing again does
 // nothing.

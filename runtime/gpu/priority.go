@@ -5,10 +5,10 @@ import (
 )
 
 // Priority returns the queue's priority: the priority in [Options], or the nearest in the device's
-// range. When processors of the device become free, blocks of kernels of the queue with the lowest
-// number get them first. Blocks that run are not interrupted. The priority is only a hint to the
-// driver: it says nothing about order, and copies and fills need not follow it. A communicator's
-// queue has priority 0.
+// range. A lower number is more urgent: when multiprocessors of the device become free, blocks of
+// kernels in the most urgent queue run first. Running blocks are not interrupted. The priority is
+// only a hint to the driver: it says nothing about order, and copies and fills need not follow it.
+// A communicator's queue has priority 0.
 func (q *Queue) Priority() int {
 	if q == nil {
 		return 0

@@ -14,18 +14,18 @@ import (
 
 // A Queue takes operations for a device. Only semaphores order operations: without an order between
 // them operations may run in any order, or in parallel. All methods may be called concurrently.
-// They return without waiting for the device to run the operation. They do not keep the lists of
-// points. They use the program's data after they return only if the documentation of the operation
-// says so.
+// [Queue.Submit] returns without waiting for the device to run the operation. It copies the lists
+// of points. It uses the program's data after it has returned only if the documentation of the
+// operation says so.
 //
-// If a method returns an error, it has submitted nothing: an argument is wrong, or the device is
-// lost or closed. If the device is lost or closed, the points that the operation would have
-// signalled fail too, so that nobody waits for them for ever.
+// If Submit returns an error, the operation does not run. If the reason is that the device is lost
+// or closed, the points that the operation would have signalled fail too, because other work may
+// wait for them.
 //
-// A signal that is known not to raise its semaphore is [ErrValue]. There are three cases: its value
-// has been reached; the operation waits for that value or a higher one; an earlier signal of the
-// operation has that value or a higher one. If the host reaches the value later, or other work
-// signals it too, the operation's signals fail with [ErrValue].
+// If a signal is known not to raise its semaphore, the error is [ErrValue]. There are three cases:
+// the value of the signal has been reached; the operation waits for that value or a higher one; an
+// earlier signal of the operation has that value or a higher one. If the host reaches the value
+// later, or other work signals it too, the operation's signals fail with [ErrValue].
 type Queue struct {
 	dev      *Device
 	tl       *engine.Timeline
@@ -54,7 +54,7 @@ func newQueue(d *Device, index int) *Queue {
 	return q
 }
 
-// submit copies the lists into the record. Then it gives the submission to the scheduler.
+// submit copies the points of the order into the record, and gives the submission to the scheduler.
 func (q *Queue) submit(r *record, o *Order) error {
 	for _, p := range o.Wait {
 		if p.invalid() {
@@ -102,11 +102,11 @@ func (q *Queue) submit(r *record, o *Order) error {
 	return nil
 }
 
-// note copies the rarer fields of an order into the record, and begins to trace the submission if
-// the device has a tracer or the order has a Timing.
+// note copies the label and the points of Free of an order into the record, and begins to trace the
+// submission if the device has a tracer or the order has a Timing.
 func (s *record) note(o *Order) error {
 	if o.label != "" {
-		// A copy of the label keeps the caller's lists from escaping to the heap.
+		// Without a copy of the label, the caller's lists would escape to the heap.
 		s.label, s.UsesRest = unique.Make(o.label).Value(), true
 	}
 	if err := s.observed(o); err != nil {
@@ -122,16 +122,16 @@ func (s *record) note(o *Order) error {
 // invalid reports whether no operation can wait for the point or signal it.
 func (p Point) invalid() bool { return p.Semaphore == nil || p.Value > MaxValue }
 
-// reject takes a record back because a point is not valid.
+// reject recycles a record because a point is not valid, and returns the error.
 func (q *Queue) reject(s *record, kind string) error {
 	op := s.Op.Kind.String()
 	s.drop()
 	return errs.Argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
 }
 
-// Flush gives the device the submitted operations that may run. Operations also reach the device
-// without Flush. It serves systems that batch the calls of a program to a device. It returns an
-// error if the device accepts no more work.
+// Flush polls the device for work of the queue that is done. Submitted operations reach the device
+// without Flush. If a system batches a program's calls to a device, the poll makes the system send
+// the batch. Flush returns an error if the device accepts no more work.
 func (q *Queue) Flush() error {
 	if q.isZero() {
 		return errs.Zero("flush", "Queue")
@@ -140,8 +140,8 @@ func (q *Queue) Flush() error {
 	return q.dev.failed()
 }
 
-// submitWith is like submit, for an operation that writes to dst, reads from src, or both. Either
-// may be nil.
+// submitWith is like submit, for an operation that writes to dst, reads from src, or both. dst or
+// src may be nil.
 func (q *Queue) submitWith(r *record, o *Order, dst, src *memory.Buffer) error {
 	for _, b := range [...]*memory.Buffer{dst, src} {
 		if b != nil {

@@ -15,14 +15,13 @@ import (
 )
 
 // A record is a submission with further fields for the operations of this package. Records are
-// recycled. Each part is declared in the file of its subject. If a field of a part is set, UsesRest
-// is set too.
+// recycled. If a field of a part is set, Submission.UsesRest must be set too.
 type record struct {
 	engine.Submission
 	q *Queue
 
-	label    string  // Order's label
-	timing   *Timing // Order's timing
+	label    string  // the Order's label
+	timing   *Timing // the Order's Timing
 	edges    timingEdges
 	lent     *lent         // counts the submission until it releases the objects that it holds
 	shared   *events.Event // the event to record or to wait for
@@ -30,7 +29,7 @@ type record struct {
 	memory   memory.Part
 	group    comm.Part
 	staging  memory.Staging
-	to, from *memory.Buffer // written and read, if one is on another device; see between
+	to, from *memory.Buffer // the buffers that are written and read, if one is on another device; see between
 	launchPart
 	nativePart
 	recording recording.Part
@@ -45,7 +44,7 @@ func (r *record) Recording() *recording.Part { return &r.recording }
 // Group returns the part of the record for package comm.
 func (r *record) Group() *comm.Part { return &r.group }
 
-// The packages below find their parts of a record by these methods.
+// Packages memory, recording and comm find their parts of a record by these methods.
 var _ interface {
 	memory.Record
 	recording.Record
@@ -62,7 +61,7 @@ func (q *Queue) newRecord() *record {
 // recordOf returns the record of a submission.
 func recordOf(s *engine.Submission) *record { return s.Rest.(*record) }
 
-// actions are the actions by kind of operation. Plain operations have none.
+// actions are the engine.Actions by kind of operation. Plain operations have no action.
 var actions = [work.Control + 1]engine.Action{
 	work.Alloc:   memory.Alloc{},
 	work.Free:    memory.Free{},
@@ -78,9 +77,9 @@ func (q *Queue) get(kind work.Kind) *record {
 	return r
 }
 
-// keepBuffer adds a buffer to the uses of the submission, which holds it until the stream has
-// passed the work. If b cannot be held, keepBuffer takes the record back and returns an error. If
-// the device has failed it returns nil instead: the submission will fail with the device's error.
+// keepBuffer holds a buffer for the submission until the stream has passed the work. If b cannot be
+// held, keepBuffer recycles the record and returns an error. If the device has failed, keepBuffer
+// returns nil instead: the submission will fail with the device's error.
 func (r *record) keepBuffer(b *memory.Buffer) error {
 	if err := r.hold(b); err != nil {
 		return r.notKept(err)
@@ -107,17 +106,17 @@ func (r *record) notKept(err error) error {
 	return fmt.Errorf("gpu: %s: %w", op, err)
 }
 
-// drop takes back a record that was not submitted.
+// drop recycles a record that was not submitted.
 func (r *record) drop() { r.Timeline.Device.Recycle(&r.Submission) }
 
-// keep adds a buffer to the objects that the submission holds. The caller has held the buffer for
-// that.
+// keep adds a buffer to the objects that the submission holds. The caller has called Hold for the
+// submission.
 func (r *record) keep(b *memory.Buffer) {
 	r.Holds = append(r.Holds, b.Holding())
 }
 
-// between sets the buffers that the operation writes to and reads from, if one of them belongs to
-// another device. nil is no buffer, or memory of the runtime.
+// between notes the buffers that the operation writes to and reads from, if one of them belongs to
+// another device. dst or src is nil if there is no buffer, or if the memory is the runtime's.
 func (r *record) between(dst, src *memory.Buffer) {
 	if dst != nil && dst.Device() != r.q.dev.mem() || src != nil && src.Device() != r.q.dev.mem() {
 		r.to, r.from, r.Across, r.UsesRest = dst, src, true, true
@@ -142,12 +141,14 @@ func (r *record) Start(tl *engine.Timeline, dst, src driver.Ptr) (started bool, 
 	return r.Op.Run(tl.Device.Native, tl.Stream, dst, src, &x)
 }
 
-// Deliver copies the data of a download into the program's slice.
+// Deliver copies the data of a download into the program's slice, if the download has run without
+// an error.
 func (r *record) Deliver(err error) {
 	r.staging.Deliver(err == nil && r.Seq != 0)
 }
 
-// Call calls the function of a host call.
+// Call calls the function of a host call, and notes how long it takes if the operation has a
+// Timing.
 func (r *record) Call() error {
 	if t, edges := r.timing, r.edges; t != nil {
 		begun := time.Now()
@@ -195,13 +196,14 @@ func (r *record) Leave(why error) {
 	}
 }
 
-// Failure makes the error of a submission that fails.
+// Failure makes the SubmitError of a submission that fails with err.
 func (*deviceOwner) Failure(s *engine.Submission, err error) error {
 	r := recordOf(s)
 	return r.q.submitError(r.Op.Kind, r.kernelName(), r.label, err)
 }
 
-// submitError makes the error of an operation. An error of other work is returned unchanged.
+// submitError makes the SubmitError of an operation. If err is already a SubmitError, of other
+// work, submitError returns it unchanged.
 func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error {
 	if isSubmitError(err) {
 		return err

@@ -15,17 +15,17 @@ import (
 const MaxValue = math.MaxUint64 - 1
 
 // A Semaphore has a value that only grows. The host and devices signal it and wait for it, in any
-// order. It can fail once, and then stays failed. Then every wait returns the failure, even for
-// values that had been reached.
+// order. It can fail once, and then stays failed: every wait returns the failure, even for a value
+// that was reached before.
 //
 // A wait for a value is over once that value or a higher one is reached. Unordered work may signal
 // several values of one semaphore and end in any order. Then a wait for a lower value may end
 // before the work that signals that value has ended.
 //
-// A semaphore belongs to no device, orders work across all of them and may outlive them. Make one
-// with [NewSemaphore]. All methods may be called concurrently.
+// A semaphore belongs to no device: it orders work across all devices, and may outlive them. Make
+// one with [NewSemaphore]. All methods may be called concurrently.
 type Semaphore struct {
-	sema sema.Semaphore // the only field: see outer
+	sema sema.Semaphore // must be the only field: see outer
 }
 
 // A Point is a value of a semaphore.
@@ -37,17 +37,16 @@ type Point struct {
 // At returns the point of the semaphore at a value.
 func (s *Semaphore) At(value uint64) Point { return Point{s, value} }
 
-// inner returns the engine's form of the point.
+// inner returns the point as a Point of package sema.
 func (p Point) inner() sema.Point { return sema.Point{Semaphore: &p.Semaphore.sema, Value: p.Value} }
 
-// inner returns the engine's form of the points. It copies and allocates nothing: a Point is a
+// inner returns points as Points of package sema. It copies and allocates nothing: both types are a
 // pointer and a value, and a pointer to a Semaphore also points to its only field.
 func inner(points []Point) []sema.Point {
 	return unsafe.Slice((*sema.Point)(unsafe.Pointer(unsafe.SliceData(points))), len(points))
 }
 
-// outer returns the program's form of an engine semaphore. This works because a Semaphore has no
-// other field.
+// outer returns the Semaphore whose only field is s.
 func outer(s *sema.Semaphore) *Semaphore { return (*Semaphore)(unsafe.Pointer(s)) }
 
 // NewSemaphore makes a semaphore whose value is initial.
@@ -63,7 +62,7 @@ func NewSemaphore(initial uint64) (*Semaphore, error) {
 }
 
 // Query returns the value reached and the failure, if the semaphore has failed. It never blocks. If
-// a device may have reached a value that the host does not know of yet, Query polls the device.
+// a device may have signalled a value that the host does not know of yet, Query polls the device.
 func (s *Semaphore) Query() (uint64, error) {
 	if s == nil {
 		return 0, nilSemaphore("query")
@@ -76,9 +75,9 @@ func (s *Semaphore) Query() (uint64, error) {
 }
 
 // Signal sets the value from the host and releases everything that waits for it. If the value is
-// not above the present one, the error is [ErrValue]. If the value is above [MaxValue], the error
-// is [ErrArgument]. If the semaphore has failed, the error is its failure. None of these errors
-// changes anything.
+// not above the present value, the error is [ErrValue]. If the value is above [MaxValue], the error
+// is [ErrArgument]. If the semaphore has failed, the error is its failure. A call that returns an
+// error changes nothing.
 func (s *Semaphore) Signal(value uint64) error {
 	if s == nil {
 		return nilSemaphore("signal")
@@ -112,9 +111,9 @@ func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 }
 
 // SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does. It stops
-// at the first point that cannot be signalled and returns its error. Points before it are
-// signalled, points after it are not. Functions that the signals release are called after the last
-// signal.
+// at the first point that cannot be signalled, and returns that error. Earlier points have been
+// signalled, later points have not. Functions that the signals release ([Semaphore.OnReached]) are
+// called after the last signal.
 func SignalAll(points ...Point) error {
 	var released sema.List
 	defer func() { sema.ReleaseFromHost(released.First()) }()
@@ -164,8 +163,8 @@ func (s *Semaphore) fail(err error) *sema.Timepoint {
 
 // Close destroys the semaphore. Pending waits fail with [ErrClosed]. A second Close does nothing. A
 // semaphore need not be closed, because it holds only memory. Work in flight that was to signal it
-// continues. Pool memory that such work uses is freed when the work is over, even if it is
-// deallocated before: see [Free].
+// continues. Pool memory that such work uses is given back to the pool only when the work is over:
+// see [Free].
 func (s *Semaphore) Close() error {
 	if s != nil && s.sema.Failed() == nil {
 		sema.ReleaseFromHost(s.sema.Close())
@@ -193,9 +192,10 @@ func (s *Semaphore) String() string {
 }
 
 // Wait waits until the value is reached, the semaphore fails, or the context ends. If the context
-// has already ended, Wait still polls the device once, and reports a reached value or a failure if
-// there is one. If the context ends, the error also describes the semaphore's value and the work
-// that will signal it. [errors.Is] finds the context's error in it, and its cause.
+// has already ended, Wait still polls the device once, and returns nil if the value is reached, or
+// the failure. If the context ends, the error also says which value the semaphore has and which
+// work will signal the awaited value. [errors.Is] finds the context's error and its cause in the
+// error.
 func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	if s == nil {
 		return nilSemaphore("wait")
@@ -208,17 +208,18 @@ func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	return err
 }
 
-// WaitAll waits until all points are reached, one semaphore has failed, or the context ends. It
-// returns the failure, or the context's error as in [Semaphore.Wait]. A point above [MaxValue] is
-// [ErrArgument]. Without points it returns immediately.
+// WaitAll waits until all points are reached, one of the semaphores has failed, or the context
+// ends. It returns the failure, or the context's error as in [Semaphore.Wait]. A point above
+// [MaxValue] is [ErrArgument]. Without points it returns immediately.
 func WaitAll(ctx context.Context, points ...Point) error {
 	_, err := wait(ctx, points, true)
 	return err
 }
 
-// WaitAny waits until one of the points is reached or one semaphore has failed, and returns the
-// index of a reached point. A failure takes precedence over a reached point, even if the reached
-// point comes first in the list. Without points it returns -1 immediately.
+// WaitAny waits until one of the points is reached, one of the semaphores has failed, or the
+// context ends. It returns the index of a reached point. If a semaphore has failed, WaitAny returns
+// the failure, even if a point is reached. The errors are those of [WaitAll]. Without points it
+// returns -1 immediately.
 func WaitAny(ctx context.Context, points ...Point) (int, error) { return wait(ctx, points, false) }
 
 func wait(ctx context.Context, points []Point, all bool) (index int, err error) {
@@ -278,13 +279,14 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 }
 
 // OnReached registers a function to be called once: with nil when the value is reached, or with the
-// failure when the semaphore fails. If either has already happened, OnReached itself calls the
-// function, with no lock held. Otherwise, the call that signals, fails or closes the semaphore
-// calls it. Such a call first releases everything else. Then it calls the functions in the order of
-// their values, and of their age for the same value. A function that panics or ends its goroutine
-// does not keep others from being called. Functions that device work or host calls release are
-// called on goroutines of their own, in no order. The returned cancel unregisters the function, and
-// reports whether it came in time. A nil function is ignored.
+// failure when the semaphore fails. If the value has been reached or the semaphore has failed
+// before, OnReached itself calls the function, with no lock held. Otherwise the call that signals,
+// fails or closes the semaphore calls the function. Such a call first releases everything else.
+// Then it calls the functions in the order of their values, and functions for the same value in the
+// order of their registration. If a function panics or ends its goroutine, the other functions are
+// still called. If device work or a host call signals or fails the semaphore, each function is
+// called on a goroutine of its own, in no order. The returned cancel unregisters the function, and
+// reports whether it was in time, so that the function is not called. A nil function is ignored.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	if fn == nil {
 		return sema.TooLate
@@ -305,9 +307,9 @@ type link struct {
 	to Point
 }
 
-// Link signals target with the value to when s reaches the value from, and fails target when s
-// fails or when target cannot be signalled with that value. The returned unlink removes the link,
-// and reports whether it came in time. Without a target it does nothing.
+// Link signals target with the value to when s reaches the value from. It fails target when s
+// fails, or when target cannot be signalled with that value. The returned unlink removes the link,
+// and reports whether it was in time. If target is nil, Link does nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate

@@ -12,19 +12,19 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// A Slice is a typed range of memory: elements of type T in a buffer. It is a small value that can
-// be copied and compared. It holds no reference: the memory belongs to its buffer, which
-// [Slice.Close] closes or [Slice.Free] frees.
+// A Slice is a typed range of memory: elements of type T in a buffer. A Slice is a small value that
+// can be copied and compared. It does not keep the memory allocated: the memory belongs to the
+// buffer, which [Slice.Close] closes or [Slice.Free] frees.
 //
-// T must mean the same to the host and to kernels: it is a bool, a number of a fixed size, or an
+// The host and kernels must lay out T in the same way: T is a bool, a number of a fixed size, or an
 // array or struct of these. The zero Slice has no buffer: using it is [ErrArgument].
 type Slice[T any] struct {
 	_ [0]*T // prevents conversion to another Slice type
 	r Range
 }
 
-// outside marks the result of [Slice.Slice] for indexes out of range. It is the offset and the size
-// of that part. No buffer is so large, so each use of the part fails with ErrRange.
+// outside is the offset and the size of the result of [Slice.Slice] for indexes out of range. No
+// buffer is so large, so each use of such a result fails with ErrRange.
 const outside = memory.Outside
 
 // AllocSlice allocates memory of a kind for n elements, as [Device.Alloc] does. Their initial
@@ -55,7 +55,7 @@ func AllocSliceIn[T any](s *Stream, p *Pool, n int) (Slice[T], error) {
 	return Slice[T]{r: Range{b, 0, size}}, nil
 }
 
-// SliceOf returns a range of a buffer as elements. The range must lie inside the buffer, hold a
+// SliceOf returns a range of a buffer as a Slice. The range must lie inside the buffer, hold a
 // whole number of elements, and begin at an address aligned for T. The buffer may be from a pool,
 // or from [CommandBuffer.Binding] or [CommandBuffer.Scratch].
 func SliceOf[T any](r Range) (Slice[T], error) {
@@ -120,8 +120,8 @@ func (s Slice[T]) Len() int {
 // Range returns the elements as a Range, for operations that take one.
 func (s Slice[T]) Range() Range { return s.r }
 
-// Slice returns the elements from index i up to, but not including, index j. If s does not have
-// them, the result has no elements, and any use of it is [ErrRange].
+// Slice returns the elements from index i up to, but not including, index j. If i or j is out of
+// range, or j is less than i, the result has no elements, and any use of it is [ErrRange].
 func (s Slice[T]) Slice(i, j int) Slice[T] {
 	if i < 0 || j < i || j > s.Len() || s.r.Size == outside {
 		return Slice[T]{r: Range{s.r.Buffer, outside, outside}}
@@ -157,7 +157,7 @@ func (s Slice[T]) Close() error { return s.r.Buffer.Close() }
 func (s Slice[T]) Free() Op { return Free(s.r.Buffer) }
 
 // Upload returns the Op that writes elements from the host. src must have as many elements as the
-// slice. Leave src alone until the operation is done: see [Upload].
+// slice. Do not change src until the operation is done: see [Upload].
 func (s Slice[T]) Upload(src []T) Op { return Upload(s.r, BytesOf(src)) }
 
 // UploadCopy is like [Slice.Upload], but src may change as soon as Do, Submit or Add has returned:
@@ -165,7 +165,7 @@ func (s Slice[T]) Upload(src []T) Op { return Upload(s.r, BytesOf(src)) }
 func (s Slice[T]) UploadCopy(src []T) Op { return UploadCopy(s.r, BytesOf(src)) }
 
 // Download returns the Op that reads the elements into host memory. dst must have as many elements
-// as the slice. Leave dst alone until the operation is done: see [Download].
+// as the slice. Do not use dst until the operation is done: see [Download].
 func (s Slice[T]) Download(dst []T) Op { return Download(BytesOf(dst), s.r) }
 
 // CopyFrom returns the Op that copies elements from src, which must have as many elements as the
@@ -173,8 +173,9 @@ func (s Slice[T]) Download(dst []T) Op { return Download(BytesOf(dst), s.r) }
 func (s Slice[T]) CopyFrom(src Slice[T]) Op { return Copy(s.r, src.r) }
 
 // Fill returns the Op that sets each element to v. Devices repeat patterns of 1, 2, 4 or 8 bytes.
-// An element of another size must repeat such a pattern, and the pattern must be no larger than the
-// alignment of T. Zero does so for every T. Other elements are [ErrArgument]. See [Fill].
+// An element of another size must be a repetition of such a pattern, and the pattern must be no
+// larger than the alignment of T. The zero value is such a repetition for every T. For other values
+// the error is [ErrArgument]. See [Fill].
 func (s Slice[T]) Fill(v T) Op {
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v))
 	n := len(all)
@@ -194,7 +195,7 @@ func repeats(all []byte, n int) bool {
 }
 
 // BytesOf returns the memory of elements as bytes, in host byte order, for operations that take
-// bytes. It is nil if T has pointers, which mean nothing to a device.
+// bytes. The result is nil if T has pointers, which mean nothing to a device.
 func BytesOf[T any](elements []T) []byte {
 	var zero T
 	if hasPointers(reflect.TypeFor[T]()) {

@@ -11,28 +11,30 @@ import (
 
 // A Stream runs operations in order: each operation begins when the previous operation is done. An
 // operation may be submitted while the previous operation still waits for a semaphore.
-// [Queue.NewStream] makes a Stream of a queue. A Stream takes the operations of the [Queue],
-// without lists of points. Its calls return as early as calls of the queue do, and cost the host as
-// much time. Streams of one queue or of several run concurrently.
+// [Queue.NewStream] makes a Stream of a queue. A Stream takes the same Ops as its [Queue], without
+// lists of points. Its calls return as early as calls of the queue, and cost the host as much time.
+// Streams of one queue or of several run concurrently.
 //
-// A stream fails as a whole, and for good: when a call is refused, when an operation fails, or by
-// [Stream.Fail]. Operations that have not been issued then do not run. Later calls and
-// [Stream.Wait] return the error with which the stream failed. So a program may ignore the errors
-// of single calls and check only the error of Wait. To continue, make a new stream.
+// A stream fails as a whole, and for good: when a call is refused, when an operation fails, or when
+// the program calls [Stream.Fail]. Operations that have not been issued before the failure do not
+// run. Later calls and [Stream.Wait] return the error with which the stream failed. So a program
+// may ignore the errors of single calls and check only the error of Wait. To continue, make a new
+// stream.
 //
-// Operations that were issued before the failure run. After a collective that fails, the device
-// still runs the work that the stream was given. The memory that such work wrote is undefined:
-// restore it before you go on.
+// Operations that were issued before the failure run. For example, work that was issued behind a
+// collective runs even if the collective fails. The contents of the memory that such work wrote are
+// undefined: restore them before you go on.
 //
 // All methods may be called concurrently. The operations then run in the order of the calls. A
-// stream needs no Close, since it holds only memory. A zero Stream accepts nothing: [ErrArgument].
+// stream needs no Close, since it holds only memory. Operations on a zero Stream return
+// [ErrArgument].
 type Stream struct {
 	q   *Queue
 	sem Semaphore // operation n, counted from 1, signals n
 
 	mu     sync.Mutex
 	n      uint64   // operations submitted so far
-	order  Order    // the waits of the next operation: the previous operation, and the points given to After
+	order  Order    // the Order of the next operation; it waits for the previous operation and for the points given to After
 	signal [1]Point // the signal of the operation being submitted
 }
 
@@ -56,8 +58,9 @@ func (s *Stream) Queue() *Queue {
 // isZero reports whether the stream is nil, or a zero value, which belongs to no queue.
 func (s *Stream) isZero() bool { return s == nil || s.q.isZero() }
 
-// begin locks the stream for operations, unless it returns an error. The stream must not be zero.
-// The caller submits each operation with the Order of next, and then calls end.
+// begin locks the stream for operations. If the stream has failed, begin returns the error and does
+// not lock it. The stream must not be zero. The caller submits each operation with the Order of
+// next, and then calls end.
 func (s *Stream) begin() error {
 	if err := s.sem.sema.Failed(); err != nil {
 		return received(err)
@@ -75,7 +78,8 @@ func (s *Stream) next() *Order {
 	return &s.order
 }
 
-// clearWaits forgets the points given to After. An operation with these waits has been submitted.
+// clearWaits removes the points given to After, because an operation that waits for them has been
+// submitted.
 func (s *Stream) clearWaits() {
 	if o := &s.order; len(o.Wait) > 1 {
 		clear(o.Wait[1:])
@@ -95,7 +99,8 @@ func (s *Stream) end(err error) error {
 	return nil
 }
 
-// refused fails the stream, and returns the error with which it has failed.
+// refused fails the stream with err. It returns the error with which the stream has failed, which
+// is an earlier error if there is one.
 func (s *Stream) refused(err error) error {
 	s.sem.Fail(err)
 	return received(s.sem.sema.Failed())
@@ -145,8 +150,8 @@ func (s *Stream) point() Point {
 	return Point{&s.sem, s.n}
 }
 
-// After makes the next operation, and so all later ones, wait for points. If one of them fails, the
-// stream fails.
+// After makes the next operation wait for points. All later operations then wait for the points
+// too. If one of them fails, the stream fails.
 func (s *Stream) After(points ...Point) error {
 	if s.isZero() {
 		return errs.Zero("after", "Stream")
@@ -170,10 +175,10 @@ func (s *Stream) After(points ...Point) error {
 	return nil
 }
 
-// Fail makes the stream fail with err. Operations that have not been issued do not run. This covers
-// the stream's operations and others that wait for the stream. All waits for the stream return err.
-// Operations that have been issued run, and may still use their memory. So do operations of other
-// streams and queues that were issued after waiting for this stream.
+// Fail makes the stream fail with err. Operations of the stream that have not been issued do not
+// run, and neither do such operations of other streams and queues that wait for the stream. All
+// waits for the stream return err. Operations that have been issued run, and may still use their
+// memory, even if they wait for the stream.
 func (s *Stream) Fail(err error) {
 	if !s.isZero() {
 		s.sem.Fail(err)
@@ -186,7 +191,7 @@ func (s *Stream) Fill(dst Range, pattern []byte) error { return s.Do(Fill(dst, p
 // Copy does the Op [Copy].
 func (s *Stream) Copy(dst, src Range) error { return s.Do(Copy(dst, src)) }
 
-// Upload does the Op [Upload]. Leave the data alone until the operation is done.
+// Upload does the Op [Upload]. Do not change the data until the operation is done.
 func (s *Stream) Upload(dst Range, data []byte) error { return s.Do(Upload(dst, data)) }
 
 // UploadCopy does the Op [UploadCopy]. The call copies the data.
@@ -200,11 +205,11 @@ func (s *Stream) UploadCopy(dst Range, data []byte) error {
 	return s.end(s.q.uploadCopy(s.next(), dst, data)) // an Op would move the data to the heap
 }
 
-// Download does the Op [Download]. Leave dst alone until the operation is done.
+// Download does the Op [Download]. Do not use dst until the operation is done.
 func (s *Stream) Download(dst []byte, src Range) error { return s.Do(Download(dst, src)) }
 
 // Alloc does the Op [Alloc], and returns the buffer. All later operations of the stream may use the
-// memory, and so may work that waits for the stream's [Stream.Point].
+// memory, and so may work that waits for a [Stream.Point] taken after the call.
 func (s *Stream) Alloc(p *Pool, size uint64) (b *Buffer, err error) {
 	if s.isZero() {
 		return nil, errs.Zero("alloc", "Stream")
@@ -219,5 +224,5 @@ func (s *Stream) Alloc(p *Pool, size uint64) (b *Buffer, err error) {
 	return b, nil
 }
 
-// Free does the Op [Free]. All earlier operations of the stream may have used the memory.
+// Free does the Op [Free]. Earlier operations of the stream may use the memory.
 func (s *Stream) Free(b *Buffer) error { return s.Do(Free(b)) }

@@ -13,12 +13,13 @@ import (
 )
 
 // A Timing measures how long the device takes for an operation. Give it to an operation with
-// [Op.Timed]. The measured time lies between two timing events, in front of the operation's work
-// and behind it. It therefore excludes the operation's waits. A Timing can be reused: each
-// operation resets it. Do not submit it again before the signals of its previous operation have
-// been reached. Using it allocates nothing. The events may keep kernels from overlapping. The time
-// also covers starting the kernel and recording the second event. So a kernel's Timing is longer
-// than a profiler's figure for the kernel alone, by 1.4 microseconds on an H200 and 2.7 on an H100.
+// [Op.Timed]. It records one event in front of the operation's work and one event behind the work,
+// and measures the time between them. So the time does not include the operation's waits. A Timing
+// can be reused: each operation resets it. Do not submit it again before the signals of its
+// previous operation have been reached. Using a Timing allocates nothing. The events may keep
+// kernels from overlapping. The time includes starting the kernel and recording the second event.
+// So a kernel's Timing is longer than a profiler's figure for the kernel alone, by 1.4 microseconds
+// on an H200 and 2.7 on an H100.
 //
 // If the stream has no other work, a Timing includes the time that the host takes to give the
 // device the operation. For [Native] this is all the time that the function takes.
@@ -31,8 +32,8 @@ type Timing struct {
 	behind driver.Event
 	refs   atomic.Int32
 	closed atomic.Bool
-	noted  atomic.Int32 // a bit set of the constants below
-	host   atomic.Int64 // how long a function of the program took, in nanoseconds
+	noted  atomic.Int32 // bits: notedBegin and the other constants below
+	host   atomic.Int64 // how long functions of the program took, in nanoseconds
 }
 
 // Bits of Timing.noted.
@@ -46,7 +47,8 @@ const (
 )
 
 // timingEdges say which events a part of an operation does not record. Only the first timed part
-// records the event in front of the work. Only the last timed part records the event behind it.
+// records the event in front of the work, and only the last timed part records the event behind the
+// work.
 type timingEdges uint8
 
 const (
@@ -87,7 +89,8 @@ func (d *Device) NewTiming() (*Timing, error) {
 	return t, nil
 }
 
-// begin holds the timing for an operation of a device.
+// begin holds the Timing for an operation of the device d. If the operation begins with this part,
+// begin resets the Timing.
 func (t *Timing) begin(d *Device, edges timingEdges) error {
 	switch {
 	case t.dev != d || t.self != t:
@@ -102,11 +105,11 @@ func (t *Timing) begin(d *Device, edges timingEdges) error {
 	return nil
 }
 
-// note sets a bit.
+// note sets a bit of noted.
 func (t *Timing) note(bit int32) { t.noted.Or(bit) }
 
-// record records one of the events and sets its bit. If the driver refuses to record it, record
-// sets notedNone instead.
+// record records the event e and sets its bit. If the driver refuses to record it, record sets
+// notedNone instead.
 func (t *Timing) record(tl *engine.Timeline, e driver.Event, bit int32) {
 	if tl.Device.Native.Record(e, tl.Stream) != nil {
 		bit = notedNone
@@ -119,16 +122,16 @@ func (r *record) time(o *Order) error {
 	if err := o.timing.begin(r.q.dev, o.edges); err != nil {
 		return fmt.Errorf("gpu: %s on %v: %w", r.Op.Kind, r.q, err)
 	}
-	// Not o.timing, which would make the caller's lists escape to the heap.
+	// Using o.timing itself would make the caller's lists escape to the heap.
 	r.timing, r.edges = o.timing.self, o.edges
 	r.Observers = append(r.Observers, (*timedRecord)(r))
 	if r.Op.Kind == work.Barrier || r.Op.Kind == work.Notify {
-		r.timing.note(notedNone) // Duration ignores it if the operation is timed after all
+		r.timing.note(notedNone) // Duration ignores this bit if both events are recorded
 	}
 	return nil
 }
 
-// A timedRecord is a record with a Timing, as an engine.Observer.
+// A timedRecord is a record with a Timing. It implements engine.Observer.
 type timedRecord record
 
 func (r *timedRecord) Begins(s *engine.Submission, _ bool) {
@@ -157,7 +160,8 @@ func (r *timedRecord) Parks()                                  {}
 func (r *timedRecord) Recorded(*engine.Event)                  {}
 func (r *timedRecord) EventBehind(time.Duration) *engine.Event { return nil }
 
-// hostly adds the time that a function took. The function was the operation or a part of it.
+// hostly adds the time that a function of the program took. The function is the operation or a part
+// of it.
 func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 	if t.host.Add(int64(took)); edges&noEnd == 0 {
 		t.note(notedHost)
@@ -165,15 +169,15 @@ func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 }
 
 // Duration returns how long the device took for the last operation that named the Timing. The
-// operation's signals must have been reached. Before that, or if there was no operation, the error
-// is [ErrArgument]. If the operation failed before it was measured, the error is [ErrArgument] too.
-// If the operation gave no work to a stream (a barrier may give none), or the driver did not record
-// an event, the error is [ErrUnsupported].
+// operation's signals must have been reached. The error is [ErrArgument] before that, if there was
+// no operation, or if the operation failed before it was measured. If the operation gave no work to
+// a stream (a barrier may give none), or the driver did not record an event, the error is
+// [ErrUnsupported].
 //
-// For a host call it is the time that the function took. For a recording it is the time from the
-// first work of a stream to the last, including the host calls between them. For a recording of
-// host calls only, it is the sum of their times. Times of CUDA and HIP have seven digits, and
-// CUDA's resolution is half a microsecond. Duration neither blocks nor allocates.
+// For a host call, the result is the time that the function took. For a recording, it is the time
+// from the first work in a stream to the last, including the host calls between. For a recording of
+// host calls only, it is the sum of their times. Times of CUDA and HIP have seven significant
+// digits, and CUDA's resolution is half a microsecond. Duration neither blocks nor allocates.
 func (t *Timing) Duration() (took time.Duration, err error) {
 	if t == nil || t.dev == nil {
 		return 0, errs.Zero("duration", "Timing")
@@ -209,7 +213,8 @@ func (t *Timing) ask() (took time.Duration, err error) {
 	return d.elapsed(t.before, t.behind)
 }
 
-// elapsed returns the time from the last record of one event to the last record of another.
+// elapsed returns the time from the last record of the event from to the last record of the event
+// to.
 func (d *Device) elapsed(from, to driver.Event) (time.Duration, error) {
 	took, err := d.faces.Timers.Elapsed(from, to)
 	if err == nil || errors.Is(err, driver.ErrLost) {

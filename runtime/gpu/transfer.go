@@ -49,13 +49,14 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 	})
 }
 
-// A pieceFunc fills or empties a piece of pinned memory, which holds the bytes of the range from
-// offset at. If the function itself submits pieces, it adds them to free, unless free is nil.
+// A pieceFunc fills or empties a piece of pinned memory. The piece holds the bytes of the range
+// from offset at. If the function itself submits pieces, it counts them in free, unless free is
+// nil.
 type pieceFunc func(free *lent, piece []byte, at int64) error
 
 // transfer moves a range through pinned memory in pieces. It uploads the range if up is set, and
-// downloads it otherwise. The submission holds the range's buffer and, if it is not nil, the buffer
-// other.
+// downloads it otherwise. The submission holds the range's buffer. If other is not nil, the
+// submission holds that buffer too.
 func (q *Queue) transfer(o *Order, op string, r memory.Range, other *memory.Buffer, up bool, do pieceFunc) error {
 	check := r.Check
 	if up {
@@ -111,7 +112,7 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 		shares[i] = pieces{q: q, r: part, up: up, free: free, done: new(Semaphore), blocks: blocks[i : i+1 : i+1]}
 	}
 	run := func(i int) {
-		errs[i] = errEnded // if a function of the program ends the goroutine
+		errs[i] = errEnded // remains if a function of the program ends the goroutine
 		defer func() {
 			if errs[i] != nil { // do not wait for the other shares: their stream may be stuck
 				for k := range shares {
@@ -124,7 +125,7 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 		})
 	}
 	var wg sync.WaitGroup
-	defer wg.Wait() // here too, because a function of the program may call runtime.Goexit
+	defer wg.Wait() // deferred too, because a function of the program may call runtime.Goexit
 	last := len(shares) - 1
 	for i := range last {
 		wg.Go(func() { run(i) })
@@ -145,15 +146,15 @@ type pieces struct {
 	q      *Queue
 	r      memory.Range
 	up     bool            // the range is uploaded, not downloaded
-	free   *lent           // the points of Order.Free, which wait for the pieces in flight; or nil
+	free   *lent           // counts the pieces in flight, for the points of Order.Free; or nil
 	done   *Semaphore      // its value is the number of pieces that the device has moved
-	blocks []*memory.Block // pinned memory: piece i uses block i modulo their number
+	blocks []*memory.Block // pinned memory: piece i uses block i % len(blocks)
 	issued int             // pieces that have been submitted
 }
 
-// move moves the whole range. It blocks while the device and the function do work on the range.
-// After an error, pieces may still be in flight. They hold their block, the buffer and the points
-// of Free.
+// move moves the whole range. It blocks until the device and the function have moved all pieces.
+// After an error, pieces may still be in flight. They hold their block and the buffer, and free
+// counts them.
 func (x *pieces) move(do pieceFunc) (err error) {
 	size := uint64(x.q.dev.opt.StageSize)
 	n := int((x.r.Size + size - 1) / size)
@@ -199,7 +200,7 @@ func (x *pieces) send(i int, do pieceFunc) error {
 	return x.submit(i)
 }
 
-// fetch submits pieces while there are free blocks, waits for piece i of n, and empties it.
+// fetch submits pieces while there are free blocks, waits for piece i of n, and empties that piece.
 func (x *pieces) fetch(i, n int, do pieceFunc) error {
 	for x.issued < min(n, i+len(x.blocks)) {
 		if err := x.submit(x.issued); err != nil {

@@ -7,8 +7,8 @@ import (
 
 // Trim frees objects that the device keeps for later submissions and does not use now: events above
 // the number in [Options].Events, pinned memory for transfers, and records. [Device.Stats] counts
-// them. Trim may be called at any time. It blocks while the driver frees them, and the driver may
-// wait for the device's work. For the memory of pools, use [Pool.Trim].
+// them. Trim may be called at any time. It blocks while the driver frees these objects, and the
+// driver may wait for the device's work. For the memory of pools, use [Pool.Trim].
 func (d *Device) Trim() error {
 	if err := d.ready("trim"); err != nil {
 		return err

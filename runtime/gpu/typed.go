@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A TypedKernel is a kernel whose arguments are a struct. [Typed] makes it and checks the struct
-// once, so launches need not check it. It may be used concurrently. It needs no Close, and is valid
-// as long as its kernel. A zero TypedKernel launches nothing: [ErrArgument].
+// A TypedKernel is a kernel whose arguments are a struct. [Typed] makes a TypedKernel and checks
+// the struct once, so launches need not check it. A TypedKernel may be used concurrently. It needs
+// no Close, and is valid as long as its kernel. Launching a zero TypedKernel is [ErrArgument].
 type TypedKernel[A any] struct {
 	_ [0]*A // prevents conversion to another TypedKernel type
 	boundKernel
@@ -24,8 +24,8 @@ type boundKernel struct {
 	layout work.Layout // layout of the arguments: the struct's fields, or the arguments given to Launch
 }
 
-// A param is a kernel parameter, and the struct field or the argument of Launch from which it gets
-// its value.
+// A param is a kernel parameter, with the struct field or the argument of Launch that gives its
+// value.
 type param struct {
 	name   string
 	kind   paramKind
@@ -50,14 +50,14 @@ const (
 //     these. The argument is a copy;
 //   - [driver.Ptr], the address of memory that the program manages itself;
 //   - *[Buffer], [Range] and [Slice]. The argument is the address of the buffer's beginning or of
-//     the range. The buffer is held until the kernel is done. It may have memory from a pool that
-//     is allocated only when the launch is issued. In a recording it may also be a binding.
+//     the range. The buffer is held until the kernel is done. It may be memory of a pool, which
+//     must be allocated when the launch is issued. In a recording it may also be a binding.
 //
 // Fields may be unexported. Fields named _ are ignored.
 //
-// If the driver knows the sizes of parameters ([Kernel.Info]), the number and sizes of the fields
-// are checked against them. Otherwise they cannot be checked: a field of a wrong size then makes
-// the kernel read wrong arguments. An error names the field and is [ErrArgument].
+// If the driver reports the sizes of parameters ([Kernel.Info]), Typed compares the number and the
+// sizes of the fields with them. Otherwise a field of a wrong size makes the kernel read wrong
+// arguments. An error names the field and is [ErrArgument].
 func Typed[A any](k *Kernel) (*TypedKernel[A], error) {
 	b, err := bindType(k, reflect.TypeFor[A]())
 	if err != nil {
@@ -66,8 +66,8 @@ func Typed[A any](k *Kernel) (*TypedKernel[A], error) {
 	return &TypedKernel[A]{boundKernel: b}, nil
 }
 
-// Launch returns an Op that launches the kernel. Arguments may be bindings of the recording to
-// which the Op is added.
+// Launch returns an Op that launches the kernel. If the Op is added to a recording, arguments may
+// be bindings of that recording.
 func (k *TypedKernel[A]) Launch(g Grid, args A) (op Op) {
 	if k == nil {
 		return BadOp(errNoKernel)
@@ -104,8 +104,8 @@ func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 	return b, b.checkSizes(op, "field", fmt.Sprintf("%v has %d fields", t, len(b.params)))
 }
 
-// setType sets how values of a type become the argument. If they cannot, why is the reason, and
-// where and of are the name and the type of the wrong part.
+// setType sets how values of the type t become the kernel's argument. If t cannot be an argument,
+// why is the reason, and where and of are the name and the type of the part that is wrong.
 func (p *param) setType(t reflect.Type) (where string, of reflect.Type, why string) {
 	p.size, p.typ = 8, t
 	switch {
@@ -122,9 +122,9 @@ func (p *param) setType(t reflect.Type) (where string, of reflect.Type, why stri
 	return p.name, t, why
 }
 
-// checkSizes checks the arguments against the parameters that the driver knows, if it knows any.
-// op, what and all are texts for errors: the operation, the word for an argument, and the number of
-// arguments.
+// checkSizes compares the sizes of the arguments with those of the parameters, if the driver
+// reports the parameters. op, what and all are texts for errors: the operation, the word for an
+// argument, and the number of arguments.
 func (b *boundKernel) checkSizes(op, what, all string) error {
 	known := b.kernel.info.Params
 	if known == nil {

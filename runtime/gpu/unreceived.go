@@ -11,8 +11,8 @@ import (
 )
 
 // A failedStreams records the errors with which a device's streams have failed. Close returns the
-// first error that the program has not received, for example because it did not wait for the
-// stream.
+// first error that the program has not received. For example, the program does not receive the
+// error if it does not wait for the stream.
 type failedStreams struct {
 	mu   sync.Mutex // protects the following fields; no other lock is taken while it is held
 	errs []*SubmitError
@@ -36,7 +36,8 @@ func (f *failedStreams) note(err *SubmitError) {
 	f.errs = append(f.errs, err)
 }
 
-// unreceived removes the errors that the program has received.
+// unreceived returns errs without the errors that the program has received. It reuses the array of
+// errs.
 func unreceived(errs []*SubmitError) []*SubmitError {
 	left := errs[:0]
 	for _, e := range errs {
@@ -94,8 +95,7 @@ func (s *record) noteFailure(err error) {
 	d.failedStreams.note(e)
 }
 
-// received notes that the program receives err, if err is an error of work that has failed. It
-// returns err.
+// received notes that the program receives err. It marks all SubmitErrors in err, and returns err.
 func received(err error) error {
 	for e := err; e != nil; {
 		s, ok := e.(*SubmitError)
@@ -110,8 +110,8 @@ func received(err error) error {
 	return err
 }
 
-// receipt returns the flag that says whether the program has received the error of an operation.
-// All operations that fail because of a loss share one flag.
+// receipt returns a flag for SubmitError.received, which says whether the program has received the
+// error. All operations that fail because of a loss share one flag.
 func (d *Device) receipt(err error) *atomic.Bool {
 	if errors.Is(err, driver.ErrLost) {
 		return &d.lossReceived

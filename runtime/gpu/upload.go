@@ -9,11 +9,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Upload returns an Op that writes host data to a range. Leave the data alone until a signal of the
-// operation is reached. Data larger than [Options.StageSize] goes through pinned memory in pieces.
-// Goroutines that begin when the waits are reached move the pieces: up to 8, each with up to 3
-// blocks of pinned memory. A recording copies the data to pinned memory when the Op is added, as
-// with [UploadCopy].
+// Upload returns an Op that writes host data to a range. Do not change the data until a signal of
+// the operation is reached. Data larger than [Options.StageSize] goes through pinned memory in
+// pieces. Goroutines that begin when the waits are reached move the pieces: up to 8, each with up
+// to 3 blocks of pinned memory. A recording copies the data to pinned memory when the Op is added,
+// as with [UploadCopy].
 func Upload(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadOp, dst
 	op.setData(data)
@@ -37,7 +37,8 @@ func (q *Queue) upload(o *Order, dst Range, data []byte) error {
 }
 
 // UploadCopy is like [Upload], but the data may change as soon as Do, Submit or Add has returned:
-// the call copies it. The call blocks while pinned memory is made for the copy, if none is free.
+// the call copies the data to pinned memory. If no pinned memory is free, the call blocks while the
+// driver makes some.
 func UploadCopy(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadCopyOp, dst
 	op.setData(data)
@@ -69,11 +70,11 @@ func (q *Queue) uploadCopy(o *Order, dst Range, data []byte) error {
 	return q.submitWith(s, o, dst.Buffer.in(), nil)
 }
 
-// Download returns an Op that copies a range to host memory. Leave that memory alone until a signal
-// of the operation is reached. The data arrives soon after the device is done, even if nobody waits
-// for it. A download larger than [Options.StageSize] goes through pinned memory in pieces, as an
-// [Upload] does. A recording cannot download: download behind its execution, or copy to a [HostMem]
-// buffer.
+// Download returns an Op that copies a range to host memory. Do not use that memory until a signal
+// of the operation is reached. The data arrives soon after the device is done, even if no goroutine
+// waits for it. A download larger than [Options.StageSize] goes through pinned memory in pieces, as
+// an [Upload] does. A recording cannot download: download after its execution, or record a copy to
+// a [HostMem] buffer.
 func Download(dst []byte, src Range) (op Op) {
 	op.kind, op.args[0] = downloadOp, src
 	op.setData(dst)
@@ -107,9 +108,9 @@ func (q *Queue) download(o *Order, dst []byte, src Range) error {
 	return q.submitWith(s, o, nil, src.Buffer.in())
 }
 
-// notStaged handles err, the reason why an operation got no pinned memory. It returns err as the
-// operation's error. If the device has failed, notStaged submits a barrier instead, and the barrier
-// fails the operation's signals.
+// notStaged handles err, the reason why an operation got no pinned memory. It adds the operation to
+// err and returns it. If the device has failed, notStaged submits a barrier instead, and the
+// barrier fails the operation's signals.
 func (q *Queue) notStaged(o *Order, op string, err error) error {
 	if q.dev.failed() != nil {
 		return q.submit(q.get(work.Barrier), o)
