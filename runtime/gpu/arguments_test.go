@@ -17,8 +17,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestExtremes calls everything with extreme sizes, offsets, values and numbers, on memory in every
-// state. Each error of a call and of its signals must be of a documented kind.
+// TestExtremes calls the methods of a device and its objects with extreme sizes, offsets, values
+// and numbers, on memory in every state. Each error of a call, and each error of a signal, must be
+// of a documented kind.
 func TestExtremes(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	for name, caps := range map[string]driver.Caps{"cuda": cuda, "hip": hip, "bare": {Comms: true}} {
@@ -132,22 +133,22 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// A mistake has the objects for a wrong call.
+// A mistake has the objects that wrong calls use.
 type mistake struct {
 	t    *testing.T
 	dev  *gpu.Device
 	q    *gpu.Queue
 	b    *gpu.Buffer
 	s    *gpu.Semaphore // its value is 5
-	x    *gpu.Semaphore // signalled by calls with several signals; at value 0
+	x    *gpu.Semaphore // a new semaphore for each call, which must stay at 0
 	pool *gpu.Pool
-	// A recording that has ended: a host call between two fills, without bindings.
+	// code is a recording that has ended. It has a host call between two fills, and no bindings.
 	code *gpu.CommandBuffer
 	open *gpu.CommandBuffer // a recording that has not ended
 	bind *gpu.Buffer        // the only binding of open
 }
 
-// signals makes an order that signals x, and s before and after it.
+// signals makes an order that signals x with 1, and then s with the values.
 func (m *mistake) signals(values ...uint64) (o gpu.Order) {
 	o.Signal = pts(m.x, 1)
 	for _, v := range values {
@@ -156,14 +157,14 @@ func (m *mistake) signals(values ...uint64) (o gpu.Order) {
 	return o
 }
 
-// waiting returns signals with a wait for s.
+// waiting returns the order that signals makes, with a wait for s.
 func (m *mistake) waiting(wait uint64, values ...uint64) gpu.Order {
 	o := m.signals(values...)
 	o.Wait = pts(m.s, wait)
 	return o
 }
 
-// queueOperations are all operations of a queue.
+// queueOperations submit operations of most kinds to a queue.
 var queueOperations = map[string]func(m *mistake, o gpu.Order) error{
 	"barrier":         func(m *mistake, o gpu.Order) error { return m.q.Submit(o, gpu.Barrier()) },
 	"fill":            func(m *mistake, o gpu.Order) error { return m.q.Submit(o, gpu.Fill(m.b.All(), []byte{1})) },
@@ -217,7 +218,7 @@ var queueOperations = map[string]func(m *mistake, o gpu.Order) error{
 	},
 }
 
-// wrongOrders are orders that are known to be wrong when they are submitted.
+// wrongOrders are orders that Submit must refuse.
 var wrongOrders = map[string]struct {
 	of   func(m *mistake) gpu.Order
 	want error
@@ -250,7 +251,8 @@ var wrongOrders = map[string]struct {
 	"a list of 1,000 with one reached": {func(m *mistake) gpu.Order { return m.long(4, 9) }, gpu.ErrValue},
 }
 
-// long makes a long order that signals s twice.
+// long makes an order with 1,002 signals, which signals s with first near the beginning and with
+// second at the end.
 func (m *mistake) long(first, second uint64) gpu.Order {
 	o := m.signals(first)
 	for v := range uint64(1000) {
@@ -311,7 +313,7 @@ var wrongCalls = map[string]struct {
 	"a binding outside of its recording": {func(m *mistake) error { return m.q.Submit(m.signals(), gpu.Fill(m.bind.All(), []byte{1})) }, gpu.ErrArgument},
 }
 
-// late returns an error if cancel succeeds: it must come too late.
+// late returns an error if cancel returns true, because cancel must come too late.
 func late(cancel func() bool) error {
 	if cancel() {
 		return errors.New("cancel succeeded")
@@ -319,8 +321,8 @@ func late(cancel func() bool) error {
 	return nil
 }
 
-// TestMistakes makes each wrong call. Its error must say so, nothing may be submitted, no value may
-// change, and nothing may leak.
+// TestMistakes makes each wrong call. The call must return the right error. It must submit nothing,
+// change no semaphore and leak nothing.
 func TestMistakes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		m := &mistake{t: t, dev: openDevice(t, d, 0, gpu.Options{StageSize: 512}), s: semaphores(t, 1)[0]}
@@ -369,14 +371,14 @@ func TestMistakes(t *testing.T) {
 		must(t, m.q.Submit(order(m.s, 5, m.s, 6), gpu.Fill(m.b.All(), []byte{1})))
 		must(t, m.s.Wait(minute(t), 6))
 		failed, x := semaphores(t, 1)[0], semaphores(t, 1)[0]
-		// To signal a failed semaphore is no mistake, and the other signal is given.
+		// An operation may signal a semaphore that has failed. Its other signal is given.
 		failed.Fail(context.Canceled)
 		must(t, m.q.Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: failed, Value: 1}, {Semaphore: x, Value: 1}}}, gpu.Fill(m.b.All(), []byte{1})))
 		must(t, x.Wait(minute(t), 1))
 	})
 }
 
-// TestClosedBuffer calls Address on a closed buffer that work still uses.
+// TestClosedBuffer calls Ptr and Bytes on a closed buffer that work still uses.
 func TestClosedBuffer(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -449,7 +451,7 @@ func TestAllOfBinding(t *testing.T) {
 	})
 }
 
-// TestNoContext passes a nil context to calls that wait. It must act as a context that never ends.
+// TestNoContext passes a nil context to calls that wait. They must return ErrArgument.
 func TestNoContext(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	g, err := gpu.NewGroup(dev)

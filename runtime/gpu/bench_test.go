@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// BenchmarkNative submits native functions that do nothing, with three ranges. Each waits for the
-// one before.
+// BenchmarkNative submits native operations with three ranges. Their function does nothing. Each
+// operation waits for the previous one.
 func BenchmarkNative(b *testing.B) {
 	dev := idle(b)
 	buf, s := allocate(b, dev, 4096), semaphores(b, 1)[0]
@@ -25,8 +25,8 @@ func BenchmarkNative(b *testing.B) {
 	}
 }
 
-// BenchmarkChain submits fills, each of which waits for the one before, on one stream or
-// alternately on two. The device completes each at once.
+// BenchmarkChain submits fills to one queue, or alternately to two queues. Each fill waits for the
+// previous fill. The device completes each fill at once.
 func BenchmarkChain(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -58,8 +58,8 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// BenchmarkTracedChain is BenchmarkChain on one stream with a tracer: one whose buffer is full
-// because no one reads it, and one with a reader. The driver has no timing events.
+// BenchmarkTracedChain is BenchmarkChain on one queue with a tracer. Either the tracer's buffer is
+// full because nobody reads it, or the benchmark reads it. The driver has no timing events.
 func BenchmarkTracedChain(b *testing.B) {
 	for _, taken := range []bool{false, true} {
 		b.Run(map[bool]string{false: "dropped", true: "taken"}[taken], func(b *testing.B) {
@@ -111,8 +111,8 @@ func BenchmarkSemaphore(b *testing.B) {
 	})
 }
 
-// BenchmarkPoolChain allocates, fills and frees, each after the one before. The device completes
-// each at once. The time is for all three.
+// BenchmarkPoolChain allocates, fills and frees memory. Each operation waits for the previous
+// operation. The device completes each operation at once. The time is for all three.
 func BenchmarkPoolChain(b *testing.B) {
 	dev := idle(b)
 	q, s := dev.Queue(0), semaphores(b, 1)[0]
@@ -141,8 +141,8 @@ func BenchmarkPoolChain(b *testing.B) {
 	}
 }
 
-// BenchmarkParked parks 1,000 fills on one value, signals it, and waits for them. The time is for
-// one fill.
+// BenchmarkParked parks 1,000 fills that wait for one point, signals the point, and waits for the
+// fills. The time is for one fill.
 func BenchmarkParked(b *testing.B) {
 	const n = 1000
 	dev := idle(b)
@@ -195,8 +195,8 @@ func BenchmarkPoolPair(b *testing.B) {
 	}
 }
 
-// BenchmarkPoolHit allocates a hundred times from a portable pool that has the memory, then frees
-// all.
+// BenchmarkPoolHit allocates a hundred times from a portable pool that has the memory, and then
+// frees all of it. The time is for one allocation.
 func BenchmarkPoolHit(b *testing.B) {
 	dev := idle(b)
 	q := dev.Queue(0)

@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestCopyOverlap copies within a buffer on a queue, a stream and a recording. Overlapping ranges
-// must be refused, adjacent ones must not.
+// TestCopyOverlap copies within a buffer on a queue, a stream and a recording. The calls must
+// refuse overlapping ranges, and accept adjacent ranges.
 func TestCopyOverlap(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	b := allocate(t, dev, 64)

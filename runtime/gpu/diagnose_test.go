@@ -22,7 +22,7 @@ func named(t testing.TB, name string) *gpu.Semaphore {
 	return s
 }
 
-// says reports an error if what.String() lacks one of texts.
+// says fails the test if one of the texts is not in what.String().
 func says(t *testing.T, what fmt.Stringer, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -54,7 +54,7 @@ func TestNames(t *testing.T) {
 		must(t, q.Submit(gpu.Order{Signal: pts(s, 6)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s.Signal(6))
 		d.ResumeDevice(0)
-		err := s.Wait(minute(t), 7) // the mistake is found when the work completes
+		err := s.Wait(minute(t), 7) // the host has signalled 6, so the fill fails with ErrValue when it is done
 		says(t, errorText{err}, `fill on queue "decode" of `+name, `semaphore "tokens"`, "signal 6", "at 6")
 		var failed *gpu.SubmitError
 		if !errors.As(err, &failed) || failed.Queue != `queue "decode"` || failed.Device != name || !errors.Is(err, gpu.ErrValue) {
@@ -68,8 +68,8 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// TestNamesWork checks that reports on parked, in-flight and failed work name its kernel and its
-// label.
+// TestNamesWork checks that reports on parked, in-flight and failed work contain the names of the
+// kernels and the labels.
 func TestNamesWork(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -107,7 +107,8 @@ func TestNamesWork(t *testing.T) {
 	})
 }
 
-// TestParked checks the list of parked work, with the work that will signal the awaited points.
+// TestParked checks the list of parked operations, and which work will signal the points that they
+// wait for.
 func TestParked(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2})
@@ -171,8 +172,8 @@ func TestParked(t *testing.T) {
 	})
 }
 
-// TestWaitEndedSays checks that the error of a wait that ends with its context has the semaphore's
-// value and the work that will signal it.
+// TestWaitEndedSays checks the error of a wait whose context ends. The error must name the value of
+// the semaphore and the work that will signal the awaited value.
 func TestWaitEndedSays(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s, x := openDevice(t, d, 0, gpu.Options{Queues: 2}), named(t, "tokens"), named(t, "x")

@@ -55,7 +55,8 @@ func (r *reports) collect(t *testing.T, n int) []string {
 	return r.lines()
 }
 
-// runCleanups waits until the garbage collector has found a new object and run its cleanup.
+// runCleanups makes an object, and waits until the garbage collector has found it and run its
+// cleanup. Cleanups of objects that were dropped before have then run, too.
 func runCleanups(t *testing.T) {
 	t.Helper()
 	found := make(chan struct{})
@@ -82,7 +83,8 @@ func openWatched(t *testing.T, d *simdriver.Driver, r *reports) *gpu.Device {
 	return dev
 }
 
-// TestDroppedBuffersAreReported and the tests after it test B200.
+// TestDroppedBuffersAreReported drops buffers without closing them. Each must be reported once.
+// This test and the tests below test B200.
 func TestDroppedBuffersAreReported(t *testing.T) {
 	each := map[string]func(t *testing.T, dev *gpu.Device){
 		"of Alloc": func(t *testing.T, dev *gpu.Device) {
@@ -155,8 +157,8 @@ func TestDroppedPoolsAreReported(t *testing.T) {
 	}
 }
 
-// TestDroppedDevicesAreReported runs in a separate process, because the threads of a dropped device
-// never end.
+// TestDroppedDevicesAreReported drops a device, which must be reported once. It runs itself in a
+// separate process, because the threads of a dropped device never end.
 func TestDroppedDevicesAreReported(t *testing.T) {
 	if os.Getenv("PUREGPU_TEST_DROPPED") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestDroppedDevicesAreReported$", "-test.v")
@@ -187,7 +189,7 @@ func TestDroppedDevicesAreReported(t *testing.T) {
 		must(t, s.Do(x.Fill(1), x.Download(make([]byte, 100))))
 		return s
 	}()
-	r.collect(t, 2) // the buffer and the pool
+	r.collect(t, 2) // reports of the buffer and of the pool
 	if got := ofDevices(); len(got) > 0 {
 		t.Errorf("reported although the program has a stream: %q", got)
 	}

@@ -45,8 +45,8 @@ func ExampleCommandBuffer() {
 	// [2 4 6 8 10 12]
 }
 
-// A recording is executed with a different scalar each time, and with the number of blocks that it
-// needs.
+// A recording is executed with a different scalar each time, and with the number of blocks that the
+// scalar needs.
 func ExampleNewParam() {
 	dev := simulated()
 	defer dev.Close()

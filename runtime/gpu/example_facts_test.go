@@ -9,7 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// MemInfo asks for the free memory at each call. Info has the device's constant properties.
+// Each call of MemInfo queries how much memory is free. Info returns the device's constant
+// properties.
 func ExampleDevice_MemInfo() {
 	dev := simulated()
 	defer dev.Close()
@@ -53,7 +54,8 @@ func ExampleDevice_Link() {
 	//   PCIe  PCIe  xGMI  self
 }
 
-// A grid with the best block size covers each element of a slice.
+// BlockSize returns the best block size for a kernel. A grid of such blocks has a thread for each
+// element of a slice.
 func ExampleKernel_BlockSize() {
 	dev := simulated()
 	defer dev.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A launch with clusters of four blocks, and a cooperative launch with as many blocks as the device
-// runs at once.
+// One launch has clusters of four blocks. A second launch is cooperative, with as many blocks as
+// the device runs at a time.
 func ExampleLaunchAttrs() {
 	kernels := map[string]simdriver.Kernel{"blocks": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr) {
 		if w, err := simdriver.View[[2]uint32](g, out, 1); err == nil {

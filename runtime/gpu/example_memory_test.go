@@ -27,7 +27,7 @@ func ExampleAlloc() {
 	// gpu: fill: the memory has been deallocated: memory not allocated
 }
 
-// A pool takes at most 1 MiB and reports how much of it is in use.
+// A pool reserves at most 1 MiB, and reports how many bytes are in use.
 func ExamplePool() {
 	dev := simulated()
 	defer dev.Close()
@@ -57,7 +57,7 @@ func ExampleDevice_ImportHostReadOnly() {
 	dev := simulated()
 	defer dev.Close()
 	file := []byte("weights") // for example from syscall.Mmap
-	weights, err := dev.ImportHostReadOnly(file, func() { /* nothing uses it any more: unmap it */ })
+	weights, err := dev.ImportHostReadOnly(file, func() { /* nothing uses the memory any more: unmap the file */ })
 	check(err)
 	mem, err := dev.Alloc(gpu.DeviceMem, weights.Size())
 	check(err)
@@ -75,8 +75,8 @@ func ExampleDevice_ImportHostReadOnly() {
 	// gpu: fill: the buffer was imported for reading only: invalid argument
 }
 
-// Managed memory has one address for the host and the device. Prefetch moves it to its next user in
-// advance.
+// Managed memory has one address for the host and the device. Prefetch moves the memory in advance
+// to the device or to the host.
 func ExamplePrefetch() {
 	dev := simulated()
 	defer dev.Close()

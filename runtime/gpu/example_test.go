@@ -64,7 +64,7 @@ func ExampleSemaphore() {
 	// [1 2 1 2 1 2 1 2]
 }
 
-// A stream runs operations one after the other. Wait returns the first error of all of them.
+// A stream runs operations one after the other. Wait returns the first error of these operations.
 func ExampleStream() {
 	dev := simulated()
 	defer dev.Close()
@@ -81,7 +81,7 @@ func ExampleStream() {
 	check(s.Wait(context.Background()))
 	fmt.Println(got)
 
-	s.Fill(mem.Range(4, 8), []byte{2}) // the buffer ends at 8
+	s.Fill(mem.Range(4, 8), []byte{2}) // fails: the buffer has only 8 bytes
 	s.Download(got, mem.All())
 	err = s.Wait(context.Background())
 	fmt.Println(errors.Is(err, gpu.ErrRange), got)
@@ -122,7 +122,7 @@ func ExampleQueue() {
 	// [2 4 6 8]
 }
 
-// A link makes one timeline follow another, including failures.
+// A link signals one semaphore when another semaphore reaches a value. It also passes on failures.
 func ExampleSemaphore_Link() {
 	s, err := gpu.NewSemaphore(0)
 	check(err)
@@ -183,8 +183,8 @@ func ExampleDevice_ImportHost() {
 	// *** program's own
 }
 
-// A download whose semaphore fails may still run. Free is signalled when the program may use the
-// slice again.
+// A download whose semaphore has failed may still run. The points in Free are signalled when the
+// program may use the slice again.
 func ExampleOrder_free() {
 	dev := simulated()
 	defer dev.Close()
@@ -226,7 +226,8 @@ func ExampleReadFrom() {
 	// gpu: transfer on queue 0 of Simulated GPU 0: read: 5 bytes at 10: unexpected EOF
 }
 
-// WaitAny waits for any of several points, and returns the one reached.
+// WaitAny waits for any of several points, and returns the index of the point that is reached.
+// WaitAll waits for all of them.
 func ExampleWaitAny() {
 	a, err := gpu.NewSemaphore(0)
 	check(err)
@@ -243,7 +244,7 @@ func ExampleWaitAny() {
 	// gpu: wait for a semaphore to reach 2, which is at 1, and nothing that was issued signals it (Device.Parked lists what was not): context deadline exceeded
 }
 
-// OnReached calls a function when a value is reached, unless it is cancelled before.
+// OnReached calls a function when a value is reached, unless the program cancels the call before.
 func ExampleSemaphore_OnReached() {
 	s, err := gpu.NewSemaphore(0)
 	check(err)

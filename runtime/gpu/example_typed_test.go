@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A kernel's arguments are a struct, and its memory is typed. A real GPU needs only other loaded
-// code.
+// A kernel's arguments are a struct, and its memory is typed. For a real GPU, only the driver and
+// the loaded code differ.
 func ExampleTyped() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
 	if err != nil {
@@ -63,7 +63,7 @@ func ExampleTyped() {
 	// [10.5 20.5 30.5]
 }
 
-// simSaxpy is the simulated GPU's saxpy.
+// simSaxpy is the kernel saxpy of the simulated GPU.
 var simSaxpy = simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) error {
 	xs, errX := simdriver.View[float32](g, x, int(n))
 	ys, errY := simdriver.View[float32](g, y, int(n))
@@ -96,7 +96,8 @@ func ExampleTyped_fields() {
 	// gpu: bind double: field N has 4 bytes, and parameter 0 of the kernel has 8: its parameters have [8 8]: invalid argument
 }
 
-// Typed launches are recorded, with a binding for memory that is given at execution.
+// Launches of a typed kernel are recorded. A binding stands for the memory, which the execution
+// provides.
 func ExampleTypedKernel_Launch() {
 	dev := simulated()
 	defer dev.Close()
@@ -134,7 +135,7 @@ func ExampleTypedKernel_Launch() {
 	// [4 8 12 16]
 }
 
-// Upload and Download take bytes.
+// BytesOf converts elements to bytes, because Upload and Download take bytes.
 func ExampleBytesOf() {
 	dev := simulated()
 	defer dev.Close()

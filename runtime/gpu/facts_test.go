@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// words loads a kernel.
+// words loads the kernel "words".
 func words(t testing.TB, dev *gpu.Device) *gpu.Kernel {
 	t.Helper()
 	x, err := dev.Load(simdriver.Image("words"))
@@ -69,7 +69,7 @@ func TestLink(t *testing.T) {
 			}()
 			synctest.Wait() // the goroutine is inside the driver
 			must(t, b.Close())
-			synctest.Wait() // until the goroutine has reported
+			synctest.Wait() // until the goroutine has sent its result
 			select {
 			case err := <-answered:
 				must(t, err)
@@ -96,9 +96,9 @@ func TestOccupancy(t *testing.T) {
 		for _, c := range []struct{ shared, most, threads, held int }{
 			{0, 0, 1024, 2},
 			{0, 1024, 1024, 2},
-			{0, 1000, 512, 4},      // 2048 threads; 3 blocks of 672 are fewer
-			{0, 100, 64, 32},       // 2048 threads; 21 blocks of 96 are fewer
-			{0, 40, 40, 32},        // not whole warps; 32 blocks are the limit
+			{0, 1000, 512, 4},      // 4 blocks have 2048 threads; 3 blocks of 672 have fewer
+			{0, 100, 64, 32},       // 32 blocks have 2048 threads; 21 blocks of 96 have fewer
+			{0, 40, 40, 32},        // 40 is no multiple of a warp; 32 blocks are the limit
 			{0, 20, 20, 32},        // less than a warp
 			{50 << 10, 0, 1024, 2}, // shared memory for exactly two blocks
 			{51 << 10, 0, 1024, 1},
@@ -112,7 +112,7 @@ func TestOccupancy(t *testing.T) {
 	})
 }
 
-// TestFactsFail fails driver queries.
+// TestFactsFail makes driver queries fail, first with an error and then because the device is lost.
 func TestFactsFail(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})

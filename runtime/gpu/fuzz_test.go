@@ -21,7 +21,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A tape is a sequence of bytes that choose operations. After its end it returns zeros.
+// A tape is a sequence of bytes that choose operations and arguments. After the end of the tape,
+// next returns zeros.
 type tape []byte
 
 func (t *tape) next() byte {
@@ -36,7 +37,7 @@ func (t *tape) next() byte {
 // n returns a number below a limit.
 func (t *tape) n(limit int) int { return int(t.next()) % limit }
 
-// number returns a size, an offset or a value: mostly small, often at an end of the range.
+// number returns a size, an offset or a value. It is mostly small, and often at a limit.
 func (t *tape) number() uint64 {
 	ends := [...]uint64{255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, math.MaxInt64, 1 << 63, gpu.MaxValue, math.MaxUint64, math.MaxUint64 - 511}
 	switch b := t.next(); {
@@ -51,7 +52,7 @@ func (t *tape) number() uint64 {
 
 var errFuzz = errors.New("the end of a fuzz")
 
-// A fuzz has the objects for a tape's operations.
+// A fuzz has the objects that the operations of a tape use.
 type fuzz struct {
 	*tape
 	t            *testing.T
@@ -65,9 +66,9 @@ type fuzz struct {
 	recordings   []*gpu.CommandBuffer
 	next         map[*gpu.Semaphore]uint64 // next value to signal
 	bindings     map[*gpu.CommandBuffer]int
-	done         []*gpu.Semaphore // signalled by accepted operations
+	done         []*gpu.Semaphore // each is signalled by one accepted operation; what has the names of these operations
 	what         []string
-	running      atomic.Int64 // host calls
+	running      atomic.Int64 // the number of running host calls
 }
 
 func one[T any](f *fuzz, of []T) T { return of[f.n(len(of))] }
@@ -122,7 +123,7 @@ func (f *fuzz) ranges() gpu.Range {
 	}
 }
 
-// sized returns a range of a size, mostly one inside its buffer.
+// sized returns mostly a range of n bytes at the start of a buffer, and sometimes any range.
 func (f *fuzz) sized(n uint64) gpu.Range {
 	if f.n(8) == 0 {
 		return f.ranges()
@@ -164,8 +165,8 @@ func (f *fuzz) fn() func() error {
 	}
 }
 
-// near returns any index below n, but mostly the index of the queue's device, in a list that begins
-// with one entry for each device.
+// near returns an index below n into a list that begins with one entry for each device. It is
+// mostly the index of the queue's device.
 func (f *fuzz) near(q *gpu.Queue, n int) int {
 	for i, d := range f.devs {
 		if d == q.Device() && f.n(4) != 3 {
@@ -194,7 +195,8 @@ func (f *fuzz) launch(q *gpu.Queue) gpu.Op {
 	return gpu.Launch(k, g, args...)
 }
 
-// submit makes an operation on a queue. An accepted operation also signals done.
+// submit submits an operation to a queue, with a signal of a new semaphore. If the operation is
+// accepted, submit adds the semaphore to done.
 func (f *fuzz) submit() {
 	q, done := f.queue(), new(gpu.Semaphore)
 	o := gpu.Order{Wait: f.points(), Signal: append(f.signals(), gpu.Point{Semaphore: done, Value: 1})}
@@ -314,7 +316,7 @@ func (f *fuzz) record() {
 	}
 }
 
-// other makes a call that neither submits nor records.
+// other makes a call that neither submits nor records an operation.
 func (f *fuzz) other() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -378,7 +380,8 @@ func (f *fuzz) other() {
 	}
 }
 
-// run executes the tape, and checks that all work ends.
+// run makes the calls that the tape chooses, and checks that all work ends and that the devices
+// close.
 func (f *fuzz) run() {
 	t := f.t
 	caps := capabilitySets()[f.n(len(capabilitySets()))].Caps
@@ -449,7 +452,7 @@ func (f *fuzz) run() {
 	}
 	for _, d := range f.devs {
 		start := time.Now()
-		// Memory used without an order is a mistake that loses a device.
+		// If operations use pool memory without an order, that mistake can lose the device.
 		if err := d.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("close: %v", err)
 		}
@@ -466,7 +469,7 @@ func (f *fuzz) run() {
 }
 
 // FuzzOperations runs operations with arbitrary arguments, in arbitrary order, on simulated GPUs.
-// None may panic or hang, accepted operations must end, and the devices must close.
+// No call may panic or hang, accepted operations must end, and the devices must close.
 func FuzzOperations(f *testing.F) {
 	if raceEnabled {
 		f.Skip("operations that nothing orders race for the simulated memory")

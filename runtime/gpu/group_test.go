@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// total sums a value over a driver's devices.
+// total returns the sum of f over all devices of a driver.
 func total(d *simdriver.Driver, f func(simdriver.DeviceCounters) int) (n int) {
 	for _, c := range d.Counters().Devices {
 		n += f(c)
@@ -20,7 +20,8 @@ func total(d *simdriver.Driver, f func(simdriver.DeviceCounters) int) (n int) {
 	return n
 }
 
-// TestOpenGroup checks failures of opening a group.
+// TestOpenGroup checks OpenGroup and NewGroup if an operation of a device fails, if devices have no
+// access to each other, and without devices.
 func TestOpenGroup(t *testing.T) {
 	const devices = 4
 	eachCaps(t, "a failed one closes the others", func(t *testing.T, caps driver.Caps) {
@@ -87,7 +88,8 @@ func TestOpenGroup(t *testing.T) {
 	})
 }
 
-// TestPeersOfGroups lets kernels of one device use another's memory, with and without a group.
+// TestPeersOfGroups launches a kernel that uses another device's memory. It must work with a group,
+// and fail without a group.
 func TestPeersOfGroups(t *testing.T) {
 	eachCaps(t, "a kernel", func(t *testing.T, caps driver.Caps) {
 		for _, grouped := range []bool{true, false} {
@@ -119,7 +121,7 @@ func TestPeersOfGroups(t *testing.T) {
 	})
 }
 
-// TestGroupFailures makes objects that a group creates on all devices fail on one.
+// TestGroupFailures makes calls of a group fail on one of its devices.
 func TestGroupFailures(t *testing.T) {
 	eachCaps(t, "code", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})
@@ -168,7 +170,7 @@ func TestGroupFailures(t *testing.T) {
 	})
 }
 
-// TestAcross makes copies between two drivers fail.
+// TestAcross copies between two drivers, and makes some of the copies fail.
 func TestAcross(t *testing.T) {
 	const stage, size = 4096, 10*4096 + 5
 	type side struct {
@@ -193,7 +195,7 @@ func TestAcross(t *testing.T) {
 		"its work":   {Op: simdriver.OpRecord, N: 7, Lost: true, AtExecution: true},
 	} {
 		eachCaps(t, "B80 B117 fails: "+name, func(t *testing.T, caps driver.Caps) {
-			// Whether the queue is on the side that fails.
+			// here says whether the device of the queue fails, or the other device.
 			for _, here := range []bool{true, false} {
 				for _, up := range []bool{true, false} {
 					x, y := setup(t, caps)
@@ -224,7 +226,7 @@ func TestAcross(t *testing.T) {
 	}
 	eachCaps(t, "B81 B86 a side is closed in the middle", func(t *testing.T, caps driver.Caps) {
 		for _, here := range []bool{true, false} {
-			// Whether the side that is closed is stalled, or the other side.
+			// stalled says whether the device that is closed is stalled, or the other device.
 			for _, stalled := range []bool{true, false} {
 				x, y := setup(t, caps)
 				s := semaphores(t, 1)[0]
@@ -274,8 +276,8 @@ func TestAcross(t *testing.T) {
 	})
 }
 
-// TestGroupLoadsInParallel makes each device take an hour to load code, in a synctest bubble, where
-// time is exact.
+// TestGroupLoadsInParallel makes each device take an hour to load code. Loading on four devices
+// must take one hour, which is exact in a synctest bubble.
 func TestGroupLoadsInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{Devices: 4, Kernels: simKernels})

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// Short names for helpers that several packages' tests share.
+// These are short names for helpers of package testkit, which the tests of several packages share.
 
 const raceEnabled = testkit.RaceEnabled
 
@@ -51,7 +51,8 @@ var (
 	simKernels        = testkit.Kernels
 )
 
-// inStream submits an operation of a queue in a stream's order.
+// inStream submits an operation to the queue q, behind the earlier operations of the stream s.
+// Later operations of s wait for it.
 func inStream(s *gpu.Stream, q *gpu.Queue, op gpu.Op) error {
 	done := new(gpu.Semaphore).At(1)
 	if err := q.Submit(gpu.Order{Wait: []gpu.Point{s.Point()}, Signal: []gpu.Point{done}}, op); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// tensorArgs has a field of the size of CUDA's tensor map between smaller fields.
+// tensorArgs has a field as large as CUDA's tensor map, between smaller fields.
 type tensorArgs struct {
 	Out   gpu.Range
 	Small uint8
@@ -95,7 +95,7 @@ func largeArguments[A any](t *testing.T, kernel string, words int, arguments fun
 	})
 }
 
-// An aligningDriver has devices that need arguments of 128 bytes aligned.
+// An aligningDriver has devices that check the alignment of kernel arguments of 128 bytes.
 type aligningDriver struct {
 	*simdriver.Driver
 	t testing.TB
@@ -119,8 +119,8 @@ func (d aligningDevice) Launch(s driver.Stream, l *driver.Launch) error {
 }
 
 // TestLargeArgumentsAligned checks that arguments of 128 bytes are aligned as CUDA needs, wherever
-// they are stored. Launching an Op must not allocate for that. Making one allocates, because such
-// an argument does not fit in an Op.
+// they are stored. Submitting an Op must not allocate memory to align them. Making the Op
+// allocates, because such an argument does not fit in an Op.
 func TestLargeArgumentsAligned(t *testing.T) {
 	d := newSim(t, simdriver.Config{Caps: &driver.Caps{KernelParams: true}})
 	dev := openDevice(t, aligningDriver{d, t}, 0, gpu.Options{Spin: -1, Poll: time.Minute})

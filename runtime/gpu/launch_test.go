@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestLaunchAttrs checks the attributes that a kernel sees of its launches, through every API,
-// issued at once and parked.
+// TestLaunchAttrs checks the attributes that a kernel sees. It launches the kernel through queues,
+// streams and recordings, parked behind a semaphore.
 func TestLaunchAttrs(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -89,8 +89,8 @@ func TestLaunchAttrs(t *testing.T) {
 	})
 }
 
-// TestLaunchAttrsRefused passes attributes that a launch cannot have. The call must return the
-// error, and nothing may be parked.
+// TestLaunchAttrsRefused passes attributes that a launch cannot have. The call must return an
+// error, and must not park the launch.
 func TestLaunchAttrsRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -144,8 +144,8 @@ func TestLaunchAttrsRefused(t *testing.T) {
 	}
 }
 
-// TestLaunchesBetweenGraphs records commands that a device's graphs do not support between commands
-// that they do.
+// TestLaunchesBetweenGraphs records cooperative launches, which the graphs of some devices do not
+// support, between other launches.
 func TestLaunchesBetweenGraphs(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Graphs || !caps.Cooperative {
@@ -192,7 +192,8 @@ func TestLaunchesBetweenGraphs(t *testing.T) {
 	})
 }
 
-// TestAttrsOfMovedNodes updates the node of a cluster launch repeatedly.
+// TestAttrsOfMovedNodes executes a graph of a cluster launch with different bindings. The kernel
+// must see the clusters in each execution.
 func TestAttrsOfMovedNodes(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -219,9 +220,9 @@ func TestAttrsOfMovedNodes(t *testing.T) {
 	}
 }
 
-// TestCooperativeFits checks that the driver is asked once per shape whether a cooperative launch
-// fits, not at each launch. If that query fails, the launch goes to the driver unchecked: a grid that
-// fits runs, and one that does not fails with the driver's error.
+// TestCooperativeFits checks that the driver is queried once for each shape of a cooperative
+// launch, not at each launch. If the query fails, the launch goes to the driver without a check: a
+// grid that fits runs, and a grid that does not fit fails with the driver's error.
 func TestCooperativeFits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Cooperative {

@@ -122,8 +122,9 @@ func TestMistakeErrors(t *testing.T) {
 	must(t, elapsed())
 }
 
-// TestTimingOfHostCalls times executions of recordings that begin or end with host calls. The time
-// must cover the streams' work and everything between.
+// TestTimingOfHostCalls times executions of recordings with host calls. The time must cover the
+// time from the first work in a stream to the last. Without such work it must be the time of the
+// host calls.
 func TestTimingOfHostCalls(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Timers {
@@ -158,8 +159,8 @@ func TestTimingOfHostCalls(t *testing.T) {
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(all).Timed(timing)))
 			must(t, s.Wait(minute(t), 1))
 			took, err := timing.Duration()
-			// A host call between two parts begins late: when the host sees that the first part is
-			// done.
+			// A host call between two launches begins late, because the host must first see that
+			// the first launch is done.
 			exact := strings.Count(x.parts, "d") <= 1
 			if err != nil || took < x.want || exact && took != x.want || took > x.want+time.Second {
 				t.Errorf("%s: %v, %v; want %v", x.name, took, err, x.want)

@@ -20,8 +20,8 @@ func filler(with byte, n uint64) func(gpu.NativeCall) error {
 	return func(n2 gpu.NativeCall) error { return n2.Device.Fill(n2.Stream, n2.Ptrs[0], uint32(with), 1, n) }
 }
 
-// TestNative runs a native function in the order of two queues, at once and parked, also on memory
-// of a pool.
+// TestNative runs native functions on memory of a pool: parked, in the order of two queues, and in
+// a stream.
 func TestNative(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native || !caps.HostRegister {
@@ -51,8 +51,9 @@ func TestNative(t *testing.T) {
 	})
 }
 
-// TestNativeFails makes a native function fail. Its signals must fail, and nothing else. The memory
-// that it uses must stay until the stream has passed the function's work.
+// TestNativeFails makes native functions fail. The signals of their operations must fail, and
+// nothing else. The memory that a function uses must stay until the stream has passed the
+// function's work.
 func TestNativeFails(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native || !caps.HostRegister {
@@ -132,9 +133,9 @@ func TestNativeRefused(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestNativeHolds blocks a native function that was parked, in a queue or in a recording. The
-// signalling goroutine must not wait for it, other parked work must be issued meanwhile, and Close
-// must wait for it.
+// TestNativeHolds runs a parked native function that takes a second, in a queue or in a recording.
+// The goroutine that signals must not wait for the function, other parked work must be issued
+// meanwhile, and Close must wait for the function.
 func TestNativeHolds(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {
@@ -162,13 +163,14 @@ func TestNativeHolds(t *testing.T) {
 				recorded(t)(c.Add(gpu.Native("", fn, to.Range(0, 8))))
 				must(t, c.End())
 				run = func(o gpu.Order, at gpu.Range) error { return dev.Queue(0).Submit(o, gpu.Execute(c, at)) }
-				executed++ // its graph is made now, and updated later
+				executed++ // the recording's graph is made now, and updated later
 				must(t, run(gpu.Order{Signal: pts(s[1], executed)}, b.Range(0, 8)))
 				must(t, s[1].Wait(in(t, time.Minute), executed))
 			}
 			slow.Store(true)
 			must(t, run(order(s[0], 1, s[1], executed+1), b.Range(8, 8)))
-			// The signalling goroutine issues one of them, and the device's thread the other.
+			// The signalling goroutine issues one of these fills, and the device's thread issues
+			// the other.
 			for _, done := range s[2:] {
 				must(t, dev.Queue(1).Submit(order(s[0], 1, done, 1), gpu.Fill(b.Range(32, 8), []byte{1})))
 			}
@@ -190,7 +192,7 @@ func TestNativeHolds(t *testing.T) {
 	})
 }
 
-// TestNativeAllocs submits native work without an allocation.
+// TestNativeAllocs checks that submitting native work allocates no Go memory.
 func TestNativeAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -212,7 +214,7 @@ func TestNativeAllocs(t *testing.T) {
 }
 
 // TestNativeRecorded executes a recording with native functions and several bindings. A graph must
-// capture their work, and without graphs each execution must call them.
+// capture the functions' work, and without graphs each execution must call the functions.
 func TestNativeRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode, gpu.StreamMode} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
@@ -267,8 +269,9 @@ func TestNativeRecorded(t *testing.T) {
 	}
 }
 
-// TestNativeCapture runs functions whose work cannot be captured, or differs each time. The former
-// must fail the execution or End; for the latter the graph must be made again.
+// TestNativeCapture records native functions in graphs. If a function's work cannot be captured,
+// End or the execution must fail. If the work is different at each call, the graph must be made
+// again.
 func TestNativeCapture(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Capture {

@@ -23,8 +23,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestWrongOps checks that Do, Submit and Add return the error of a wrong Op, and that the points
-// of the Order do not change.
+// TestWrongOps checks that Do, Submit and Add return the error of a wrong Op, and that Submit then
+// signals no point.
 func TestWrongOps(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -70,7 +70,8 @@ func TestWrongOps(t *testing.T) {
 			s, done, r := q.NewStream(), semaphores(t, 1)[0], commandBuffer(t, dev, gpu.AutoMode)
 			must(t, s.Do(gpu.Barrier()))
 			_, recorded := r.Add(c.op)
-			// A recording need not check Ops that it does not take.
+			// If a recording does not take the kind of Op, it may return ErrArgument instead of the
+			// Op's own error.
 			if !errors.Is(recorded, c.kind) && !errors.Is(recorded, gpu.ErrArgument) {
 				t.Errorf("%s, in a recording: %v", name, recorded)
 			}
@@ -136,7 +137,7 @@ func TestOpAgain(t *testing.T) {
 			t.Errorf("seven launches: %v", got)
 		}
 
-		// The pattern is copied when the Op is made, the data when it is used.
+		// The pattern is copied when the Op is made. The data is copied when the Op is used.
 		pattern, data := []byte{1}, []byte{2, 2, 2, 2}
 		m := allocate(t, dev, 8)
 		fill, upload := gpu.Fill(m.Range(0, 4), pattern), gpu.UploadCopy(m.Range(4, 4), data)
@@ -185,8 +186,8 @@ func TestOpAgain(t *testing.T) {
 	})
 }
 
-// TestDoTogether submits several operations to a stream from several goroutines. The operations of
-// one call must stay together.
+// TestDoTogether calls Do with several operations from several goroutines. The operations of one
+// call must run one right after the other.
 func TestDoTogether(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const workers, rounds, ops = 8, 10, 5
@@ -220,8 +221,8 @@ func TestDoTogether(t *testing.T) {
 	})
 }
 
-// TestDoWaits calls Do while another call is between its operations. It must wait for the end of
-// that call.
+// TestDoWaits calls Do while another call of Do is adding its operations. The second call must add
+// its operation behind those of the first call.
 func TestDoWaits(t *testing.T) {
 	s := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{}).Queue(0).NewStream()
 	var order []string
@@ -347,7 +348,7 @@ func TestLabels(t *testing.T) {
 	})
 }
 
-// TestTimedOps makes Do time some of several operations.
+// TestTimedOps calls Do with several operations, some of which have a Timing.
 func TestTimedOps(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -415,10 +416,10 @@ type manyArgs struct {
 	extra uint64
 }
 
-// A bool32 is a struct that is a scalar for the kernel.
+// A bool32 is a struct of 4 bytes, which a kernel can take as a scalar.
 type bool32 struct{ set uint32 }
 
-// manyKernel writes the bytes of its arguments one after the other.
+// manyKernel writes the bytes of its other arguments to the memory at out, one after the other.
 var manyKernel = simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr, a [3]uint32, b [2]uint64, c [3]uint64, d [16]uint64, e uint8, f [12]byte, h20 [20]byte,
 	h [24]byte, i [128]byte, j uint16, k, l, m driver.Ptr, n bool32, o [17]uint8, p, q uint64, r float64, s int8, last uint32, extra uint64) error {
 	var all []byte
@@ -435,7 +436,8 @@ var manyKernel = simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr, a 
 	return err
 })
 
-// TestManyArguments passes more than 16 arguments, of many sizes, to a kernel through every API.
+// TestManyArguments passes more than 16 arguments of many sizes to a kernel, in a stream, in a
+// queue and in recordings.
 func TestManyArguments(t *testing.T) {
 	for _, set := range capabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {
@@ -562,7 +564,8 @@ type sixteenArgs struct {
 	M, N, O, P float64
 }
 
-// TestOpAllocs tests B142: making and using an Op allocates nothing if its arguments fit in it.
+// TestOpAllocs tests B142: making and using an Op allocates no Go memory if its arguments fit in
+// the Op.
 func TestOpAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -629,7 +632,7 @@ func TestOpAllocs(t *testing.T) {
 			if err := f(); err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range [...]gpu.Point{s.Point(), done.At(v)} { // avoid parking, which makes a Go channel
+			for _, p := range [...]gpu.Point{s.Point(), done.At(v)} { // poll, because a wait that parks makes a Go channel
 				for {
 					if now, err := p.Semaphore.Query(); now >= p.Value || err != nil {
 						break
@@ -652,7 +655,7 @@ func TestOpAllocs(t *testing.T) {
 
 var made [7]gpu.Op // keeps the compiler from removing Ops
 
-// recordable returns Ops that a recording takes, for a device with a buffer of 64 bytes.
+// recordable returns Ops that a recording of the device takes. They use the buffer b of 64 bytes.
 func recordable(t *testing.T, dev *gpu.Device, caps driver.Caps, b *gpu.Buffer) map[string]gpu.Op {
 	_, k := kernelOf(t, dev, "nothing")
 	typed, err := gpu.Typed[struct{ N uint64 }](k)
@@ -680,7 +683,8 @@ func recordable(t *testing.T, dev *gpu.Device, caps driver.Caps, b *gpu.Buffer) 
 	return ops
 }
 
-// TestRecordable records every recordable Op, and checks that a recording refuses all others.
+// TestRecordable records the Ops that recordable returns, and checks that a recording refuses other
+// Ops.
 func TestRecordable(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -718,7 +722,7 @@ func TestRecordable(t *testing.T) {
 			if p != nil {
 				t.Error("it has allocated")
 			}
-			var after []gpu.Command // each after the one before: several write the same memory
+			var after []gpu.Command // each command comes after the previous command, because several write the same memory
 			for name, op := range all {
 				at, err := c.Add(op, after...)
 				if err != nil || at <= last {
@@ -747,8 +751,8 @@ func TestRecordable(t *testing.T) {
 	})
 }
 
-// TestAfterNothing names commands that do not exist. Every Op must refuse them, also Ops that come
-// after all earlier commands anyway.
+// TestAfterNothing names commands that do not exist. Add must refuse such commands for every Op,
+// even for Ops that come after all earlier commands anyway.
 func TestAfterNothing(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -776,8 +780,9 @@ func TestAfterNothing(t *testing.T) {
 	})
 }
 
-// TestNestedSend records a nested recording that ends with a send, and a receive after it, on two
-// ranks. Both must form one group: otherwise each rank's send would wait for the other's receive.
+// TestNestedSend records a nested recording that ends with a send, and then a receive, on two
+// ranks. The send and the receive must form one group. Otherwise each rank's send would wait for
+// the receive of the other rank.
 func TestNestedSend(t *testing.T) {
 	for _, depth := range []int{0, 1, 3} {
 		t.Run(fmt.Sprintf("depth %d", depth), func(t *testing.T) {

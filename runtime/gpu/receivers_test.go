@@ -7,7 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestNilAndZeroReceivers tests B143.
+// TestNilAndZeroReceivers calls methods of nil and zero values of the package's types. It tests
+// B143.
 func TestNilAndZeroReceivers(t *testing.T) {
 	testkit.Receivers(t,
 		testkit.Receiver{Nil: (*gpu.Device)(nil)},
@@ -22,7 +23,7 @@ func TestNilAndZeroReceivers(t *testing.T) {
 		testkit.Receiver{Nil: (*gpu.Slice[float32])(nil)},
 		testkit.Receiver{Nil: (*gpu.TypedKernel[typedArgs])(nil)},
 		testkit.Receiver{Nil: (*gpu.Semaphore)(nil), ZeroWorks: true},
-		// A group of no devices.
+		// A nil or zero Group has no devices, and its methods work.
 		testkit.Receiver{Nil: (*gpu.Group)(nil), NilWorks: true, ZeroWorks: true},
 		testkit.Receiver{Nil: (*gpu.Op)(nil), ZeroWorks: true},
 	)

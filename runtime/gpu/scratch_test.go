@@ -23,8 +23,8 @@ func scratchUser(with byte, n uint64, at *driver.Ptr) func(gpu.NativeCall) error
 	}
 }
 
-// TestNativeScratch runs native operations with scratch memory on a queue. They must get the same
-// memory while it is large enough.
+// TestNativeScratch runs native operations with scratch memory on two queues. Operations of one
+// queue must get the same memory while it is large enough.
 func TestNativeScratch(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {
@@ -94,8 +94,8 @@ func TestNativeScratchConcurrent(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestNativeScratchRecorded executes a recording whose native operations have scratch memory.
-// Operations that are ordered one after the other must share it.
+// TestNativeScratchRecorded executes a recording whose native operations have scratch memory. Two
+// operations must share scratch memory if one comes after the other.
 func TestNativeScratchRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.GraphMode, gpu.StreamMode} {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
@@ -126,7 +126,8 @@ func TestNativeScratchRecorded(t *testing.T) {
 	}
 }
 
-// TestNativeScratchAllocs submits native work with scratch memory without an allocation.
+// TestNativeScratchAllocs checks that submitting native work with scratch memory allocates no Go
+// memory.
 func TestNativeScratchAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -143,8 +144,8 @@ func TestNativeScratchAllocs(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestNativeScratchAdopted closes a queue with an adopted stream: its scratch memory is freed, and
-// a later operation allocates none.
+// TestNativeScratchAdopted closes a queue with an adopted stream. Its scratch memory must be freed,
+// and later operations must not allocate any.
 func TestNativeScratchAdopted(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {

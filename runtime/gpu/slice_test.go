@@ -174,7 +174,7 @@ func alloc[T any](dev *gpu.Device, n int) error {
 	return err
 }
 
-// TestBytesOf converts elements to bytes.
+// TestBytesOf converts elements to bytes, and checks that elements with pointers become nil.
 func TestBytesOf(t *testing.T) {
 	xs := []uint32{1, 2}
 	b := gpu.BytesOf(xs)

@@ -19,7 +19,7 @@ func scaleBy[T smallfloat.Float](g *simdriver.Grid, n uint32, by T, x driver.Ptr
 	return err
 }
 
-// testSmallFloat uses a type as the element of memory, and as an argument in every form.
+// testSmallFloat uses the type T for elements of memory, for kernel arguments and for a Param.
 func testSmallFloat[T smallfloat.Float](t *testing.T) {
 	kernel, err := simdriver.NewKernel(scaleBy[T])
 	must(t, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// double returns a function for Native whose stand-in doubles n numbers of its first range into its
-// second.
+// double returns a function for Native. It submits a Go function that reads n numbers of the first
+// range, and writes them doubled to the second range.
 func double(n int) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		src, dst := v.Ptrs[0], v.Ptrs[1]

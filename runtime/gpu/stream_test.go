@@ -248,7 +248,8 @@ func TestStream(t *testing.T) {
 			for range 8 {
 				go func() {
 					for range 50 {
-						// The calls run one at a time: otherwise the race detector reports n.
+						// The stream runs one call at a time. Otherwise the race detector would
+						// report the accesses to n.
 						if err := s.Do(gpu.HostCall(func() error { n++; return nil })); err != nil {
 							ended <- err
 							return
@@ -267,7 +268,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestStreamAllocs tests B142: submitting to a stream allocates nothing.
+// TestStreamAllocs tests B142: submitting to a stream allocates no Go memory.
 func TestStreamAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -316,7 +317,7 @@ func TestStreamAllocs(t *testing.T) {
 }
 
 // BenchmarkStream submits fills to a stream, and to a queue with a semaphore. Each fill waits for
-// the one before. The device completes each at once.
+// the previous fill. The device completes each fill at once.
 func BenchmarkStream(b *testing.B) {
 	dev := idle(b)
 	buf, err := dev.Alloc(gpu.DeviceMem, 4096)
@@ -343,8 +344,9 @@ func BenchmarkStream(b *testing.B) {
 	})
 }
 
-// TestFailedStreamCallsNothing fails a stream whose next operation waits only for a point, because
-// earlier work has completed. When the point is reached, no function of the program may be called.
+// TestFailedStreamCallsNothing makes a stream fail whose next operation waits only for a point,
+// because earlier work is done. When the point is reached, no function of the program may be
+// called.
 func TestFailedStreamCallsNothing(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{StageSize: 64})
 	b := allocate(t, dev, 256)

@@ -13,12 +13,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// sleepers are kernels that take as many nanoseconds as their argument says.
+// sleepers has the kernel "sleep", which takes as many nanoseconds as its argument says.
 var sleepers = map[string]simdriver.Kernel{"sleep": simdriver.MustKernel(func(_ *simdriver.Grid, ns uint64) { time.Sleep(time.Duration(ns)) })}
 
 type sleepArgs struct{ Nanoseconds uint64 }
 
-// sleeper opens a simulated device with the sleep kernel.
+// sleeper opens a simulated device, and loads the sleep kernel.
 func sleeper(t testing.TB, caps driver.Caps, o gpu.Options) (*simdriver.Driver, *gpu.Device, *gpu.TypedKernel[sleepArgs]) {
 	t.Helper()
 	d := simdriver.New(simdriver.Config{Kernels: sleepers, Strict: true, Caps: &caps})
@@ -102,8 +102,9 @@ func TestTiming(t *testing.T) {
 	}
 }
 
-// TestTimingElsewhere checks that a Timing for freeing a driver pool's memory must belong to the
-// pool's device, whichever device's queue is used: a stream of that device does the free.
+// TestTimingElsewhere checks the Timing of a Free of a native pool's memory on a queue of another
+// device. The Timing must belong to the pool's device, because a stream of that device frees the
+// memory.
 func TestTimingElsewhere(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	near, far := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -124,8 +125,8 @@ func TestTimingElsewhere(t *testing.T) {
 	}
 }
 
-// TestTimingAlloc checks that a Timing passed with an allocation or a free reports that operation
-// from then on, however it is done.
+// TestTimingAlloc gives a Timing to a slow host call, and then to an allocation, a Free or a
+// barrier. The Timing must not return the time of the host call any more.
 func TestTimingAlloc(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -133,7 +134,7 @@ func TestTimingAlloc(t *testing.T) {
 		adopted := f.Adopt(t, dev)
 		timing, err := dev.NewTiming()
 		must(t, err)
-		slow := func(q *gpu.Queue) { // measures something that takes 5 ms
+		slow := func(q *gpu.Queue) { // gives the Timing to a host call of 5 ms
 			t.Helper()
 			s := semaphores(t, 1)[0]
 			must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.HostCall(func() error { time.Sleep(5 * time.Millisecond); return nil }).Timed(timing)))

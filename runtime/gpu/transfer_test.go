@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestLargeTransferWithLittlePinnedMemory moves a range that several goroutines move at the same time, when there is pinned memory for
-// few pieces.
+// TestLargeTransferWithLittlePinnedMemory moves a range that is large enough for several
+// goroutines, with pinned memory for only a few pieces.
 func TestLargeTransferWithLittlePinnedMemory(t *testing.T) {
 	const stage = 4096
 	for blocks := uint64(1); blocks < 8; blocks++ {
@@ -21,7 +21,7 @@ func TestLargeTransferWithLittlePinnedMemory(t *testing.T) {
 		b, data := allocate(t, dev, 100*stage+1), bytes.Repeat([]byte("0123456789abc"), (100*stage+1)/13+1)[:100*stage+1]
 		st, got := dev.Queue(0).NewStream(), &memoryFile{data: make([]byte, 100*stage+1)}
 		for _, op := range []gpu.Op{gpu.ReadFrom(b.All(), bytes.NewReader(data), 0), gpu.WriteTo(got, 0, b.All())} {
-			for dev.Stats().Staging.Used > 0 { // the last pieces give their blocks back
+			for dev.Stats().Staging.Used > 0 { // until the last pieces have given their blocks back
 				runtime.Gosched()
 			}
 			if err := errors.Join(st.Do(op), st.Wait(in(t, time.Minute))); err != nil {

@@ -21,9 +21,9 @@ func (d *kernelDevice) Function(driver.Module, string) (driver.Function, driver.
 }
 func (d *kernelDevice) Launch(driver.Stream, *driver.Launch) error { return nil }
 
-// BenchmarkLaunch launches saxpy repeatedly, each after the one before: with a reused Op and with a
-// struct of arguments, in a queue and in a stream, and 16 times in a recording. The device does no
-// work.
+// BenchmarkLaunch launches saxpy repeatedly. Each launch waits for the previous launch. It uses one
+// Op again or a new struct of arguments, in a queue or in a stream. It also executes a recording of
+// 16 launches. The device does no work.
 func BenchmarkLaunch(b *testing.B) {
 	dev, err := gpu.Open(kernelDriver{}, 0, gpu.Options{})
 	must(b, err)

@@ -18,7 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// saxpyArgs are saxpy's arguments, with memory in every form.
+// saxpyArgs are saxpy's arguments. X and Y are types for memory: Slice, Range, *Buffer or
+// driver.Ptr.
 type saxpyArgs[X, Y any] struct {
 	N uint64
 	A float32
@@ -38,7 +39,7 @@ func kernelOf(t testing.TB, dev *gpu.Device, name string) (*gpu.Module, *gpu.Ker
 	return x, k
 }
 
-// bind loads a kernel and binds it.
+// bind loads a kernel, and makes a TypedKernel of it.
 func bind[A any](t testing.TB, dev *gpu.Device, name string) (*gpu.Module, *gpu.TypedKernel[A]) {
 	t.Helper()
 	x, k := kernelOf(t, dev, name)
@@ -75,11 +76,11 @@ func TestTypedKernel(t *testing.T) {
 			grid := gpu.GridFor(3, 2)
 			slices1, err := gpu.Typed[saxpySlices](k)
 			must(t, err)
-			// ys is then 14 26 38 40.
+			// Then ys is 14 26 38 40.
 			must(t, s.Do(slices1.Launch(grid, saxpySlices{3, 2, xs.Slice(1, 4), ys})))
 			ranges, err := gpu.Typed[saxpyArgs[gpu.Range, *gpu.Buffer]](k)
 			must(t, err)
-			// ys is then 15 28 41 40.
+			// Then ys is 15 28 41 40.
 			must(t, inStream(s, dev.Queue(1), ranges.Launch(grid, saxpyArgs[gpu.Range, *gpu.Buffer]{3, 1, xs.Slice(0, 3).Range(), ys.Range().Buffer})))
 			pointers, err := gpu.Typed[saxpyArgs[driver.Ptr, gpu.Slice[float32]]](k)
 			must(t, err)
@@ -349,7 +350,8 @@ func TestTypedKernel(t *testing.T) {
 	})
 }
 
-// TestTypedBinds binds kernels to structs that do not fit.
+// TestTypedBinds calls Typed with structs that do not match the kernel. Typed must return an error
+// that says why.
 func TestTypedBinds(t *testing.T) {
 	known := simdriver.CUDACaps()
 	unknown := simdriver.HIPCaps()
@@ -439,7 +441,7 @@ func refuses[A any](k *gpu.Kernel) error {
 	return err
 }
 
-// TestGridFor checks the number of blocks.
+// TestGridFor checks the results of GridFor, launches for no elements, and launches of wrong grids.
 func TestGridFor(t *testing.T) {
 	for _, c := range []struct {
 		n, threads int
@@ -478,7 +480,8 @@ func TestGridFor(t *testing.T) {
 	})
 }
 
-// TestTypedAllocs launches repeatedly without an allocation.
+// TestTypedAllocs checks that launches of typed kernels and transfers of slices allocate no Go
+// memory.
 func TestTypedAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -544,8 +547,8 @@ func TestTypedAllocs(t *testing.T) {
 	}
 }
 
-// TestArgumentSizes passes arguments whose sizes differ from the parameters'. Every API must refuse
-// them if the driver reports the sizes.
+// TestArgumentSizes passes arguments whose number or sizes differ from those of the parameters.
+// Queues, streams and recordings must refuse them if the driver reports the sizes.
 func TestArgumentSizes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.KernelParams {

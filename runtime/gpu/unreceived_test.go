@@ -15,8 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestUnreceived fails streams. Close must return the first error that the program has not received
-// in any way. The error must say how many streams have such errors.
+// TestUnreceived makes streams fail. Close must return the first error that the program has not
+// received, and must say how many streams have failed with such errors.
 func TestUnreceived(t *testing.T) {
 	fails := func(t *testing.T, s *gpu.Stream) {
 		t.Helper()
@@ -27,7 +27,7 @@ func TestUnreceived(t *testing.T) {
 	for _, x := range []struct {
 		name string
 		run  func(t *testing.T, d *simdriver.Driver, dev *gpu.Device)
-		want string // the number of streams as the error says it; empty if there is no error
+		want string // the number of streams in the error of Close; empty if Close returns no error
 	}{
 		{"B196 nobody waits", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
 			fails(t, dev.Queue(0).NewStream())
@@ -153,8 +153,8 @@ func TestUnreceived(t *testing.T) {
 	}
 }
 
-// TestUnreceivedLoss loses a device. Close must return the loss if the program has not received it
-// in any way.
+// TestUnreceivedLoss loses a device. Close must return the loss only if the program has not
+// received it.
 func TestUnreceivedLoss(t *testing.T) {
 	for name, x := range map[string]struct {
 		hear func(t *testing.T, dev *gpu.Device, s *gpu.Stream)
@@ -179,7 +179,7 @@ func TestUnreceivedLoss(t *testing.T) {
 				x1, x2 := allocate(t, dev, 64), allocate(t, dev, 64)
 				must(t, d.StallDevice(0))
 				must(t, a.Fill(x1.All(), []byte{1}))
-				// The runtime polls downloads even if nobody waits.
+				// The runtime polls a download even if nobody waits for it, and so finds the loss.
 				must(t, a.Download(make([]byte, 64), x1.All()))
 				must(t, b.Fill(x2.All(), []byte{1}))
 				must(t, d.LoseDevice(0, io.EOF))
@@ -193,8 +193,8 @@ func TestUnreceivedLoss(t *testing.T) {
 	}
 }
 
-// TestUnreceivedRace fails an operation of a stream while the stream refuses another. The program
-// receives the error with which the stream failed, and Close must not return the other error.
+// TestUnreceivedRace makes an operation of a stream fail while a call is refused. The program
+// receives the error with which the stream failed first, and Close must not return the other error.
 func TestUnreceivedRace(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{})

@@ -29,7 +29,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A world is what calls may be given: for each type values to choose from, made anew for each call.
+// A world has the values that the tests pass to calls. For each type it has functions, and each
+// function makes one value.
 type world map[reflect.Type][]func() any
 
 func give[T any](w world, values ...func() T) {
@@ -39,14 +40,15 @@ func give[T any](w world, values ...func() T) {
 	}
 }
 
-// just gives values that calls may share.
+// just adds values to the world. All calls share them.
 func just[T any](w world, values ...T) {
 	for _, v := range values {
 		give(w, func() T { return v })
 	}
 }
 
-// newWorld makes a world of values that belong to no device: zero values, pointers to them, and none.
+// newWorld makes a world of values that belong to no device: nil pointers, zero values and other
+// arguments.
 func newWorld(t *testing.T) world {
 	w := world{}
 	nothing[gpu.Device](w)
@@ -101,7 +103,7 @@ func newWorld(t *testing.T) world {
 	just(w, gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem, gpu.CommMem, gpu.WriteCombinedMem, gpu.ShareableMem, -1, math.MaxInt)
 	just(w, driver.Ptr(0), 1, math.MaxUint64)
 	just(w, driver.Stream(0), 1, math.MaxInt)
-	just(w, driver.Event(0)) // whether another number is an event nobody can check
+	just(w, driver.Event(0)) // no call can check whether another number is an event
 	just(w, gpu.Reuse{}, gpu.Reuse{Events: true, Opportunistic: true, Internal: true})
 	just(w, collective.Float32, collective.Int16, -1, math.MaxInt)
 	just(w, collective.Sum(), collective.PreMulSum(math.Inf(-1)))
@@ -116,7 +118,8 @@ func newWorld(t *testing.T) world {
 	return w
 }
 
-// makers are the functions that make Ops. In place of a value of type Op, a call gets what one of them makes of other values.
+// makers are functions that make Ops. If a call takes an Op, it gets the result of one of these
+// functions, which gets values of the world.
 var makers = map[string]any{
 	"Op": func() gpu.Op { return gpu.Op{} }, "BadOp": gpu.BadOp, "Barrier": gpu.Barrier, "Fill": gpu.Fill, "Copy": gpu.Copy, "Prefetch": gpu.Prefetch,
 	"Upload": gpu.Upload, "UploadCopy": gpu.UploadCopy, "Download": gpu.Download, "ReadFrom": gpu.ReadFrom, "WriteTo": gpu.WriteTo,
@@ -170,7 +173,8 @@ func (w world) args(t *testing.T, typ reflect.Type, r *rand.Rand) (args []reflec
 	return args
 }
 
-// takesOps reports whether a function takes Ops, of which there are many.
+// takesOps reports whether a function takes Ops. There are many Ops, so such a function is called
+// more often.
 func takesOps(typ reflect.Type) bool {
 	for i := range typ.NumIn() {
 		if p := typ.In(i); p == reflect.TypeFor[gpu.Op]() && i > 0 || p == reflect.TypeFor[[]gpu.Op]() {
@@ -180,7 +184,7 @@ func takesOps(typ reflect.Type) bool {
 	return false
 }
 
-// rounds is how often a function is tried.
+// rounds returns how often the tests call a function of a type.
 func rounds(typ reflect.Type) int {
 	if takesOps(typ) {
 		return 4000
@@ -188,7 +192,7 @@ func rounds(typ reflect.Type) int {
 	return 200
 }
 
-// nothing gives no value of a type, and a zero one.
+// nothing adds a nil pointer and a pointer to a zero value to the world.
 func nothing[T any](w world) {
 	just(w, (*T)(nil))
 	give(w, func() *T { return new(T) })
@@ -198,7 +202,8 @@ type noWriter struct{}
 
 func (noWriter) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
 
-// pick returns a value of a type, made of others where there is none.
+// pick returns a value of a type. If the world has no values of the type, pick makes one from
+// values of other types.
 func (w world) pick(t *testing.T, typ reflect.Type, r *rand.Rand) reflect.Value {
 	if all := w[typ]; len(all) > 0 {
 		v := reflect.New(typ).Elem()
@@ -238,10 +243,11 @@ func (w world) pick(t *testing.T, typ reflect.Type, r *rand.Rand) reflect.Value 
 	return v
 }
 
-// patience is how long a call may take that is not to block.
+// patience is how long a call that must not block may take.
 const patience = 20 * time.Second
 
-// try calls a function with values that the world chooses, and returns its errors. It ends the test if the call does not return.
+// try calls a function with values of the world, and returns the errors among its results. If the
+// call does not return, try ends the test.
 func (w world) try(t *testing.T, name string, fn reflect.Value, r *rand.Rand) (errs []error) {
 	t.Helper()
 	args := w.args(t, fn.Type(), r)
@@ -332,21 +338,23 @@ func exported(t *testing.T) map[string]bool {
 	return names
 }
 
-// typedArgs are arguments of a kernel.
+// typedArgs are arguments of the kernel saxpy.
 type typedArgs struct {
 	N    uint64
 	A    float32
 	X, Y gpu.Slice[float32]
 }
 
-// TestZeroValues is of B143: it calls all methods of the zero values of all types, and the functions, with zero values: none
-// panics, none blocks, and those that need what was opened or made say that it was not.
+// TestZeroValues tests B143. It calls all methods of zero values of the exported types, and the
+// exported functions, mostly with zero values. No call may panic or block. Methods of a value that
+// must be opened or made must return an error. Then it does the same with an open device and its
+// objects.
 func TestZeroValues(t *testing.T) {
 	w := newWorld(t)
 	left := exported(t)
 	for _, x := range []struct {
 		zero  any
-		works bool // as far as its methods go
+		works bool // the methods of a zero value work
 	}{
 		{new(gpu.Device), false},
 		{new(gpu.Queue), false},
@@ -408,7 +416,7 @@ func TestZeroValues(t *testing.T) {
 			})
 		}
 	}
-	delete(left, "gpu.SubmitError") // errors are made here, and read only
+	delete(left, "gpu.SubmitError") // programs only read errors, and make none
 	delete(left, "collective.Error")
 	delete(left, "gpu.CloseError")
 	delete(left, "gpu.PanicError")
