@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// waysToFail are the ways in which rank 0's all-reduce fails while later work waits in the stream.
-// Rank 1 is stalled or does not take part, so the all-reduce cannot complete.
+// waysToFail are ways in which rank 0's all-reduce fails while later work waits in the stream. Rank
+// 1 is stalled, and may not even submit the all-reduce, so the all-reduce cannot complete.
 var waysToFail = []struct {
 	name    string
 	timeout time.Duration
@@ -31,11 +31,12 @@ var waysToFail = []struct {
 	}, err: collective.ErrAborted},
 }
 
-// TestBehindFailedCollective fails an all-reduce while other work waits for it. Issued work runs,
-// and its signals fail. Work that was not issued does not run, and fails with the same error.
+// TestBehindFailedCollective makes an all-reduce fail while other work waits for it. Issued work
+// runs, and its signals fail. Work that was not issued does not run, and fails with the same error.
 func TestBehindFailedCollective(t *testing.T) {
 	for _, way := range waysToFail {
-		// start submits the all-reduce of rank 0, and returns rank 0's device.
+		// start submits the all-reduce of rank 0, and of rank 1 if it joins. It returns rank 0's
+		// device and the communicators.
 		start := func(t *testing.T, d *simdriver.Driver, submit func(c *collective.Communicator, b *gpu.Buffer)) (*gpu.Device, []*collective.Communicator) {
 			g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: way.timeout})
 			must(t, d.StallDevice(1))
@@ -51,7 +52,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				way.end(t, d, comms)
 			}
 		}
-		// ended checks that err is the communicator's error.
+		// ended checks that err is a communicator's failure by way.err.
 		ended := func(t *testing.T, what string, err error) {
 			t.Helper()
 			if _, ok := errors.AsType[*collective.Error](err); !ok || !errors.Is(err, way.err) {
@@ -148,7 +149,8 @@ func TestBehindFailedCollective(t *testing.T) {
 }
 
 // TestPoolsAndNativeBehindFailedCollective frees and allocates memory of a pool, and calls a native
-// function, after an all-reduce that fails later. All three were issued, so they run.
+// function, behind an all-reduce that fails later. These three operations are issued before the
+// failure, so they run.
 func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 	eachCaps(t, "B92 B156", func(t *testing.T, caps driver.Caps) {
 		if !caps.Comms || !caps.Native {
@@ -184,8 +186,9 @@ func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 	})
 }
 
-// TestWaitFailsWhileAnotherIsOpen tests B77: parked work fails as soon as one of its waits fails,
-// even if that wait's work was issued.
+// TestWaitFailsWhileAnotherIsOpen would test that parked work fails as soon as one of its waits
+// fails, even if the work for that wait was issued. It is skipped, because the runtime does not do
+// this (B77).
 func TestWaitFailsWhileAnotherIsOpen(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		t.Skip("a parked operation does not watch a wait whose work was issued: it finds the failure when its other waits are over")

@@ -14,7 +14,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestShutdown closes a communicator whose other rank does not arrive.
+// TestShutdown closes a communicator with a group in flight whose other rank does not arrive. The
+// call must end in time with an error. It also shuts down an idle communicator with a context that
+// has ended.
 func TestShutdown(t *testing.T) {
 	for name, shut := range map[string]func(t *testing.T, c *collective.Communicator) error{
 		"Close":                  func(t *testing.T, c *collective.Communicator) error { return c.Close() },
@@ -59,7 +61,7 @@ func TestShutdown(t *testing.T) {
 }
 
 // TestThreadEnds blocks a communicator's thread in its last driver call. Close of the communicator
-// must wait for the thread, so that the device is not closed before.
+// must wait for the thread.
 func TestThreadEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
@@ -104,7 +106,8 @@ func TestCloseBeforeListed(t *testing.T) {
 	})
 }
 
-// TestLingers closes one rank with a library whose close waits for the other ranks.
+// TestLingers shuts down one rank, with a library that waits for the other ranks. Shutdown must
+// return when its context ends.
 func TestLingers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2, LingerComms: true})

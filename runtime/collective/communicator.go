@@ -10,23 +10,23 @@ import (
 )
 
 // A Communicator is one rank's end of a communicator. A communicator consists of devices, in one
-// process or many, that move and reduce data among them over the hardware's interconnect. Each end
-// takes groups of operations: see [Communicator.Group]. Each end has its own stream and OS thread.
-// The work of an end has an order relative to other work of the device only by semaphores, or in a
-// [gpu.Stream].
+// process or many, that move and reduce data among each other over the hardware's interconnect.
+// Each end takes groups of operations: see [Communicator.Group]. Each end has its own stream and OS
+// thread. Only semaphores, or a [gpu.Stream], order the work of an end relative to other work of
+// the device.
 //
 // The ranks of a communicator must submit the same operations in the same order with the same
-// sizes. Violations cannot always be detected: the operation then hangs until a timeout. Ranks that
-// take part in operations of several communicators must order these operations alike, by
-// semaphores.
+// sizes. If they do not, and the library does not detect the mistake, the operation hangs until a
+// timeout. If several communicators have ranks in common, semaphores must order their operations in
+// the same way on all these ranks.
 //
 // A communicator fails as a whole: when another rank dies, when an operation fails or takes too
 // long, or when it is aborted. Then all submitted and later operations fail with the same error.
 // Only Close is useful afterwards. All methods may be called concurrently.
 //
-// Work that waits for a group of a failed communicator fails as well. If it has not been issued, it
-// does not run. If it has been issued, it runs, also in a [gpu.Stream]. The memory that the group
-// and this work wrote is undefined: restore or broadcast it before you go on.
+// Work that waits for a group of a failed communicator fails as well. Work that has not been issued
+// does not run. Work that has been issued runs, also in a [gpu.Stream]. The contents of the memory
+// that the group and such work wrote are undefined: restore or broadcast them before you go on.
 type Communicator comm.Communicator
 
 // in returns the communicator of package comm.
@@ -40,19 +40,19 @@ func part(dev *gpu.Device) *comm.Device {
 	return nil
 }
 
-// New makes a rank's end of a communicator. It waits until the other ranks have called New too, or
-// the context ends.
+// New makes a rank's end of a communicator. It waits until all other ranks have joined too, by New
+// or NewAll, or until the context ends.
 func New(ctx context.Context, dev *gpu.Device, o Options) (*Communicator, error) {
 	c, err := part(dev).New(ctx, o.in())
 	return (*Communicator)(c), err
 }
 
-// NewAll makes a communicator with a rank for each device, in their order. Rank in the options is
-// the rank of the first device. If Rank is not -1 and Count is 0, the count is the number of
-// devices. If Rank is then 0 and no id is given, NewAll makes the id. If Rank or Count is -1, the
-// Rendezvous supplies the place of the process. All processes must then have as many devices as
-// this one. NewAll blocks until all ranks have joined or the context ends. If one end cannot be
-// made, NewAll makes none.
+// NewAll makes the ends of a communicator for several devices. The devices get consecutive ranks,
+// in the order of the list. Rank in the options is the rank of the first device. If Rank is not -1
+// and Count is 0, the communicator has as many ranks as there are devices. If Rank is 0 too and
+// there is no id, NewAll makes the id. If Rank or Count is -1, the Rendezvous supplies the place of
+// the process, and all processes must have the same number of devices. NewAll blocks until all
+// ranks have joined or the context ends. If one end cannot be made, NewAll makes none.
 func NewAll(ctx context.Context, devices []*gpu.Device, o Options) ([]*Communicator, error) {
 	parts := make([]*comm.Device, len(devices))
 	for i, dev := range devices {
@@ -89,34 +89,36 @@ func (c *Communicator) Err() error { return c.in().Err() }
 
 // Abort fails the communicator. Operations in flight end and leave undefined data in the memory
 // that they write. All submitted operations fail with an error that is [ErrAborted] and wraps err,
-// if err is not nil. The other ranks have to notice by themselves. Abort does not wait for the
+// if err is not nil. The other ranks must find the failure themselves. Abort does not wait for the
 // device.
 func (c *Communicator) Abort(err error) { c.in().Abort(err) }
 
 // Group returns an Op that does operations as one group. The operations of a group progress
-// together. Operations that depend on each other must be in one group: if two ranks send to and
-// receive from each other, a separate send would wait for the other rank's receive. The group's
-// signals are reached when all its operations are done. The Op may be submitted to any queue or
-// stream of the communicator's device. It has room for 5 operations. Longer groups allocate.
+// together. Operations that depend on each other must be in one group. For example, if two ranks
+// send to each other, each needs one group with its send and its receive: a separate send would
+// wait for the other rank's receive. The group's signals are reached when all its operations are
+// done. The Op may be submitted to any queue or stream of the communicator's device. The Op has
+// room for 5 operations. Longer groups allocate memory.
 //
 // A communicator issues groups in the order of their submission, because this order must be the
-// same on all ranks. So a later group with fewer waits does not overtake an earlier one.
-// [Options.Timeout] limits how long a group may take, and aborts the communicator. A failed wait
-// aborts it too, because this rank then misses an operation of the others. If the communicator has
-// failed or is suspended, or the device is lost or closed, the signals fail and the call returns
-// the error.
+// same on all ranks. So a later group with fewer waits does not overtake an earlier group. If a
+// group takes longer than [Options.Timeout], the communicator is aborted. If a wait of a group
+// fails, the communicator is aborted too, because this rank then misses an operation of the other
+// ranks. If the communicator has failed or is suspended, or the device is lost or closed, the
+// signals fail and the call returns the error.
 //
 // If the library is too old for an operation, or has no function for it, the error is
-// [gpu.ErrUnsupported]. If the library finds that out only later, only the group and the operations
-// that wait for it fail. Ranks with the same library all get the error. If only some ranks get it,
-// the others wait for them until a timeout.
+// [gpu.ErrUnsupported]. If the library finds this out only after the call, the group and the
+// operations that wait for it fail, and the communicator stays usable. Ranks with the same library
+// all get the error. If only some ranks get the error, the other ranks wait for them until a
+// timeout.
 //
 // In a recording, the operations run after all commands recorded before them, and before all
-// commands recorded after them. Neighbouring groups of one communicator make one group. Any other
-// command between them, or a barrier, ends the group. Groups go to the communicator when the
-// recording is executed, in the order of the executions. If a group fails, the execution fails.
-// Issued commands behind the group still run, up to the next host call. The memory that they wrote
-// is undefined.
+// commands recorded after them. Groups of one communicator that are recorded one right after the
+// other become one group. Any other command between them, or a barrier, separates the groups.
+// Groups go to the communicator when the recording is executed, in the order of the executions. If
+// a group fails, the execution fails. Issued commands behind the group still run, up to the next
+// host call. The contents of the memory that they wrote are undefined.
 func (c *Communicator) Group(ops ...Operation) gpu.Op {
 	var none context.Context
 	return c.group(none, ops)
@@ -132,7 +134,7 @@ func (c *Communicator) GroupContext(ctx context.Context, ops ...Operation) gpu.O
 	return c.group(ctx, ops)
 }
 
-// group returns the Op of a group, without a context if ctx is nil.
+// group returns the Op of a group. If ctx is nil, the group has no context.
 func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 	g := comm.Group{Communicator: c.in(), Context: ctx}
 	for _, x := range ops {
@@ -143,10 +145,10 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 
 // Close closes the communicator and ends its registrations. It waits up to ten seconds for
 // operations in flight. It also waits for the other ranks to close their ends, if the library does.
-// Operations that have not been issued fail with [gpu.ErrClosed]. After ten seconds the
-// communicator is aborted, and the error is [gpu.ErrClosed]. Closing a failed communicator is not
-// an error by itself. [gpu.Device.Close] closes the remaining communicators. Closing again returns
-// the same error.
+// Operations that have not been issued fail with [gpu.ErrClosed]. If they have not ended after ten
+// seconds, the communicator is aborted, and the error is [gpu.ErrClosed]. Closing a failed
+// communicator is not an error by itself. [gpu.Device.Close] closes the remaining communicators.
+// Closing again returns the same error.
 func (c *Communicator) Close() error { return c.in().Close() }
 
 // Shutdown is like Close, with a context instead of the ten seconds. When the context ends, the

@@ -20,8 +20,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestCollectives runs the suite's collectives with communicators that connect lazily and are
-// destroyed together.
+// TestCollectives runs the conformance suite's collectives with communicators that connect lazily,
+// or whose close waits for the other ranks.
 func TestCollectives(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	for name, c := range map[string]simdriver.Config{
@@ -38,7 +38,8 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// reduceAll submits an all-reduce on each rank and returns the points that they signal.
+// reduceAll submits an all-reduce on each rank. It returns a semaphore for each rank, which the
+// all-reduce signals with 1.
 func reduceAll(t *testing.T, comms []*collective.Communicator, bufs []*gpu.Buffer) (done []*gpu.Semaphore) {
 	t.Helper()
 	done = semaphores(t, len(comms))
@@ -48,8 +49,8 @@ func reduceAll(t *testing.T, comms []*collective.Communicator, bufs []*gpu.Buffe
 	return done
 }
 
-// TestDeadRank fails one rank in the middle of an all-reduce. All other ranks must end in time,
-// whether they are told of the failure or find it by a deadline.
+// TestDeadRank makes one rank fail in the middle of an all-reduce. The all-reduce of all other
+// ranks must fail in time, whether the library reports the dead rank or only the timeout finds it.
 func TestDeadRank(t *testing.T) {
 	for _, n := range []int{2, 4, 8} {
 		for _, way := range []struct {
@@ -62,7 +63,7 @@ func TestDeadRank(t *testing.T) {
 				if n == 2 || raceEnabled {
 					rounds = 5
 				}
-				if way.notice < 0 { // the library is not told of the failure: only the deadline finds it
+				if way.notice < 0 { // the library does not report the dead rank, so only the timeout finds it
 					rounds, limit = 5, 200*time.Millisecond
 				}
 				for round := range rounds {
@@ -105,7 +106,7 @@ func TestDeadRank(t *testing.T) {
 	}
 }
 
-// TestCollectAllocs tests B142: collectives in steady state allocate nothing.
+// TestCollectAllocs tests B142: submitting collectives repeatedly allocates no Go memory.
 func TestCollectAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -122,7 +123,7 @@ func TestCollectAllocs(t *testing.T) {
 		if v++; err != nil {
 			t.Fatal(err)
 		}
-		for { // avoid parking, which makes a Go channel
+		for { // poll, because a wait that parks makes a Go channel
 			if now, err := s.Query(); now == v || err != nil {
 				break
 			}
@@ -137,8 +138,8 @@ func TestCollectAllocs(t *testing.T) {
 	}
 }
 
-// TestGroupSizes submits and records groups that fit in an Op, and longer ones. Each operation is
-// done once. The Op is used twice.
+// TestGroupSizes submits and records groups that fit in an Op, and longer groups. Each use of the
+// Op must do each operation once.
 func TestGroupSizes(t *testing.T) {
 	g, comms := openCommunicators(t, newSim(t, simdriver.Config{}), 1, collective.Options{Timeout: time.Minute})
 	dev := g.Devices()[0]
@@ -165,8 +166,8 @@ func TestGroupSizes(t *testing.T) {
 	}
 }
 
-// TestNoComms checks that calls that need communicators say what is missing on a device without
-// them.
+// TestNoComms makes calls that need communicators on a device without them. The calls must return
+// ErrUnsupported.
 func TestNoComms(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	caps.Comms = false
@@ -183,8 +184,8 @@ func TestNoComms(t *testing.T) {
 	}
 }
 
-// TestMismatch lets two ranks disagree about a count. The library finds the mismatch, and both
-// ranks end.
+// TestMismatch submits an all-reduce with different sizes on two ranks. The library finds the
+// mismatch, and both groups must fail.
 func TestMismatch(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{})
@@ -201,8 +202,9 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestFaults fails the n-th driver call of a scenario with communicators, for every n. No call may
-// hang, nothing may leak, and every signal must be reached or fail.
+// TestFaults runs a scenario with communicators, and makes its n-th driver call fail, for n from 1
+// to the number of calls. Short and race tests try every seventh n. No call may hang, nothing may
+// leak, and every signal must be reached or fail.
 func TestFaults(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -230,7 +232,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// scenario uses every feature of communicators on two devices, and ends whichever call fails.
+// scenario uses most features of communicators on two devices. If sound is true, it returns the
+// first error. Otherwise a driver call may fail, and scenario returns an error only if a signal is
+// neither reached nor fails.
 func scenario(ctx context.Context, d driver.Driver, sound bool) error {
 	opt := gpu.Options{Events: 2, Spin: -1, Poll: -1}
 	g, err := gpu.OpenGroup(d, opt)
@@ -347,8 +351,9 @@ func failing(sound bool, err error) error {
 	return nil
 }
 
-// TestRandomGroups submits groups on several ranks that wait for each other, for hosts and for
-// queues, and suspends, resumes, aborts and closes communicators at random. Everything must end.
+// TestRandomGroups submits groups on several ranks. The groups wait for nothing, for the host or
+// for work of queues. At random, the test suspends and resumes the communicator, or aborts or
+// closes one rank. All groups must end.
 func TestRandomGroups(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -373,7 +378,7 @@ func TestRandomGroups(t *testing.T) {
 		}
 		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2}, indices...)
 		must(t, err)
-		rest := r.IntN(40) // number of the group before which the ranks suspend; from 20 on they never do
+		rest := r.IntN(40) // the ranks suspend before the group with this number; never if it is 20 or more
 		comms, err := collective.NewAll(minute(t), g.Devices(), collective.Options{Timeout: time.Second, Plain: rest < 20})
 		must(t, err)
 		const groups = 20
@@ -410,7 +415,8 @@ func TestRandomGroups(t *testing.T) {
 						o.Wait = pts(link, 1)
 					}
 					submitGroup(ch, o, collective.AllReduce(b.Range(64, 64), b.Range(64, 64), collective.Int32, collective.Max()))
-					// This sleep and the next two only vary the interleavings. The test passes without them.
+					// This sleep and the next two only vary the interleavings. The test passes
+					// without them.
 					time.Sleep(time.Duration(pace.IntN(100)) * time.Microsecond)
 				}
 			})
@@ -452,7 +458,7 @@ func TestRandomGroups(t *testing.T) {
 	}
 }
 
-// TestRanks runs a check on every rank of the results that it receives.
+// TestRanks runs gputest.CheckRank on every rank of a communicator.
 func TestRanks(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		_, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: n}), n, collective.Options{})
@@ -466,8 +472,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestPoolOfRegisteredMemory allocates from memory registered with a communicator: collectives on
-// memory from the pool need no copies.
+// TestPoolOfRegisteredMemory reduces memory of a pool over a buffer that is registered with the
+// communicator.
 func TestPoolOfRegisteredMemory(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{})

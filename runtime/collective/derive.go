@@ -6,14 +6,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Split divides the communicator into new communicators. Each consists of the ranks that pass the
-// same color, ordered by key and then by rank. All ranks must call Split. A rank that passes
+// Split divides the communicator into new communicators. Ranks that pass the same color form a new
+// communicator, ordered by key and then by rank. All ranks must call Split. A rank that passes
 // [NoColor] gets a nil communicator. Until the context ends, Split waits for earlier operations and
-// for the other ranks. Other goroutines must not submit operations meanwhile. The new communicator
-// inherits the timeout, and stays open when this communicator is closed. This communicator fails
-// too if the new one cannot be made. It also fails if the context ends after this rank has begun
-// and before the others have come. The library can only stop making the new communicator by
-// aborting this one.
+// for the other ranks. Other goroutines must not submit operations during the call. The new
+// communicator inherits the timeout, and stays open when this communicator is closed. If the new
+// communicator cannot be made, this communicator fails too. This communicator also fails if the
+// context ends after this rank has begun and before all other ranks have called Split, because the
+// library can stop the call only by aborting this communicator.
 func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator, error) {
 	made, err := c.in().Split(ctx, color, key)
 	return (*Communicator)(made), err
@@ -30,10 +30,9 @@ const NoColor = driver.NoColor
 //
 // A communicator that has already failed cannot be shrunk: close it, and make a new one. A
 // communicator also fails when the library finds that a rank is gone. The remaining ranks need not
-// call Shrink at the same time: with abort, the first call does not end the communicator for ranks
-// that have yet to call Shrink. A communicator cannot be shrunk while the library has a group that
-// waits for a rank to join for the first time. Then the communicator is aborted when the context or
-// the group's timeout ends.
+// call Shrink at the same time: a call with abort does not end the communicator on ranks that have
+// yet to call Shrink. If the library has a group that waits for a rank to join for the first time,
+// the communicator cannot be shrunk. It is aborted when the context or the group's timeout ends.
 func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (*Communicator, error) {
 	made, err := c.in().Shrink(ctx, abort, exclude...)
 	return (*Communicator)(made), err

@@ -2,9 +2,9 @@
 // process or of many, over NCCL, RCCL or the simulated GPU's own library.
 //
 // A communicator is a set of ranks, numbered from 0. Each rank is a device, and has an end of its
-// own: a [Communicator]. [NewAll] makes the ends of all devices of a process, [New] makes one.
-// Ranks of several processes find each other by an [ID]. One rank makes the ID, and a [Rendezvous]
-// passes it to the others. Package rendezvous has implementations.
+// own: a [Communicator]. [NewAll] makes the ends of several devices of a process, and [New] makes
+// the end of one device. Ranks of several processes find each other by an [ID]. One rank makes the
+// ID, and a [Rendezvous] passes it to the others. Package rendezvous has implementations.
 //
 // An [Operation], such as [AllReduce] or [Send], names the memory that a rank sends and the memory
 // that it fills. [Communicator.Group] makes a [gpu.Op] of one or more operations. A stream, a queue
@@ -22,8 +22,8 @@
 //		)
 //	}
 //
-// All ranks must submit the same operations in the same order with the same sizes. A rank whose
-// partner does not come waits for it, so give Options a Timeout. A communicator fails as a whole,
-// with an [Error], because its ranks can go on only together. The device does not fail: close the
-// communicator, and make a new one.
+// All ranks must submit the same operations in the same order with the same sizes. A rank waits for
+// the other ranks, even if they never come, so give Options a Timeout. A communicator fails as a
+// whole, with an [Error], because its ranks can go on only together. The device does not fail:
+// close the communicator, and make a new one.
 package collective

@@ -33,7 +33,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// newError makes the error of a communicator that fails, for package comm.
+// newError makes the Error of a communicator that fails with err. Package comm calls it.
 func newError(d *comm.Device, name string, rank, count int, err error) error {
 	return &Error{d.Engine.Info.Name, name, rank, count, err}
 }

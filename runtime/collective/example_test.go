@@ -24,7 +24,7 @@ func check(errs ...error) {
 // at returns a list of one point.
 func at(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
 
-// Four devices of one process add their numbers. Each receives the sum.
+// Four devices of one process add their numbers. Each device receives the sum.
 func Example() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 4}), gpu.Options{})
@@ -56,7 +56,8 @@ func Example() {
 	// 3 of 4 10
 }
 
-// A recorded training step: one group reduces the gradients, and later commands see the sums.
+// A recording reduces gradients in one group of two operations. Commands after the group see the
+// results.
 func ExampleCommunicator_Group() {
 	ctx := context.Background()
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
@@ -136,8 +137,8 @@ func ExampleError() {
 	// true gpu: communicator gradients, rank 0 of 2, on Simulated GPU 0: a group was not done 20ms after it was issued: context deadline exceeded
 }
 
-// A program uses the memory of a communicator for something else, then returns it. All ranks do so
-// together.
+// Two ranks suspend their communicator, which frees device memory for other uses, and resume it.
+// All ranks must do so together.
 func ExampleCommunicator_Suspend() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2, CommMemory: 64 << 20}), gpu.Options{})
@@ -170,8 +171,8 @@ func ExampleCommunicator_Suspend() {
 	// suspended: false, 64 MiB of the communicator's, 960 MiB free
 }
 
-// A third rank joins two others. All ranks make a new communicator, and the old one works until
-// then.
+// A third rank joins two other ranks. All three make a new communicator. The old communicator works
+// until it is closed.
 func ExampleNew_moreRanks() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 3}), gpu.Options{}, 0, 1, 2)

@@ -19,7 +19,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// hasFailed checks that a semaphore failed with a communicator error of a kind.
+// hasFailed checks that a semaphore has failed with an Error of a communicator that is also the
+// error kind.
 func hasFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(minute(t), 1)
@@ -28,8 +29,8 @@ func hasFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
 	}
 }
 
-// TestShrinkOfStuckThread shrinks a communicator whose thread is waiting in the library for other
-// ranks. Only the runtime tells the library to abort.
+// TestShrinkOfStuckThread shrinks a communicator whose thread waits in the library for other ranks.
+// Shrink must fail when the runtime aborts the communicator.
 func TestShrinkOfStuckThread(t *testing.T) {
 	for what, x := range map[string]struct {
 		timeout, wait time.Duration
@@ -63,8 +64,8 @@ func TestShrinkOfStuckThread(t *testing.T) {
 	}
 }
 
-// TestShrinkRefused makes the driver refuse to shrink, or ends the shrink before it reaches the
-// driver. Either way the communicator has failed, and is aborted.
+// TestShrinkRefused makes a driver call of Shrink fail: the shrink itself, or making a stream
+// before it. In both cases the communicator must fail and be aborted.
 func TestShrinkRefused(t *testing.T) {
 	for what, f := range map[string]simdriver.Fault{
 		"unsupported": {Op: simdriver.OpShrinkComm, Device: simdriver.AnyDevice, Err: driver.ErrUnsupported},
@@ -96,8 +97,8 @@ func TestShrinkRefused(t *testing.T) {
 	}
 }
 
-// TestShrinkWithWorkUnderWay shrinks a communicator without a lost rank. A remaining rank may
-// shrink long after the first one; until then its communicator must work.
+// TestShrinkWithWorkUnderWay shrinks a communicator with a group in flight, without a dead rank. A
+// rank may call Shrink long after another rank. Until then its communicator must not fail.
 func TestShrinkWithWorkUnderWay(t *testing.T) {
 	for _, inTurn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in turn %v", inTurn), func(t *testing.T) {
@@ -134,8 +135,8 @@ func TestShrinkWithWorkUnderWay(t *testing.T) {
 	}
 }
 
-// TestForeignDeadline makes a group wait for work of another driver's device that does not
-// complete.
+// TestForeignDeadline makes a group wait for work that does not complete, on a device of another
+// driver. The communicator must fail when the context or the timeout ends.
 func TestForeignDeadline(t *testing.T) {
 	for what, limit := range map[string]time.Duration{"a context": 0, "a timeout": 300 * time.Millisecond} {
 		t.Run(what, func(t *testing.T) {
@@ -171,7 +172,7 @@ type stubbornDriver struct {
 	split   func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error)
 	record  func(v *stubbornDevice, e driver.Event, s driver.Stream) error
 	unbind  func() // called before the driver's Unbind
-	stream  func() // called after the driver's call, as are rank and told
+	stream  func() // called after the driver's NewStream; rank and told are called after their driver calls too
 	rank    func(v *stubbornDevice)
 	told    func() error // for RegisterComm
 	free    func()       // called before the driver's Free
@@ -318,8 +319,8 @@ func (v *stubbornDevice) SplitComm(c driver.Comm, color, key int) (driver.Comm, 
 }
 
 // TestThreadNeverReturns closes a communicator whose thread stays in the library, because the
-// communicator cannot be aborted. By then all submitted work has failed. If the library returns
-// later, it must have no effect.
+// communicator cannot be aborted. When Close returns, all submitted work must have failed. If the
+// library returns to the thread later, the thread must not call the driver of a closed device.
 func TestThreadNeverReturns(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after the device is closed %v", late), func(t *testing.T) {
@@ -378,9 +379,10 @@ func neverReturns(t *testing.T, late bool) {
 	d.notLate(t)
 }
 
-// TestReturnsAndStays lets the library return late to a communicator's abandoned thread, while the
-// device is open. Then the library keeps the thread again while the device closes, or leaves work
-// in its stream that never ends. No goroutine may call the driver after the device has closed.
+// TestReturnsAndStays closes a communicator whose thread stays in the library, and lets the library
+// return while the device is open. Then the device closes. Meanwhile the library blocks the thread
+// again, or the communicator's stream has work that never ends. No goroutine may call the driver
+// after the device has closed.
 func TestReturnsAndStays(t *testing.T) {
 	for _, kept := range []bool{true, false} {
 		t.Run(fmt.Sprintf("the library keeps the thread %v", kept), func(t *testing.T) {
@@ -426,9 +428,9 @@ func TestReturnsAndStays(t *testing.T) {
 	}
 }
 
-// TestReclaimedLate closes a device while the driver blocks the goroutine that frees memory, as it
-// may until work has ended. The device must free everything else itself, and nothing may be freed
-// twice when the driver returns.
+// TestReclaimedLate closes a device while the driver blocks the goroutine that frees memory. A
+// driver may do so until work has ended. The device must free everything else itself, and nothing
+// may be freed twice when the driver returns.
 func TestReclaimedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Kernels: simKernels})} // without newSim, whose check would report the memory that leaks
@@ -454,10 +456,9 @@ func TestReclaimedLate(t *testing.T) {
 	})
 }
 
-// TestAbortNeverReturns closes a device while the library is slow to abort its communicator, or
-// never finishes. The communicator's thread may be inside the library. Close must return in time,
-// all submitted work must have failed, and a late return from the library must not call the
-// device's driver.
+// TestAbortNeverReturns closes a device while the library takes long to abort the communicator. The
+// communicator's thread may be inside the library, too. Close must return in time, all submitted
+// work must have failed, and a late return from the library must not call the device's driver.
 func TestAbortNeverReturns(t *testing.T) {
 	for _, how := range []struct {
 		what          string
@@ -527,9 +528,9 @@ func TestSplitWhileAborting(t *testing.T) {
 	})
 }
 
-// TestAbortAfterDestroy lets the timeout of Shutdown pass while the communicator is being
-// destroyed. The abort comes after the destroy, has nothing left to abort, and must not be an
-// error.
+// TestAbortAfterDestroy lets the context of Shutdown end while the library destroys the
+// communicator. The abort comes after that, and fails because the communicator is gone. Shutdown
+// must not return the error of the abort.
 func TestAbortAfterDestroy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		aborting, destroyed := make(chan struct{}), make(chan struct{})
@@ -555,8 +556,8 @@ func TestAbortAfterDestroy(t *testing.T) {
 	})
 }
 
-// TestRefusedOperation uses an operation that the library lacks. Its submission fails, with the
-// work that waits for it, and the communicator stays usable.
+// TestRefusedOperation uses an operation that the library lacks. The group and the work that waits
+// for it must fail, and the communicator must stay usable.
 func TestRefusedOperation(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: 10 * time.Second})
@@ -615,7 +616,7 @@ func TestRefusedOperation(t *testing.T) {
 	sound("an execution")
 }
 
-// An oldDevice has an old communicator library, and reports its age.
+// An oldDevice has an old communicator library. It reports which operations the library lacks.
 type oldDevice struct{ *stubbornDevice }
 
 func (v oldDevice) CheckOp(_ driver.Comm, o driver.CommOp) error {
@@ -637,8 +638,8 @@ func (d oldDriver) Open(i int) (driver.Device, error) {
 	return oldDevice{v.(*stubbornDevice)}, nil
 }
 
-// TestOldLibrary calls functions that a library lacks and reports as missing beforehand. Nothing
-// may be submitted, recorded or aborted.
+// TestOldLibrary uses functions that a library lacks, on a device that reports this before the
+// call. Nothing may be submitted, recorded or aborted.
 func TestOldLibrary(t *testing.T) {
 	g, comms := openCommunicators(t, oldDriver{&stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 2})}}, 2, collective.Options{})
 	b := []*gpu.Buffer{allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[1], 64)}
@@ -664,8 +665,8 @@ func TestOldLibrary(t *testing.T) {
 	}
 }
 
-// TestFailedWaitOfAnotherKind makes a group wait for a queue's work that fails. Other ranks do not
-// know of the failure, so the communicator must fail.
+// TestFailedWaitOfAnotherKind makes a group wait for a semaphore that has failed with
+// ErrUnsupported. Other ranks do not know of this failure, so the communicator must fail.
 func TestFailedWaitOfAnotherKind(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, comms := openCommunicators(t, d, 1, collective.Options{})
@@ -680,8 +681,8 @@ func TestFailedWaitOfAnotherKind(t *testing.T) {
 	}
 }
 
-// TestEmptyCollective records empty operations between a send and its receive. All must form one
-// group: otherwise each rank waits for the other.
+// TestEmptyCollective records empty operations between a send and its receive. All these operations
+// must form one group. Otherwise each rank would wait for the other.
 func TestEmptyCollective(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: 5 * time.Second})
@@ -723,8 +724,8 @@ func TestEmptyCollective(t *testing.T) {
 	}
 }
 
-// TestSplitInVain tests a split in which one rank does not take part. Aborting the parent ends the
-// split, and the error must say so.
+// TestSplitInVain calls Split or Shrink on a rank while other ranks do not. When the context ends,
+// the call must fail, and so must the communicator.
 func TestSplitInVain(t *testing.T) {
 	for what, split := range map[string]func(ctx context.Context, c *collective.Communicator) (*collective.Communicator, error){
 		"split": func(ctx context.Context, c *collective.Communicator) (*collective.Communicator, error) {
@@ -753,8 +754,8 @@ func TestSplitInVain(t *testing.T) {
 	}
 }
 
-// TestSplitGivenUp ends the context of a split while the library begins it. The split must fail and
-// say why, whether or not the library has begun to make a part.
+// TestSplitGivenUp ends the context of a split during the library's call. Split must return the
+// context's error, whether or not the library makes the new communicator.
 func TestSplitGivenUp(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		t.Run(fmt.Sprintf("the library has begun %v", begun), func(t *testing.T) {
@@ -806,8 +807,9 @@ func TestAbortWhileSplit(t *testing.T) {
 	}
 }
 
-// TestGroupFails tests the runtime's share of B113: all groups come from one thread, so the thread
-// that began a library group also ends it, even if a call inside it fails.
+// TestGroupFails tests the runtime's part of B113: one thread gives all groups to the library. So
+// the thread that has begun a group of the library also ends it, even if a call inside the group
+// fails.
 func TestGroupFails(t *testing.T) {
 	t.Run("B113 groups come from one thread, and a failed group fails the later ones", func(t *testing.T) {
 		broken, why := 3, errors.New("broken in the midst of a group")
@@ -861,7 +863,7 @@ func TestGroupFails(t *testing.T) {
 }
 
 // TestAbortUnbound makes the driver refuse to bind the thread that aborts a communicator. Closing
-// the communicator must abort it, and its device stays usable.
+// the communicator must abort it, and the device must stay usable.
 func TestAbortUnbound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
@@ -890,7 +892,8 @@ func TestLostUnderCommunicator(t *testing.T) {
 			must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, comms[0].GroupContext(t.Context(), sum(b))))
 			inFlight(t, dev, 1)
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord})
-			// This operation is large enough that an event follows it.
+			// The runtime records an event behind this operation. That fails, and so the device is
+			// lost.
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
 			fault.Remove()
 			for i, s := range s {
@@ -910,8 +913,8 @@ func TestLostUnderCommunicator(t *testing.T) {
 	}
 }
 
-// TestAbortWithoutEnd aborts a communicator whose stream still does not end. Its device is lost,
-// and no call hangs.
+// TestAbortWithoutEnd aborts a communicator whose stream has work that does not end even then. The
+// device must be lost, and no call may hang.
 func TestAbortWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{}) // a stream that does not end may leak
@@ -939,7 +942,7 @@ func TestAbortWithoutEnd(t *testing.T) {
 }
 
 // TestAbortWithGroupInHand aborts a communicator while its thread passes a group to the library.
-// The group enters the stream and never ends there. The device is lost, and no call hangs.
+// The group enters the stream and never ends there. The device must be lost, and no call may hang.
 func TestAbortWithGroupInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may leak
@@ -967,9 +970,9 @@ func TestAbortWithGroupInHand(t *testing.T) {
 	})
 }
 
-// TestAbortedStreamTakesTime closes an aborted communicator whose stream ends slowly, beside other
-// work. Events cannot be recorded again before the stream ends. Polling for the end must not delay
-// other work.
+// TestAbortedStreamTakesTime closes an aborted communicator whose stream takes long to end, while a
+// queue has other work. With some drivers events of the stream cannot be recorded again before it
+// ends. Polling for the end must not delay the other work.
 func TestAbortedStreamTakesTime(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -1002,7 +1005,7 @@ func TestAbortedStreamTakesTime(t *testing.T) {
 }
 
 // TestShrunkWithoutEnd shrinks a communicator whose stream does not end, although the library has
-// aborted the communicator. Its device is lost, and no call hangs.
+// aborted the communicator. The device must be lost, and no call may hang.
 func TestShrunkWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{Devices: 3}) // a stream that does not end may leak
@@ -1035,15 +1038,15 @@ func TestShrunkWithoutEnd(t *testing.T) {
 }
 
 // TestCloseLookingForEnd closes a device with a slow driver while its communicator's thread, which
-// returned late from the library, polls a stream that never ends. The device is lost, and no
-// goroutine may call its driver after it has closed.
+// returned late from the library, polls a stream that never ends. The device must be lost, and no
+// goroutine may call the driver after the device has closed.
 func TestCloseLookingForEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
 		defer d.Kill() // a stream that does not end leaks
 		d.destroy = func(v *stubbornDevice, c driver.Comm) error {
 			time.Sleep(1500 * time.Millisecond)
-			d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error { // from now on only the communicator's thread records events
+			d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error { // after this only the communicator's thread records events
 				time.Sleep(5 * time.Second)
 				return v.Device.Record(e, s)
 			}
@@ -1067,8 +1070,8 @@ func TestCloseLookingForEnd(t *testing.T) {
 }
 
 // TestCloseWithoutEvents closes a communicator while the driver cannot record an event in its
-// stream. The runtime retries until the abort's deadline. After the deadline the end of the stream
-// is unknown, so the device is lost.
+// stream. The runtime retries until the deadline for the abort. Then the runtime does not know
+// whether the stream has ended, so the device must be lost.
 func TestCloseWithoutEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, refusal, tries := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}, errors.New("no events today"), 0
@@ -1090,8 +1093,8 @@ func TestCloseWithoutEvents(t *testing.T) {
 	})
 }
 
-// TestLostWhileMade loses a device while a communicator is being made on it. Making it must fail,
-// at once or with the loss.
+// TestLostWhileMade loses a device while a communicator is being made on it. Making the
+// communicator must fail with the loss, or its first group must.
 func TestLostWhileMade(t *testing.T) {
 	for range 20 {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
@@ -1140,8 +1143,8 @@ func TestLostBeforeListed(t *testing.T) {
 	}
 }
 
-// TestShrinkWhileGroupFails shrinks a communicator while the library fails its current group
-// because a rank is gone. The group must fail, and the shrink must succeed.
+// TestShrinkWhileGroupFails shrinks a communicator. Meanwhile the library returns an error for the
+// current group, because a rank is gone. The group must fail, and the shrink must succeed.
 func TestShrinkWhileGroupFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 3})}
@@ -1170,9 +1173,9 @@ func TestShrinkWhileGroupFails(t *testing.T) {
 	})
 }
 
-// TestRegisterLate keeps the registering thread in the library until the communicator has been
-// given up, and then lets it return. The memory is still open and must stay usable; closing it must
-// free it.
+// TestRegisterLate blocks a call of Register in the library until the communicator has been closed,
+// and then lets the library return. The buffer is still open and must stay usable. Closing the
+// buffer must free its memory.
 func TestRegisterLate(t *testing.T) {
 	for what, outcome := range map[string]error{"with it": nil, "with an error": errors.New("much too late")} {
 		t.Run(what, func(t *testing.T) {

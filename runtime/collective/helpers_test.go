@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// Short names for helpers that several packages' tests share.
+// These are short names for helpers of package testkit, which the tests of several packages share.
 
 const raceEnabled = testkit.RaceEnabled
 
@@ -40,7 +40,7 @@ var (
 	sum               = testkit.Sum
 )
 
-// submitGroup submits a group to its device.
+// submitGroup submits a group of operations to the first queue of the communicator's device.
 func submitGroup(c *collective.Communicator, o gpu.Order, ops ...collective.Operation) error {
 	return c.Device().Queue(0).Submit(o, c.Group(ops...))
 }

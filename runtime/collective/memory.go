@@ -22,18 +22,19 @@ func (c *Communicator) Register(b *gpu.Buffer) (*Memory, error) {
 }
 
 // NewWindow registers a buffer with the communicator on all ranks at once. The buffers must have
-// the same size. With symmetric, the caller promises that operations use the same offsets on all
-// ranks, which enables more optimizations in the library. NewWindow waits for the other ranks. If
-// the context ends before they have come, the communicator is aborted.
+// the same size. If symmetric is true, the caller promises that operations use the same offsets on
+// all ranks. The library can then optimize more. NewWindow waits until all other ranks have called
+// NewWindow. If the context ends before, the communicator is aborted.
 func (c *Communicator) NewWindow(ctx context.Context, b *gpu.Buffer, symmetric bool) (*Memory, error) {
 	m, err := c.in().NewWindow(ctx, (*memory.Buffer)(b), symmetric)
 	return (*Memory)(m), err
 }
 
-// Close ends the registration of this rank, or of all ranks for a window. It waits until the
-// communicator is idle, since groups may use the memory, or until the communicator fails. While the
-// communicator is suspended, Close returns [ErrSuspended], and the memory stays registered. Closing
-// again, or after the communicator was closed, does nothing. If the communicator has failed, or its
-// library returns an error, the memory stays registered until the communicator is closed. If the
-// buffer is closed before the registration ends, its memory is freed when the registration ends.
+// Close ends the registration on this rank. For a window, it ends the registration on all ranks. It
+// waits until the communicator is idle, since groups may use the memory, or until the communicator
+// fails. While the communicator is suspended, Close returns [ErrSuspended], and the memory stays
+// registered. Closing again, or after the communicator was closed, does nothing. If the
+// communicator has failed, or its library returns an error, the memory stays registered until the
+// communicator is closed. If the buffer is closed before the registration ends, its memory is freed
+// when the registration ends.
 func (m *Memory) Close() error { return (*comm.Memory)(m).Close() }

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestNil calls methods of a nil communicator. The error must say so, and the stream must stay
-// usable.
+// TestNil gives a stream a group of a nil or zero communicator. The call must return ErrArgument,
+// and the stream must fail with it.
 func TestNil(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	for _, c := range []*collective.Communicator{nil, new(collective.Communicator)} {
@@ -25,8 +25,8 @@ func TestNil(t *testing.T) {
 	}
 }
 
-// TestOtherDevice submits and records a group on a device other than the communicator's. Both
-// devices have the same type; the error must distinguish them.
+// TestOtherDevice submits and records a group on a device other than the communicator's. The
+// devices are of the same type, so the error must contain the numbers of both.
 func TestOtherDevice(t *testing.T) {
 	g, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: 2}), 2, collective.Options{})
 	other := g.Devices()[1]
@@ -44,7 +44,7 @@ func TestOtherDevice(t *testing.T) {
 	must(t, comms[0].Err())
 }
 
-// TestNoContext passes a nil context to calls that wait. It must act as a context that never ends.
+// TestNoContext passes a nil context to calls that take one. They must return ErrArgument.
 func TestNoContext(t *testing.T) {
 	g, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: 2}), 2, collective.Options{})
 	dev, c := g.Devices()[0], comms[0]

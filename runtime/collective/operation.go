@@ -29,7 +29,7 @@ const (
 	Float8E5M2 = driver.Float8E5M2
 )
 
-// A Reduction says how the elements of all ranks are combined into one.
+// A Reduction says how the elements of all ranks are combined into one element.
 type Reduction comm.Reduction
 
 // Sum adds the elements of all ranks. It is the zero Reduction.
@@ -44,7 +44,7 @@ func Min() Reduction { return reduction(driver.Min, 0) }
 // Max takes the largest of all ranks' elements.
 func Max() Reduction { return reduction(driver.Max, 0) }
 
-// Avg is the sum divided by the number of ranks. For integers it is rounded toward zero.
+// Avg is the sum divided by the number of ranks. Averages of integers are rounded toward zero.
 func Avg() Reduction { return reduction(driver.Avg, 0) }
 
 // PreMulSum is a sum in which each rank first multiplies its elements by its own factor. The factor
@@ -56,13 +56,13 @@ func reduction(op driver.Reduction, factor float64) Reduction {
 }
 
 // An Operation is one rank's part of a collective operation: see [Communicator.Group]. The
-// functions below make operations. All ranks must make the same operation, except for the ranges.
-// Sends and receives need only match each other. Sizes are in bytes and must be multiples of the
-// element size. Below, n is the number of ranks: a range called n times as large must have exactly
-// n times the size of the other.
+// functions below make operations. All ranks must make the same operation with the same sizes, but
+// each with ranges of its own. A send needs only a matching receive on the other rank. Sizes are in
+// bytes and must be multiples of the element size. In the descriptions below, n is the number of
+// ranks. A range that is n times as large as another range must have exactly n times the size.
 type Operation comm.Operation
 
-// operation makes an operation.
+// operation makes an Operation. peer is the root, or the other rank of a send or receive.
 func operation(kind driver.CommOpKind, dst, src gpu.Range, t ElementType, r Reduction, peer int) Operation {
 	return Operation(comm.NewOperation(kind, in(dst), in(src), t, comm.Reduction(r), peer))
 }
@@ -79,13 +79,13 @@ func Reduce(dst, src gpu.Range, t ElementType, r Reduction, root int) Operation 
 }
 
 // ReduceScatter reduces src of all ranks, which is n times as large as dst. Each rank gets its part
-// of the result in dst. dst may be that part of src.
+// of the result in dst. dst may be the rank's own part of src.
 func ReduceScatter(dst, src gpu.Range, t ElementType, r Reduction) Operation {
 	return operation(driver.ReduceScatter, dst, src, t, r, 0)
 }
 
 // AllGather concatenates src of all ranks, in rank order, into dst of all ranks, which is n times
-// as large. src may be the rank's own part of dst.
+// as large as src. src may be the rank's own part of dst.
 func AllGather(dst, src gpu.Range, t ElementType) Operation {
 	return operation(driver.AllGather, dst, src, t, Reduction{}, 0)
 }
@@ -96,20 +96,21 @@ func Broadcast(dst, src gpu.Range, t ElementType, root int) Operation {
 	return operation(driver.Broadcast, dst, src, t, Reduction{}, root)
 }
 
-// AllToAll divides src and dst into n parts each. On each rank it copies part i of src to rank i.
-// There the data goes to part r of dst, where r is the sender's rank. src and dst must not overlap.
+// AllToAll divides src and dst into n parts each. It copies part i of src on rank r to part r of
+// dst on rank i. src and dst must not overlap.
 func AllToAll(dst, src gpu.Range, t ElementType) Operation {
 	return operation(driver.AllToAll, dst, src, t, Reduction{}, 0)
 }
 
 // Gather concatenates src of all ranks, in rank order, into dst of the root, which is n times as
-// large. The other ranks' dst is ignored. src may be the root's own part of dst.
+// large as src. The other ranks' dst is ignored. src may be the root's own part of dst.
 func Gather(dst, src gpu.Range, t ElementType, root int) Operation {
 	return operation(driver.Gather, dst, src, t, Reduction{}, root)
 }
 
 // Scatter divides src of the root, which is n times as large as dst, into n parts. Each rank gets
-// its part in dst. dst may be that part of src. The other ranks' src is ignored.
+// its part in dst. On the root, dst may be the root's own part of src. The other ranks' src is
+// ignored.
 func Scatter(dst, src gpu.Range, t ElementType, root int) Operation {
 	return operation(driver.Scatter, dst, src, t, Reduction{}, root)
 }
@@ -124,8 +125,8 @@ func Receive(dst gpu.Range, t ElementType, from int) Operation {
 	return operation(driver.Recv, dst, gpu.Range{}, t, Reduction{}, from)
 }
 
-// SendReceive sends src to one rank and receives dst from another. With to == -1 nothing is sent.
-// With from == -1 dst is filled with zeros.
+// SendReceive sends src to one rank and receives dst from another. If to is -1, nothing is sent. If
+// from is -1, dst is filled with zeros.
 func SendReceive(dst, src gpu.Range, t ElementType, to, from int) Operation {
 	return Operation(comm.NewSendReceive(in(dst), in(src), t, to, from))
 }

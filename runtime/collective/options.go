@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 )
 
-// An ID names a communicator to be made. One rank makes the id with [NewID], and all ranks use the
-// same one.
+// An ID names a communicator that is to be made. One rank makes the id with [NewID], and all ranks
+// use that id.
 type ID driver.UniqueID
 
 // ParseID makes an id from its bytes.
@@ -39,26 +39,26 @@ type Rendezvous interface {
 
 // Options describe a communicator to make.
 type Options struct {
-	ID   ID  // the same on all ranks; zero if Rendezvous shares one
+	ID   ID  // the same on all ranks; zero if Rendezvous shares an id
 	Rank int // of this device; -1 if Rendezvous supplies it
-	// The number of ranks. -1 or 0 means that Rendezvous supplies it. For NewAll with a Rank, 0
-	// means the number of devices.
+	// Count is the number of ranks. -1 or 0 means that Rendezvous supplies it. In NewAll with a
+	// Rank that is not -1, 0 means the number of devices.
 	Count int
 
-	// More are further ids, which other ranks have made. All ranks must pass the same list. A few
-	// ids let thousands of ranks find each other faster. An older library returns an error for
-	// them.
+	// More has further ids, which other ranks have made. All ranks must pass the same list. With a
+	// few ids, thousands of ranks find each other faster. If the library is too old for several
+	// ids, it returns an error.
 	More []ID
 
-	// Plain joins with a single call of the library (C: ncclCommInitRankConfig), as other programs
-	// do. So other ranks may belong to a C program or to PyTorch. All ranks that use this package
-	// must then set Plain. A plain communicator can be aborted and suspended, but not split or
-	// shrunk: the error is [gpu.ErrUnsupported]. Without Plain, the ranks together make further
-	// native communicators for Split. Ranks of other programs would not take part, so this rank
+	// Plain makes the communicator with a single call of the library (C: ncclCommInitRankConfig),
+	// as other programs do. So other ranks may belong to a C program or to PyTorch. All ranks that
+	// use this package must then set Plain. A plain communicator can be aborted and suspended, but
+	// Split and Shrink return [gpu.ErrUnsupported]. Without Plain, the ranks together make further
+	// native communicators for Split, which ranks of other programs would not do. So this rank
 	// would wait for ranks that never come.
 	Plain bool
 
-	// Rendezvous supplies the missing fields above. It may be nil if none is missing.
+	// Rendezvous supplies the missing fields above. It may be nil if no field is missing.
 	Rendezvous Rendezvous
 
 	// Name appears in the library's messages and distinguishes communicators that share a
@@ -66,7 +66,7 @@ type Options struct {
 	Name string
 
 	// Timeout limits how long a group of operations may take after it is issued. When it expires,
-	// the communicator is aborted. 0 is no limit.
+	// the communicator is aborted. 0 means no limit.
 	Timeout time.Duration
 }
 

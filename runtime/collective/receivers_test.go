@@ -7,7 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestNilAndZeroReceivers tests B143.
+// TestNilAndZeroReceivers calls methods of nil and zero values of the package's types. It tests
+// B143.
 func TestNilAndZeroReceivers(t *testing.T) {
 	testkit.Receivers(t,
 		testkit.Receiver{Nil: (*collective.Communicator)(nil)},

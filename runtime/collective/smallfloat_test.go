@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// testSmallFloats reduces slices of a type on three ranks.
+// testSmallFloats reduces slices of the type T on three ranks. max is the largest value of T.
 func testSmallFloats[T smallfloat.Float](t *testing.T, typ collective.ElementType, max float64) {
 	const ranks = 3
 	number := smallfloat.FromFloat64[T]

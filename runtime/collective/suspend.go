@@ -6,36 +6,37 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Stats is how much device memory a communicator uses, in bytes, without registered buffers.
+// Stats says how much device memory a communicator uses, in bytes, without registered buffers.
 type Stats = driver.CommStats
 
 // Stats returns how much memory the communicator uses (C: ncclCommMemStats). It blocks until the
 // communicator's thread has queried the library. The thread may be blocked in a group until other
-// ranks come. If the library cannot report it, the error is [gpu.ErrUnsupported].
+// ranks come. If the library cannot report the memory, the error is [gpu.ErrUnsupported].
 func (c *Communicator) Stats() (Stats, error) { return c.in().Stats() }
 
-// Suspend releases device memory that the communicator does not need until [Communicator.Resume],
-// and keeps its connections (C: ncclCommSuspend). All ranks must call it. Until the context ends,
-// Suspend waits for earlier operations of the communicator and for the other ranks. It also waits
-// for all work of the device, because the library does. After the call has begun, the communicator
-// accepts no groups, memory or windows: they fail with [ErrSuspended] or the driver's error.
-// Executions of recordings with groups fail too. Registered memory stays registered, and cannot be
-// released meanwhile.
+// Suspend releases device memory of the communicator until [Communicator.Resume], and keeps the
+// connections (C: ncclCommSuspend). All ranks must call Suspend. Until the context ends, Suspend
+// waits for earlier operations of the communicator and for the other ranks. It also waits for all
+// work of the device, because the library does. After the call has begun, the communicator accepts
+// no groups, and registers no memory or windows: such calls fail with [ErrSuspended] or the
+// driver's error. Executions of recordings with groups fail too. Registered memory stays
+// registered, and [Memory.Close] returns [ErrSuspended].
 //
 // If the context ends before this rank has begun, the communicator is unchanged. If the context
 // ends later and before all ranks have called Suspend, or the library fails, the communicator
 // fails. Closing a suspended communicator resumes it first, because the library could not release
-// it completely otherwise. So all ranks must then close or resume their ends. A communicator that
-// is aborted while it is suspended leaks some of its memory until the process ends.
+// it completely otherwise. So if one rank closes its end, all other ranks must close or resume
+// theirs. A communicator that is aborted while it is suspended leaks some of its memory until the
+// process ends.
 //
-// NCCL supports this from 2.30.3 on, and only for communicators made with [Options.Plain], which
-// share their memory with no other communicator. Otherwise the error is [gpu.ErrUnsupported],
-// and the communicator remains usable.
+// NCCL supports Suspend from version 2.30.3 on, and only for communicators made with
+// [Options.Plain], because these share their memory with no other communicator. Otherwise the error
+// is [gpu.ErrUnsupported], and the communicator remains usable.
 func (c *Communicator) Suspend(ctx context.Context) error { return c.in().Suspend(ctx) }
 
 // Resume allocates the memory of a suspended communicator again. Then the communicator works as
-// before (C: ncclCommResume). All ranks must call Resume. It waits for them until the context ends.
-// If the context ends before all ranks have called Resume, or there is not enough memory, the
-// communicator fails. So free memory first. If the communicator is not suspended, the error is
-// [gpu.ErrArgument].
+// before (C: ncclCommResume). All ranks must call Resume. Resume waits for the other ranks until
+// the context ends. If the context ends before all ranks have called Resume, or there is not enough
+// memory, the communicator fails. So free enough memory before you call Resume. If the communicator
+// is not suspended, the error is [gpu.ErrArgument].
 func (c *Communicator) Resume(ctx context.Context) error { return c.in().Resume(ctx) }

@@ -16,10 +16,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// commMemory is the memory of one rank in these tests.
+// commMemory is the size of the memory of one rank of a communicator in these tests.
 const commMemory = 1 << 20
 
-// openPlain opens a group whose communicator joined with default options.
+// openPlain opens a group of devices with a communicator that is made with Options.Plain.
 func openPlain(t *testing.T, c simdriver.Config, o collective.Options) (*simdriver.Driver, *gpu.Group, []*collective.Communicator) {
 	t.Helper()
 	c.CommMemory, o.Plain = commMemory, true
@@ -47,7 +47,7 @@ func resumeAll(ctx context.Context, comms []*collective.Communicator) error {
 	return onAll(comms, func(c *collective.Communicator) error { return c.Resume(ctx) })
 }
 
-// works checks that the ranks can reduce.
+// works checks that an all-reduce works on all ranks.
 func works(t *testing.T, comms []*collective.Communicator) {
 	t.Helper()
 	var bufs []*gpu.Buffer
@@ -124,8 +124,8 @@ func TestSuspend(t *testing.T) {
 	must(t, told.Close())
 }
 
-// TestSuspendRefused checks that a refused suspension says why, and that the communicator stays
-// usable.
+// TestSuspendRefused suspends communicators that cannot be suspended. The error must say why, and
+// the communicator must stay usable.
 func TestSuspendRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	_, shared := openCommunicators(t, d, 2, collective.Options{})
@@ -152,7 +152,7 @@ func TestSuspendRefused(t *testing.T) {
 	}
 }
 
-// bubble opens two devices with a plain communicator, in a bubble of package synctest.
+// bubble opens two devices with a plain communicator, for tests in a bubble of package synctest.
 func bubble(t *testing.T) (*simdriver.Driver, *gpu.Group, []*collective.Communicator) {
 	t.Helper()
 	d := simdriver.New(simdriver.Config{Devices: 2, CommMemory: commMemory})
@@ -164,7 +164,7 @@ func bubble(t *testing.T) (*simdriver.Driver, *gpu.Group, []*collective.Communic
 }
 
 // TestSuspendWithWorkUnderWay suspends a communicator whose groups wait for the host. Suspend must
-// wait for them. If its context ends first, the communicator must be unchanged.
+// wait for the groups. If its context ends first, the communicator must be unchanged.
 func TestSuspendWithWorkUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, g, comms := bubble(t)
@@ -250,8 +250,8 @@ func TestSuspendInVain(t *testing.T) {
 	}
 }
 
-// TestResumeOutOfMemory uses a suspended communicator's memory for something else. The communicator
-// must fail on all ranks.
+// TestResumeOutOfMemory allocates all free memory while a communicator is suspended. Resume must
+// fail on all ranks.
 func TestResumeOutOfMemory(t *testing.T) {
 	_, g, comms := openPlain(t, simdriver.Config{Devices: 2, Memory: 4 << 20}, collective.Options{})
 	must(t, suspendAll(minute(t), comms))
@@ -330,8 +330,8 @@ func TestSuspendedEnds(t *testing.T) {
 	}
 }
 
-// TestSuspendFails makes the driver fail. The communicator must fail, unless the driver refused the
-// operation.
+// TestSuspendFails makes the driver's call for Suspend or Resume fail. The communicator must fail,
+// unless the driver's error is ErrUnsupported.
 func TestSuspendFails(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpSuspendComm, simdriver.OpResumeComm} {
 		for _, kind := range []error{simdriver.ErrInjected, driver.ErrUnsupported} {
