@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// natively calls a function of the driver's own API with a device current, as a program or library
-// does.
+// natively calls fn with the device d current. fn makes calls of the driver's own API, as a program
+// or a library does.
 func (e *env) natively(d *gpu.Device, fn func(v driver.Device) error) {
 	e.Helper()
 	s := e.sem()
@@ -28,7 +28,7 @@ func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 	e.Cleanup(func() {
 		e.natively(d, func(v driver.Device) error {
 			err := v.DestroyStream(h)
-			// Its last work may not have completed yet.
+			// The last work of the stream may not be done yet.
 			for errors.Is(err, driver.ErrBusy) && e.ctx.Err() == nil {
 				err = v.DestroyStream(h)
 			}
@@ -60,7 +60,7 @@ var adopted = []test{
 		}
 		const n = 80
 		b, s, v, last := e.buffer(8*n), e.sem(), uint64(0), uint64(0)
-		// Each copies the result of the step before it.
+		// Each step copies the result of the previous step.
 		step := func(submit func(o gpu.Order, to, from gpu.Range)) {
 			last++
 			submit(between(s, v, s, v+1), b.Range(8*last, 8), b.Range(8*last-8, 8))
@@ -109,7 +109,7 @@ var adopted = []test{
 				c.fill(to.Range(8*i, 8), []byte{byte(i + 1)})
 			}
 			c.end()
-			for range n { // alternately in two streams
+			for range n { // alternately in s and in queue 0
 				e.must(s.Do(gpu.Execute(c.CommandBuffer, b.Range(0, 32))))
 				e.must(inStream(s, e.q(0), gpu.Execute(c.CommandBuffer, b.Range(0, 32))))
 			}
@@ -262,8 +262,8 @@ var adopted = []test{
 		}
 		e.settled(d)
 		e.must(d.Trim())
-		// The number of records that the last work holds depends on when it ended. A hundred more
-		// queues must not change it.
+		// How many records the last work holds depends on when that work ended. A hundred more
+		// queues must not add to it.
 		if now := d.Stats(); now.Records.Held > first.Records.Held+10 || now.Events.Held > first.Events.Held+10 {
 			e.Errorf("%+v, and %+v after half of them", now, first)
 		}
@@ -418,7 +418,7 @@ var adopted = []test{
 			e.natively(d, func(v driver.Device) error {
 				return errors.Join(v.Fill(h, b.Ptr(), uint32(i+1), 1, 64), v.Record(native, h))
 			})
-			// This makes the other code's work a point.
+			// With this wait, s reaches 2*i+1 when the work of the other code is done.
 			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), interop.WaitEvent(theirs)))
 			e.must(e.q(int(i)+1).Submit(between(s, 2*i+1, s, 2*i+2), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
 			e.wait(s, 2*i+2)
@@ -429,7 +429,7 @@ var adopted = []test{
 		if err := e.q(0).Submit(signal(s, 1000), interop.WaitEvent(theirs)); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("an event that was closed: %v", err)
 		}
-		e.natively(d, func(v driver.Device) error { // closing has not destroyed the native event
+		e.natively(d, func(v driver.Device) error { // closing the adopted event has not destroyed the native event
 			err := v.Record(native, h)
 			for done := false; err == nil && !done; {
 				done, err = v.Query(native)
@@ -464,7 +464,8 @@ var adopted = []test{
 	}},
 }
 
-// back makes a semaphore at value v reach the next value when a native stream reaches this point.
+// back raises a semaphore from v to v+1 when the native stream h has done all work that it has been
+// given so far.
 func (e *env) back(d *gpu.Device, h driver.Stream, s *gpu.Semaphore, v uint64) {
 	e.Helper()
 	e.natively(d, func(dev driver.Device) error {

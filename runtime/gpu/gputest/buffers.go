@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// memories are the kinds of memory, the device's own first. The host can access all others.
+// memories are the kinds of memory. The host can access all of them except the first, which is the
+// device's own.
 var memories = []struct {
 	name  string
 	alloc func(e *env, size uint64) (*gpu.Buffer, error)
@@ -21,14 +22,14 @@ var memories = []struct {
 	{"the host's", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.HostMem, size) }},
 	{"of both", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.ManagedMem, size) }},
 	{"the program's", func(e *env, size uint64) (*gpu.Buffer, error) {
-		// Large enough to share no page with other imports.
+		// The memory is large enough to share no page with other imports.
 		return e.devs[0].ImportHost(make([]byte, max(size, 64<<10))[:size], nil)
 	}},
 	{"of a pool", func(e *env, size uint64) (*gpu.Buffer, error) { return e.hostPool(false, size), nil }},
 	{"of a portable pool", func(e *env, size uint64) (*gpu.Buffer, error) { return e.hostPool(true, size), nil }},
 }
 
-// hostPool allocates from a pool of host memory.
+// hostPool allocates a buffer from a new pool of host memory.
 func (e *env) hostPool(portable bool, size uint64) *gpu.Buffer {
 	e.Helper()
 	p, s := e.pool(gpu.PoolOptions{Kind: gpu.HostMem, Portable: portable}), e.sem()
@@ -37,7 +38,7 @@ func (e *env) hostPool(portable bool, size uint64) *gpu.Buffer {
 	return b
 }
 
-// eachVisible runs a test with each kind of memory that the host can access.
+// eachVisible runs a subtest with each kind of memory that the host can access.
 func (e *env) eachVisible(run func(e *env, alloc func(size uint64) *gpu.Buffer)) {
 	e.Helper()
 	for _, x := range memories[1:] {
@@ -406,7 +407,8 @@ var buffers = []test{
 				c.end()
 				x, y, near := alloc(n), alloc(n), e.buffer(n)
 				host, s, v := e.sem(), e.sem(), uint64(0)
-				// The bound ranges are in one kind of memory, then in two kinds, then in one again.
+				// The ranges are in memory of this kind, then one of the two is in the device's own
+				// memory, then both are in memory of this kind again.
 				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} {
 					v++
 					input, own := random(n, v), random(n, 100+v)
@@ -491,7 +493,8 @@ var buffers = []test{
 			e.Cleanup(func() { b.Close() })
 			all, names, want = append(all, b), append(names, x.name), append(want, nil)
 		}
-		// copies copies between each pair, including each to itself, and checks the results.
+		// copies copies with do from each buffer to each buffer, also from a buffer to itself, and
+		// makes the same copies in want.
 		copies := func(do func(dst, src gpu.Range)) {
 			for i, src := range all {
 				for j, dst := range all {

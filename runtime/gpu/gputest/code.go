@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// variables is code with a variable.
+// variables is code with a variable, table.
 var variables = []byte(`.version 6.4
 .target sm_50
 .address_size 64
@@ -126,7 +126,8 @@ var codeTests = []test{
 		e.holds(b, 0)
 	}},
 	{name: "B194 a dimension of zero is one", kernels: true, run: func(e *env) {
-		// Each thread writes one word, so the number of words is the number of threads.
+		// Each thread writes one word, so the number of words that are written is the number of
+		// threads.
 		typed := bind[indexArgs](e, e.kernel(kernels.Basic, "index"))
 		plain := e.kernel(kernels.Basic, "index")
 		for _, c := range []struct {

@@ -17,17 +17,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A team is the ranks of a communicator, each on its own device.
+// A team has the devices and the ends of a communicator. Rank i is on device i.
 type team struct {
 	*env
 	devs  []*gpu.Device
 	comms []*collective.Communicator
 }
 
-// worlds are the numbers of ranks to test.
+// worlds are the numbers of ranks with which teams runs a test.
 var worlds = []int{1, 2, 3, 4, 8}
 
-// teams runs a test with every number of ranks, from least, for which there are enough devices.
+// teams runs a test with each number of ranks in worlds that is at least least, if there are enough
+// devices.
 func (e *env) teams(least int, f func(t *team)) {
 	e.Helper()
 	infos, err := e.h.Driver.Devices()
@@ -107,11 +108,11 @@ func (t *team) get(rank int, b *gpu.Buffer) []byte {
 	return data
 }
 
-// submit submits a group on every rank and waits for all.
+// submit submits a group on every rank, and waits until all groups are done.
 func (t *team) submit(what string, ops func(rank int) []collective.Operation) {
 	t.Helper()
 	done := t.sems(len(t.comms))
-	for i, c := range t.comms { // one goroutine submits for all: no rank may block it
+	for i, c := range t.comms { // one goroutine submits the groups of all ranks, so no call may wait for another rank
 		if err := c.Device().Queue(0).Submit(signal(done[i], 1), c.GroupContext(t.ctx, ops(i)...)); err != nil {
 			t.Fatalf("%s, rank %d of %d: %v", what, i, len(t.comms), err)
 		}
@@ -123,7 +124,7 @@ func (t *team) submit(what string, ops func(rank int) []collective.Operation) {
 	}
 }
 
-// elements writes small whole numbers as elements of a type.
+// elements returns the bytes of small whole numbers as elements of a type.
 func elements(t collective.ElementType, numbers []float64) (data []byte) {
 	for _, v := range numbers {
 		data = append(data, element(t, v)...)
@@ -150,8 +151,8 @@ func element(t collective.ElementType, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(nil, bits)[:t.Size()]
 }
 
-// A reduced is a reduction, and numbers to test it with. For up to eight ranks, the results need no
-// rounding, in any element type and in any order.
+// A reduced is a reduction with numbers to test it. For up to eight ranks, no result is rounded,
+// with any element type and in any order of the ranks.
 type reduced struct {
 	name string
 	r    collective.Reduction
@@ -181,7 +182,7 @@ func total(all []float64) (sum float64) {
 	return sum
 }
 
-// row returns a rank's numbers.
+// row returns the n numbers that a rank reduces.
 func (x *reduced) row(rank, n int) (row []float64) {
 	for i := range n {
 		row = append(row, x.in(rank, i))
@@ -189,7 +190,7 @@ func (x *reduced) row(rank, n int) (row []float64) {
 	return row
 }
 
-// result returns the result for the numbers of all ranks.
+// result returns the results for the numbers of all ranks.
 func (x *reduced) result(ranks, n int) (row []float64) {
 	for i := range n {
 		var all []float64
@@ -356,8 +357,8 @@ func (t *team) checkMoves(typ collective.ElementType, count int) {
 		}
 		t.same("all-to-all, "+what, t.get(i, dst[i]), want)
 	}
-	// In a ring, each rank sends to the next one: by a send and a receive, and by a SendReceive. In
-	// a line, the last rank sends nothing and the first rank receives nothing.
+	// In a ring, each rank sends to the next rank, by Send and Receive or by SendReceive. In a
+	// line, the last rank sends nothing and the first rank receives nothing.
 	right, left := func(i int) int { return (i + 1) % n }, func(i int) int { return (i + n - 1) % n }
 	part := func(b *gpu.Buffer) gpu.Range { return b.Range(0, uint64(size)) }
 	rings := map[string]func(i int) []collective.Operation{
@@ -394,7 +395,7 @@ func (t *team) checkMoves(typ collective.ElementType, count int) {
 	}
 }
 
-// ends checks that a semaphore fails with a communicator error of a kind.
+// ends checks that a semaphore fails with an Error of a communicator that is also the error kind.
 func (t *team) ends(what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(t.ctx, 1)
@@ -413,7 +414,8 @@ func (t *team) alone(rank int, ctx context.Context) *gpu.Semaphore {
 	return s
 }
 
-// meet makes all ranks do one operation, so that they are connected.
+// meet makes all ranks do one operation, because some libraries connect the ranks in their first
+// operation.
 func (t *team) meet() {
 	t.Helper()
 	b := make([]*gpu.Buffer, len(t.comms))
@@ -634,7 +636,7 @@ var collectives = []test{
 				t.Errorf("a mistake failed the communicator: %v", t.comms[0].Err())
 			}
 			s := t.sem()
-			// An empty group.
+			// This group is empty.
 			t.must(t.comms[0].Device().Queue(0).Submit(signal(s, 1), t.comms[0].GroupContext(t.ctx)))
 			t.wait(s, 1)
 			over, cancel := context.WithCancel(t.ctx)
@@ -784,7 +786,7 @@ var collectives = []test{
 			t.same("memory of work that was not issued", t.get(0, waiting), make([]byte, 64))
 			for i, c := range t.comms {
 				if i > 0 {
-					c.Abort(nil) // otherwise its Close would wait for rank 0
+					c.Abort(nil) // otherwise c.Close would wait for rank 0
 				}
 			}
 		})
@@ -795,7 +797,8 @@ var collectives = []test{
 			b := t.memory(0, make([]byte, 64))
 			parked := t.sem()
 			t.must(t.comms[0].Device().Queue(0).Submit(between(t.sem(), 1, parked, 1), t.comms[0].GroupContext(t.ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
-			// Concurrently, because the Close of one rank may wait for the others.
+			// All ranks close concurrently, because the Close of one rank may wait for the other
+			// ranks.
 			t.all(func(i int) {
 				if err := t.comms[i].Close(); err != nil {
 					t.Errorf("close of rank %d: %v", i, err)
@@ -807,7 +810,7 @@ var collectives = []test{
 		e.teams(2, func(t *team) { // Close of a device with a stuck communicator
 			t.meet()
 			s := t.alone(0, t.ctx)
-			// Close would fail a group that is not issued.
+			// If the group were not issued, Close would fail it with another error.
 			e.until("the group is issued", func() bool { return t.devs[0].Stats().InFlight == 1 })
 			done := make(chan error)
 			go func() { done <- t.devs[0].Close() }()
@@ -972,8 +975,8 @@ var collectives = []test{
 	}},
 }
 
-// recordedGroups records groups with other commands between them, on bindings, and executes them
-// twice.
+// recordedGroups records groups on bindings, with other commands between the groups. It executes
+// the recording twice.
 func (t *team) recordedGroups(mode gpu.Mode) {
 	t.Helper()
 	n := len(t.comms)
@@ -998,8 +1001,8 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 		record(c.Add(gpu.Fill(at(0), element(collective.Int32, 5))))
 		record(c.Add(gpu.Barrier()))
 		record(c.Add(t.comms[i].Group(sum(0), sum(1)))) // two operations
-		record(c.Add(t.comms[i].Group()))               // none
-		record(c.Add(t.comms[i].Group(sum(2))))         // one; the recording joins these three groups
+		record(c.Add(t.comms[i].Group()))               // no operations
+		record(c.Add(t.comms[i].Group(sum(2))))         // one operation; the recording joins these three groups
 		record(c.Add(gpu.Barrier()))
 		record(c.Add(t.comms[i].Group(sum(3))))
 		record(c.Add(gpu.Copy(at(4), at(3))))
@@ -1034,7 +1037,7 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 	}
 }
 
-// neverComes makes a rank wait for absent ranks, and ends the wait in each possible way.
+// neverComes makes rank 0 wait for ranks that do not take part, and ends the wait in several ways.
 func (e *env) neverComes(n int) {
 	e.Helper()
 	for what, end := range map[string]func(t *team) (s *gpu.Semaphore, kind error){
@@ -1085,7 +1088,7 @@ func (e *env) neverComes(n int) {
 	}
 }
 
-// A place is the rendezvous of one rank, with results that a test chooses.
+// A place is a Rendezvous for one rank. Its methods return results that a test chooses.
 type place struct {
 	rank, count int
 	err         error

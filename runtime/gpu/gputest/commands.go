@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// eachMode runs a test with each kind of command buffer that the device has.
+// eachMode runs a subtest with each mode of command buffers that the device supports.
 func (e *env) eachMode(run func(e *env, m gpu.Mode)) {
 	e.Helper()
 	for _, x := range []struct {
@@ -33,7 +33,7 @@ func (e *env) eachMode(run func(e *env, m gpu.Mode)) {
 	}
 }
 
-// commands makes a command buffer on the first device.
+// commands makes a command buffer of the first device.
 func (e *env) commands(m gpu.Mode) *recorder {
 	e.Helper()
 	c, err := e.devs[0].NewCommandBuffer(gpu.CommandOptions{Mode: m})
@@ -91,7 +91,7 @@ func (r *recorder) end() {
 	r.e.must(r.End())
 }
 
-// execute executes the recording and waits.
+// execute executes the recording on queue q, and waits for it.
 func (r *recorder) execute(q int, bindings ...gpu.Range) {
 	r.e.Helper()
 	s := r.e.sem()
@@ -99,10 +99,11 @@ func (r *recorder) execute(q int, bindings ...gpu.Range) {
 	r.e.wait(s, 1)
 }
 
-// pattern repeats a pattern.
+// pattern returns n bytes that repeat p.
 func pattern(p []byte, n uint64) []byte { return bytes.Repeat(p, int(n)/len(p)) }
 
-// indexOf and wordsOf return launches of kernels in kernels.Basic, one thread per element.
+// indexOf and wordsOf return launches of the kernels index and words in kernels.Basic, with a
+// thread for each of n elements.
 func indexOf(k *gpu.Kernel, n uint64, first, step uint32, out gpu.Range) gpu.Op {
 	return gpu.Launch(k, gpu.GridFor(int(n), 64), n, first, step, out)
 }
@@ -116,7 +117,7 @@ func saxpyOf(k *gpu.Kernel, n uint64, a float32, x, y gpu.Range) gpu.Op {
 	return gpu.Launch(k, gpu.GridFor(int(n), 64), n, a, x, y)
 }
 
-// floats returns the bytes of floats in memory.
+// floats returns the bytes of float32 numbers, in little-endian order.
 func floats(f ...float32) (b []byte) {
 	for _, x := range f {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
@@ -207,7 +208,7 @@ var commandBuffers = []test{
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 300_000
 			a, b, c := e.buffer(n), e.buffer(n), e.commands(m)
-			// small begins at an odd address.
+			// The bytes of small begin at an odd address.
 			data, small := random(n, 3), []byte{0, 1, 2, 3, 4, 5}[1:]
 			want := slices.Clone(data)
 			c.update(a.All(), data)
@@ -266,7 +267,8 @@ var commandBuffers = []test{
 			a, b, x, c := e.buffer(4096), e.buffer(4096), e.buffer(64), e.commands(m)
 			f := c.fill(a.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8})
 			g := c.fill(b.Range(0, 64), []byte{9})
-			// An empty fill passes the order on: work after it comes after f.
+			// An empty fill keeps the order: a command that comes after the fill also comes after
+			// f.
 			nothing := c.fill(x.Range(0, 0), []byte{1}, f)
 			h := c.copy(b.Range(64, 4032), a.Range(64, 4032), nothing)
 			c.copy(a.Range(0, 64), b.Range(0, 64), f, g, h, h)
@@ -340,7 +342,7 @@ var commandBuffers = []test{
 				e.must(e.q(int(i)).Submit(between(s, v, s, v+1), gpu.Execute(c)))
 				e.must(c.Close())
 			}
-			for i := range uint64(n) { // the host submits all without waiting
+			for i := range uint64(n) { // the host submits all executions without waiting
 				run(i, s[0], i, func(c *recorder) {
 					f := c.fill(b.All(), []byte{byte(i)})
 					c.copy(slots.Range(64*i, 64), b.All(), f)
@@ -692,7 +694,7 @@ var commandBuffers = []test{
 				}
 			}
 			outer.end()
-			e.must(inner.Close()) // the outer recording still needs it
+			e.must(inner.Close()) // the outer recording still needs inner
 			e.must(own.Close())
 			for range 2 {
 				to := e.buffer(80)
@@ -1163,7 +1165,7 @@ var commandBuffers = []test{
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b, c := e.buffer(64), e.commands(m)
 			c.fill(b.All(), []byte{1})
-			e.must(b.Close()) // the recording holds a reference
+			e.must(b.Close()) // the recording holds the buffer
 			c.end()
 			c.execute(0)
 			if n := e.devs[0].Stats().Buffers; n != 1 {
@@ -1212,8 +1214,8 @@ var commandBuffers = []test{
 		e.must(d.Close())
 		for i := range all {
 			e.failed(s[4+i], 1, gpu.ErrClosed)
-			// The execution may have ended before Close, or Close has stopped it before its host
-			// call.
+			// The execution may have ended before Close, or Close may have stopped it before its
+			// host call.
 			if err := s[i].Wait(e.ctx, 1); err != nil && !errors.Is(err, gpu.ErrClosed) {
 				e.Error(err)
 			}
@@ -1258,7 +1260,7 @@ var commandBuffers = []test{
 			all = append(all, r)
 			e.must(e.q(3).Submit(signal(s[i], 1), gpu.Execute(r.CommandBuffer, bound.All())))
 		}
-		// Executions in several steps count more than once.
+		// InFlight counts each step of an execution, so some executions count more than once.
 		e.until("all are issued", func() bool { st := d.Stats(); return st.InFlight > len(all) && st.Parked == 0 })
 		closed := make(chan error, 1)
 		go func() { closed <- other.Close() }()

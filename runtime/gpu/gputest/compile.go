@@ -25,10 +25,11 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 `,
 }
 
-// noCache keeps no files on the machine.
+// noCache compiles without keeping files on the disk.
 var noCache = compile.Cache{Size: -1}
 
-// compile compiles a source on the first device. It ends the test if there is no compiler.
+// compile compiles a source for the first device. If the compiler's library is missing, it skips
+// the test. If the driver has no compiler, it returns the error.
 func (e *env) compile(source compile.Source) (*gpu.Module, error) {
 	e.Helper()
 	x, info, err := noCache.Compile(e.devs[0], source)
@@ -81,8 +82,8 @@ var compiling = []test{
 	}},
 	{name: "B188 an error has file and line", kernels: true, run: func(e *env) {
 		able := e.caps(0).Compile
-		// The simulated GPU's error is that it has no such kernel; a compiler's is that there is no
-		// such variable.
+		// The simulated GPU fails because it has no kernel no_such_kernel. A compiler fails because
+		// there is no variable no_such_variable.
 		_, err := e.compile(compile.Source{Name: "wrong.cu", Headers: map[string]string{"fine.h": "#define FINE 1\n"},
 			Text: "#include \"fine.h\"\n\nextern \"C\" __global__ void no_such_kernel(int *x) { *x = no_such_variable; }\n"})
 		if !able {

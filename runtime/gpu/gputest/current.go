@@ -21,7 +21,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// A stand has the objects for testing package gpu's operations.
+// A stand has the objects with which the operations are tested.
 type stand struct {
 	*env
 	d     *gpu.Device // the device
@@ -34,12 +34,12 @@ type stand struct {
 	p     *gpu.Pool
 	comm  *collective.Communicator // a communicator of one rank, or nil
 	mode  gpu.Mode                 // the mode of command buffers
-	how   string                   // says which device is current
+	how   string                   // which device is current, for errors
 
 	scratch [2]*gpu.Buffer // memory of d and of other, only for drain
 }
 
-// keeps checks that an operation does not change the current device.
+// keeps checks that f does not change the current device.
 func (x *stand) keeps(what string, f func()) {
 	x.Helper()
 	before := x.h.Current()
@@ -49,7 +49,8 @@ func (x *stand) keeps(what string, f func()) {
 	}
 }
 
-// may ends the test on an error, unless the device lacks the feature.
+// may returns true if err is nil, and false if the device lacks the feature. On any other error it
+// ends the test.
 func (x *stand) may(err error) bool {
 	x.Helper()
 	if errors.Is(err, driver.ErrUnsupported) {
@@ -59,8 +60,9 @@ func (x *stand) may(err error) bool {
 	return true
 }
 
-// submit tests a queue operation that is issued at once, one that is parked until the host signals,
-// and one that is parked until another device has issued the work that it waits for.
+// submit calls f several times to submit an operation. The operation is issued at once, is parked
+// until the host signals, and is parked until the work that it waits for has been issued on another
+// device.
 func (x *stand) submit(f func(o gpu.Order) error) {
 	x.Helper()
 	host, s := x.sem(), x.sem()
@@ -80,7 +82,7 @@ func (x *stand) does(op gpu.Op) {
 	x.submit(func(o gpu.Order) error { return x.d.Queue(0).Submit(o, op) })
 }
 
-// launch returns a launch of the kernel, if there is one.
+// launch returns a launch of the kernel k.
 func (x *stand) launch(g gpu.Grid) gpu.Op {
 	return gpu.Launch(x.k, g, uint64(8), x.b.Range(0, 32), x.b.Range(32, 32))
 }
@@ -124,22 +126,21 @@ func (x *stand) records(op gpu.Op) {
 	x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(op) })
 }
 
-// native submits work to a stream, and leaves another device current.
+// native is a function for Native. It gives work to the stream, and leaves another device current.
 func (x *stand) native(n gpu.NativeCall) error {
 	err := n.Device.Fill(n.Stream, n.Ptrs[0], 7, 1, 4)
 	x.h.SetCurrent(x.count - 1)
 	return err
 }
 
-// onComm runs a function if the driver has communicators.
+// onComm calls f if the driver has communicators.
 func (x *stand) onComm(f func()) {
 	if x.comm != nil {
 		f()
 	}
 }
 
-// onEvent runs a function on an event for sharing with other processes, if the driver has such
-// events.
+// onEvent calls f with an event that processes can share, if the driver has such events.
 func (x *stand) onEvent(f func(e *interop.Event)) {
 	x.Helper()
 	if e, err := interop.NewSharedEvent(x.d); x.may(err) {
@@ -148,9 +149,9 @@ func (x *stand) onEvent(f func(e *interop.Event)) {
 	}
 }
 
-// onShared runs a function on a pool for sharing with other processes, with its file, if the driver
-// has such pools. imported is the pool imported again, or a zero value if a process cannot import
-// its own pool.
+// onShared calls f with a pool that processes can share and the file of the pool, if the driver has
+// such pools. imported is the pool that this process has imported from the file, or a zero value if
+// a process cannot import its own pool.
 func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *interop.Pool)) {
 	x.Helper()
 	p, err := x.d.NewPool(gpu.PoolOptions{Shareable: true})
@@ -169,8 +170,8 @@ func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *interop.Po
 	x.must(p.Close())
 }
 
-// onShareable runs a function on memory that processes share by a file, if the driver has such
-// memory.
+// onShareable calls f with memory that processes can share by a file, and with the file, if the
+// driver has such memory.
 func (x *stand) onShareable(f func(b *gpu.Buffer, file *os.File)) {
 	x.Helper()
 	b, err := x.d.Alloc(gpu.ShareableMem, 64)
@@ -184,7 +185,7 @@ func (x *stand) onShareable(f func(b *gpu.Buffer, file *os.File)) {
 	x.must(b.Close())
 }
 
-// onStream runs a function on a queue of an adopted native stream, if the driver can adopt streams.
+// onStream calls f with a queue that has adopted a native stream, if the driver can adopt streams.
 func (x *stand) onStream(f func(q *gpu.Queue)) {
 	x.Helper()
 	var h driver.Stream
@@ -201,7 +202,7 @@ func (x *stand) onStream(f func(q *gpu.Queue)) {
 	x.must(s.Wait(x.ctx))
 }
 
-// values tests operations on a value in host memory, if the driver has them.
+// values tests an operation on a value in host memory, if the driver supports it.
 func (x *stand) values(do func(o gpu.Order, r gpu.Range) error) {
 	x.Helper()
 	b, err := x.d.Alloc(gpu.HostMem, 8)
@@ -222,12 +223,12 @@ func (x *stand) communicator() *collective.Communicator {
 	return c
 }
 
-// sum returns a reduction on a communicator.
+// sum returns an all-reduce of the device's memory.
 func (x *stand) sum() collective.Operation {
 	return collective.AllReduce(x.b.All(), x.b.All(), collective.Float32, collective.Sum())
 }
 
-// known registers memory with the communicator, and unregisters it.
+// known allocates memory, calls register with it, and ends the registration.
 func (x *stand) known(register func(b *gpu.Buffer) (*collective.Memory, error)) {
 	x.Helper()
 	x.onComm(func() {
@@ -259,11 +260,13 @@ func (x *stand) rest() {
 	})
 }
 
-// ofCurrent are the types whose methods are all operations.
+// ofCurrent are the types whose exported methods must all be in operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Module)(nil),
 	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*collective.Communicator)(nil), (*collective.Memory)(nil), (*interop.Event)(nil), (*interop.Pool)(nil), (*gpu.Timing)(nil)}
 
-// operations are all operations of package gpu, by function name, or type and method name.
+// operations are tests of all functions and methods of packages gpu, collective and interop that
+// may make native calls. The name of a test is the name of the function, or of the type and the
+// method.
 var operations = []struct {
 	name string
 	run  func(x *stand)
@@ -580,7 +583,7 @@ var operations = []struct {
 	{"Queue.Priority", func(x *stand) { x.d.Queue(0).Priority() }},
 	{"Queue.SetName", func(x *stand) { x.d.Queue(0).SetName("") }},
 	{"Queue.String", func(x *stand) { _ = x.d.Queue(0).String() }},
-	{"Queue.Submit", func(x *stand) { // only refused calls; the Ops below are submitted too
+	{"Queue.Submit", func(x *stand) { // calls that are refused; the tests of Ops below submit Ops
 		x.keeps("the call", func() {
 			if err := x.d.Queue(0).Submit(gpu.Order{}, gpu.Op{}); !errors.Is(err, gpu.ErrArgument) {
 				x.Errorf("a zero Op: %v", err)
@@ -655,7 +658,7 @@ var operations = []struct {
 			x.does(x.launch(gpu.GridFor(8, 8)))
 		}
 	}},
-	{"a cooperative launch", func(x *stand) { // its check queries the driver for the occupancy
+	{"a cooperative launch", func(x *stand) { // the check of the launch queries the driver for the occupancy
 		if x.k == nil {
 			return
 		}
@@ -771,7 +774,7 @@ var operations = []struct {
 			}
 		})
 		i := uint64(0)
-		// A different range each time, so the graph's nodes are updated.
+		// Each execution has a different range, so the graph's nodes are updated.
 		x.submit(func(o gpu.Order) error {
 			i += 4
 			return x.d.Queue(0).Submit(o, gpu.Execute(c, x.b.Range(i, 8)))
@@ -873,7 +876,7 @@ var operations = []struct {
 		}
 	}},
 
-	{"CommandBuffer.Add", func(x *stand) { // only refused calls; the Ops below are recorded too
+	{"CommandBuffer.Add", func(x *stand) { // calls that are refused; the tests of Ops below record Ops
 		c := x.recording(func(c *gpu.CommandBuffer) {
 			x.keeps("Add", func() {
 				if _, err := c.Add(gpu.Notify(func() {})); !errors.Is(err, gpu.ErrArgument) {
@@ -1215,12 +1218,13 @@ var operations = []struct {
 	}},
 }
 
-// internalOps make Ops for other packages of this module: their arguments have internal types.
+// internalOps are functions that make Ops for other packages of this module. Their arguments have
+// internal types, so programs cannot call them.
 var internalOps = []string{"Begun", "OpOf", "OpOfGroup"}
 
-// functions returns the operations among the functions of packages gpu, collective and interop,
-// from their source: functions of gpu that return an Op, functions of collective that take devices,
-// and all of interop. Without the source it returns none.
+// functions returns the names of the functions that operations must have. It finds them in the
+// source of the packages: functions of gpu that return an Op, functions of collective that take
+// devices, and all functions of interop. Without the source it returns none.
 func functions(e *env) (names []string) {
 	for _, f := range functionsOf(e, "gpu") {
 		if returnsOp(f) && !slices.Contains(internalOps, f.Name.Name) {
@@ -1238,8 +1242,8 @@ func functions(e *env) (names []string) {
 	return names
 }
 
-// functionsOf returns the exported functions of a package, from its source. The package is in the
-// folder above the parent of this one.
+// functionsOf returns the exported functions of a package, from its source. The package's folder is
+// beside runtime/gpu.
 func functionsOf(e *env, pkg string) (all []*ast.FuncDecl) {
 	_, here, _, _ := runtime.Caller(0)
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(here))), pkg, "*.go"))
@@ -1317,8 +1321,8 @@ var current = []test{
 	{name: "B115 B118 no operation changes the caller's current device, of two", devices: 2, run: func(e *env) { tryAll(e, 2) }},
 }
 
-// tryAll tests every operation with each of one or two devices current, and with none. For one
-// device, the stand's other device is the same one, opened a second time.
+// tryAll tests every operation with each of one or two devices current, and with no device current.
+// If devices is 1, the stand's other device is the first device, opened a second time.
 func tryAll(e *env, devices int) {
 	if e.h.Current == nil {
 		e.Skip("there is no current device")
@@ -1378,8 +1382,8 @@ func (x *stand) open() {
 	}
 }
 
-// drain waits for all remaining work, so that the next operation may use the memory: streams work
-// in order.
+// drain waits for all remaining work, because the next operation uses the same memory. It submits a
+// fill to each queue and waits for the fills: streams work in order.
 func (x *stand) drain() {
 	x.Helper()
 	var all []gpu.Point

@@ -101,8 +101,8 @@ var devices = []test{
 			mem[i] = [2]*gpu.Buffer{e.bufferOn(d, size), e.bufferOn(d, size)}
 		}
 		// At value v a device has its received data in mem[v%2]. It then sends this data to the
-		// next device. The send comes after its own previous send, and after the next device has
-		// sent on the data that is overwritten.
+		// next device. The send comes after the device's previous send, and after the next device
+		// has sent on the data that the send overwrites.
 		for v := uint64(rounds); v >= 1; v-- {
 			for i, d := range e.devs {
 				next, after := (i+1)%n, (i+2)%n
@@ -131,7 +131,7 @@ var devices = []test{
 				host, s, end := e.sem(), e.sem(), e.sem()
 				var mid []gpu.Point
 				middle := func() {
-					// Word 0 is filled when its device is the top.
+					// Word 0 of a buffer is filled when the buffer's device is the top.
 					for i := uint64(2); i < width; i++ {
 						x := e.sem()
 						d := int(i) % n
@@ -171,7 +171,7 @@ var devices = []test{
 		resume := e.h.Stall(1)
 		q := e.devs[1].Queue(0)
 		e.must(q.Submit(signal(s[1], 1), gpu.Copy(b.All(), a.All())))
-		// When the host signals, the source is closed.
+		// When the host signals, the source's device is closed already.
 		e.must(q.Submit(between(host, 1, s[2], 1), gpu.Copy(b.All(), a.All())))
 		e.until("the copy is issued", func() bool { return e.devs[1].Stats().InFlight == 1 })
 		closed := make(chan error, 1)

@@ -15,12 +15,12 @@ import (
 // A test is a test of the suite.
 type test struct {
 	name    string
-	devices int         // 0 means 1; every means all devices
-	options gpu.Options // the test gets them with 4 queues
-	kernels bool
-	stall   bool
-	calls   bool
-	comms   bool
+	devices int         // how many devices the test needs; 0 means 1, and every means all devices
+	options gpu.Options // the options of the test's devices, except that each has 4 queues
+	kernels bool        // the test needs Harness.Kernels
+	stall   bool        // it needs Harness.Stall
+	calls   bool        // it needs Harness.Calls
+	comms   bool        // it needs Harness.Comms
 	run     func(e *env)
 }
 
@@ -30,7 +30,7 @@ const every = -2
 // needs returns the number of devices that a test needs.
 func (x *test) needs() int { return max(x.devices, -x.devices, 1) }
 
-// An env is a test's environment.
+// An env has a test's devices, and helpers for tests.
 type env struct {
 	*testing.T
 	h    Harness
@@ -76,7 +76,7 @@ func (e *env) sems(n int) (all []*gpu.Semaphore) {
 	return all
 }
 
-// wait waits, and ends the test on an error.
+// wait waits until the semaphore reaches v, and ends the test on an error.
 func (e *env) wait(s *gpu.Semaphore, v uint64) {
 	e.Helper()
 	e.must(s.Wait(e.ctx, v))
@@ -149,7 +149,7 @@ func (e *env) words(b *gpu.Buffer, after ...gpu.Point) []uint32 {
 	return w
 }
 
-// kernel loads one of the kernels of package kernels.
+// kernel loads code on the first device, and returns one of its kernels.
 func (e *env) kernel(image []byte, name string) *gpu.Kernel {
 	e.Helper()
 	x, err := e.devs[0].Load(image)
@@ -170,7 +170,8 @@ func between(w *gpu.Semaphore, wv uint64, s *gpu.Semaphore, sv uint64) gpu.Order
 	return gpu.Order{Wait: points(w, wv), Signal: points(s, sv)}
 }
 
-// until polls until so returns true.
+// until calls so again and again until it returns true. If the context ends before, it ends the
+// test.
 func (e *env) until(what string, so func() bool) {
 	e.Helper()
 	for !so() {
@@ -187,12 +188,12 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// settled checks that nothing is parked or in flight.
+// settled waits until nothing is parked or in flight on the device.
 func (e *env) settled(d *gpu.Device) {
 	e.Helper()
 	e.until("nothing is left", func() bool {
 		for i := range d.Queues() {
-			e.must(d.Queue(i).Flush()) // retires work that nobody waits for
+			e.must(d.Queue(i).Flush()) // finds that work is done for which nobody waits
 		}
 		st := d.Stats()
 		return st.InFlight+st.Parked == 0
@@ -208,7 +209,7 @@ func random(n int, seed uint64) []byte {
 	return data
 }
 
-// same compares bytes.
+// same reports an error if the bytes differ.
 func (e *env) same(what string, got, want []byte) {
 	e.Helper()
 	if len(got) != len(want) {
@@ -226,7 +227,8 @@ func (e *env) same(what string, got, want []byte) {
 	}
 }
 
-// inStream submits an operation of another queue in a stream's order.
+// inStream submits an operation to the queue q, behind the earlier operations of the stream s.
+// Later operations of s wait for it.
 func inStream(s *gpu.Stream, q *gpu.Queue, op gpu.Op) error {
 	done := new(gpu.Semaphore).At(1)
 	return errors.Join(q.Submit(gpu.Order{Wait: []gpu.Point{s.Point()}, Signal: []gpu.Point{done}}, op), s.After(done))

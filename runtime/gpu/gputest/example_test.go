@@ -7,7 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
-// A driver's tests run the suite. It skips tests of features that the harness leaves out.
+// The tests of a driver run the suite. The suite skips tests of features that the harness leaves
+// out.
 func ExampleRun() {
 	testConformance := func(t *testing.T) {
 		gputest.Run(t, func(t *testing.T) gputest.Harness {

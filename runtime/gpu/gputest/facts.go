@@ -9,8 +9,9 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// tells reports whether a driver supports a query, as the device's capabilities say. It ends the
-// test on any other error.
+// tells returns able, which says whether the device supports a query, and checks err, the error of
+// the query. If able is false, err must be ErrUnsupported. If able is true and err is not nil,
+// tells ends the test.
 func (e *env) tells(what string, able bool, err error) bool {
 	e.Helper()
 	if !able {

@@ -14,7 +14,7 @@ var failures = []test{
 		host.Fail(io.ErrUnexpectedEOF)
 		e.failed(s, 1, io.ErrUnexpectedEOF)
 		e.failed(x, 1, io.ErrUnexpectedEOF)
-		y := e.sem() // signalled by work that waits for an already failed semaphore
+		y := e.sem() // signalled by work that waits for a semaphore that has failed already
 		e.must(e.q(0).Submit(between(host, 1, y, 1), gpu.Fill(b.All(), []byte{1})))
 		err := e.failed(y, 1, io.ErrUnexpectedEOF)
 		var se *gpu.SubmitError
@@ -25,7 +25,7 @@ var failures = []test{
 	}},
 	{name: "B77 a wait for failed earlier work of the same queue fails", run: func(e *env) {
 		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
-		for v := range uint64(4) { // so that later submissions reuse records
+		for v := range uint64(4) { // later submissions use the records of these again
 			e.must(e.q(0).Submit(signal(y, v+1), gpu.Fill(b.All(), []byte{0})))
 		}
 		e.wait(y, 4)
@@ -60,7 +60,7 @@ var failures = []test{
 				}
 				fails.Fail(io.ErrUnexpectedEOF)
 				e.failed(s, 1, io.ErrUnexpectedEOF)
-				// Now one wait has failed before the call.
+				// Now one of the waits has failed before the call.
 				if err := do(gpu.Order{Wait: append(waits, failed.At(1)), Signal: points(x, 1)}); err != nil {
 					e.Fatalf("%s: %v", name, err)
 				}

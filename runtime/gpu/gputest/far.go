@@ -12,11 +12,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// farVariable is set in a process that StartFar has started.
+// farVariable is an environment variable that is set in a process that StartFar has started.
 const farVariable = "PUREGPU_TEST_FAR"
 
-// StartFar starts the program again, as another process that runs one of its tests, which must call
-// [BeFar]. The process ends with the test. StartFar does not work on Windows.
+// StartFar starts this program again in another process. That process runs only the named test,
+// which must call [BeFar]. The process ends when t ends. StartFar does not work on Windows.
 func StartFar(t *testing.T, test string) Far {
 	t.Helper()
 	exe, err := os.Executable()
@@ -63,7 +63,8 @@ func StartFar(t *testing.T, test string) Far {
 	}}
 }
 
-// BeFar calls [RunFar] in a process that StartFar has started, and skips the test in all others.
+// BeFar calls [RunFar] in a process that StartFar has started, and skips the test in all other
+// processes.
 func BeFar(t *testing.T, open func() (driver.Driver, error)) {
 	t.Helper()
 	if os.Getenv(farVariable) == "" {

@@ -35,17 +35,17 @@ func (m *memory) ReadAt(p []byte, at int64) (int, error) {
 	return bytes.NewReader(m.data).ReadAt(p, at)
 }
 
-// A reader is a function as an [io.ReaderAt].
+// A reader is a function that implements [io.ReaderAt].
 type reader func(p []byte, at int64) (int, error)
 
 func (f reader) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// A writer is a function as an [io.WriterAt].
+// A writer is a function that implements [io.WriterAt].
 type writer func(p []byte, at int64) (int, error)
 
 func (f writer) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// small makes transfers move in pieces of a page.
+// small makes transfers move in pieces of 4,096 bytes.
 var small = gpu.Options{StageSize: 4096}
 
 var files = []test{

@@ -1,8 +1,8 @@
-// Package gputest is the conformance suite of package gpu: it tests the promises to programs, with
-// any driver. A driver's tests call [Run].
+// Package gputest is the conformance suite of package gpu. It tests, with any driver, what the
+// runtime promises to programs. The tests of a driver call [Run].
 //
-// Sub-tests have the names of the promises that they prove, such as B54, which docs/behaviours.md
-// describes.
+// The names of subtests begin with the promises that they test, such as B54. The file
+// docs/behaviours.md describes these promises.
 package gputest
 
 import (
@@ -17,27 +17,28 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A Harness is a driver under test, and controls that the tests may use.
+// A Harness has a driver to test, and functions with which the tests control it.
 type Harness struct {
-	Driver driver.Driver // with at least one device
+	Driver driver.Driver // it has at least one device
 
-	// Kernels says that the driver can load the PTX of testdata/kernels, or a replacement.
+	// Kernels says that the driver can load the PTX of testdata/kernels, or other code for these
+	// kernels.
 	Kernels bool
 
-	// Code has other code for some kernels of package kernels, by kernel name. The launch tests use
-	// it instead.
+	// Code has other code for some kernels of the launch tests, by kernel name. The tests use it
+	// instead of their own code.
 	Code map[string][]byte
 
-	// Comms says that the driver's devices can make communicators: the library for them is
-	// installed.
+	// Comms says that the driver's devices can make communicators, so the library for communicators
+	// is installed.
 	Comms bool
 
-	// Stall blocks the work of a device until the returned function is called. It is nil if that is
-	// not possible.
+	// Stall blocks the work of a device until the returned function is called. Stall is nil if that
+	// is not possible.
 	Stall func(device int) (resume func())
 
-	// Calls returns the number of native calls made on a device; op is as in [driver.Error]. It is
-	// nil if calls are not counted.
+	// Calls returns the number of native calls made on a device; op is as in [driver.Error]. Calls
+	// is nil if the driver does not count calls.
 	Calls func(device int, op string) uint64
 
 	// Current returns the current device of the calling thread, and SetCurrent changes it. Both are
@@ -45,10 +46,11 @@ type Harness struct {
 	Current    func() any
 	SetCurrent func(device int)
 
-	// Far starts another process with a driver of the same kind. It is nil if that is not possible.
+	// Far starts another process with a driver of the same kind. Far is nil if that is not
+	// possible.
 	Far func(t *testing.T) Far
 
-	// Brief shortens the longest test, for a suite that runs on several drivers of a kind.
+	// Brief shortens some long tests. It is for a suite that runs on several drivers of a kind.
 	Brief bool
 }
 
@@ -94,8 +96,8 @@ func RunCollectives(t *testing.T, open func(t *testing.T) Harness) {
 	run(t, open, []group{{"collectives", collectives}})
 }
 
-// RunLaunches runs only the suite's tests of cluster, cooperative and dependent launches, and of
-// launches with preferences.
+// RunLaunches runs only the suite's tests of launches with attributes: clusters, cooperative and
+// dependent launches, priorities and carve-outs.
 func RunLaunches(t *testing.T, open func(t *testing.T) Harness) {
 	run(t, open, []group{{"launches", launches}})
 }

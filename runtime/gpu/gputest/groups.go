@@ -38,8 +38,8 @@ func (e *env) stranger(o gpu.Options) *gpu.Device {
 	return d
 }
 
-// reachable reports whether kernels of the first device may use the second's memory, once both are
-// in a group.
+// reachable reports whether kernels of the first device may use the second device's memory if both
+// are in a group.
 func (e *env) reachable() (yes bool) {
 	e.Helper()
 	locked(func() {
@@ -147,7 +147,7 @@ var groups = []test{
 		pools, err := g.NewPools(gpu.PoolOptions{})
 		e.must(err)
 		s, v := e.sem(), uint64(0)
-		for i, q := range queuesOf(g) { // each after the queue before it
+		for i, q := range queuesOf(g) { // the work of each queue comes after that of the previous queue
 			p := pools[slices.Index(g.Devices(), q.Device())]
 			var b *gpu.Buffer
 			err := q.Submit(between(s, v, s, v+1), gpu.Alloc(&b, p, 64))
@@ -297,7 +297,8 @@ var groups = []test{
 			bufs = append(bufs, e.bufferOn(d, n+1))
 		}
 		on := func(i uint64) (*gpu.Queue, *gpu.Buffer) {
-			// All devices in turn, then again with another queue.
+			// Operation i is on device i modulo the number of devices. Each turn uses another
+			// queue.
 			k, turn := int(i)%len(bufs), int(i)/len(bufs)
 			return g.Devices()[k].Queue(turn % 3), bufs[k]
 		}
@@ -333,7 +334,7 @@ var groups = []test{
 		for _, n := range []uint64{0, 1, 100, stage / 2, stage/2 + 1, stage, stage + 1, 5*stage + 77} {
 			a, b, c := e.bufferOn(mine, n+16), e.bufferOn(other, n+16), e.bufferOn(mine, n+16)
 			data := random(int(n), n)
-			// A queue of each side copies.
+			// One queue of each device copies.
 			for _, q := range []*gpu.Queue{mine.Queue(0), other.Queue(1)} {
 				s := e.sem()
 				e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Upload(a.Range(3, n), data)))
@@ -389,7 +390,7 @@ var groups = []test{
 			if pooled {
 				e.must(other.Queue(0).Submit(between(s, 3, s, 4), gpu.Free(b)))
 			}
-			e.must(a.Close()) // the copies still use it
+			e.must(a.Close()) // the copies still use a
 			e.must(b.Close())
 			e.must(host.Signal(1))
 			e.wait(s, 3)
@@ -407,9 +408,9 @@ var groups = []test{
 			e.must(err)
 			a, b := e.bufferOn(mine, 1<<20), e.bufferOn(other, 1<<20)
 			host, s := e.sem(), e.sem()
-			// Issued: it runs, or has completed.
+			// This copy is issued: it runs, or is done.
 			e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Copy(b.All(), a.All())))
-			// Parked: it never runs.
+			// This copy is parked, and never runs.
 			e.must(mine.Queue(0).Submit(between(host, 1, s, 2), gpu.Copy(a.All(), b.All())))
 			if closeOther == 1 {
 				e.must(other.Close())
@@ -477,9 +478,9 @@ func (e *env) kernelOn(d *gpu.Device, name string) *gpu.Kernel {
 	return k
 }
 
-// randomGroup makes random fills and copies between the devices of a group, ordered only by their
-// semaphores, and submits them in any order. The result must equal that of the same operations in
-// sequence.
+// randomGroup makes random fills and copies between the devices of a group. Only semaphores order
+// them, and they are submitted in any order. The result must be that of the same operations one
+// after the other.
 func randomGroup(e *env, seed uint64) {
 	const ops, size = 200, 256
 	r := rand.New(rand.NewPCG(seed, 116))
@@ -488,8 +489,8 @@ func randomGroup(e *env, seed uint64) {
 	type memory struct {
 		b     *gpu.Buffer
 		model []byte
-		wrote []gpu.Point // the point after its last write
-		read  []gpu.Point // reads since then
+		wrote []gpu.Point // the point of the last write
+		read  []gpu.Point // the points of reads since then
 	}
 	var mem []*memory
 	for i := range 3 * len(g.Devices()) {

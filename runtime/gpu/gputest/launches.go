@@ -13,8 +13,9 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// manyParams is code with a kernel that has 32,764 bytes of parameters, the maximum. It writes the
-// first and the last element of its array, and the number after it, to out.
+// manyParams is code with a kernel that has 32,764 bytes of parameters, the maximum. The kernel
+// writes three numbers to out: the first and the last element of its array, and the parameter after
+// the array.
 var manyParams = []byte(`.version 8.1
 .target sm_70
 .address_size 64
@@ -41,7 +42,7 @@ var manyParams = []byte(`.version 8.1
 }
 ` + "\x00")
 
-// code returns a kernel's code: the harness's, if it has one.
+// code returns the code for a kernel: the code that the harness has for it, otherwise image.
 func (e *env) code(image []byte, kernel string) []byte {
 	if other := e.h.Code[kernel]; other != nil {
 		return other
@@ -56,8 +57,7 @@ func (e *env) ofNVIDIA() bool {
 	return strings.HasPrefix(i.Arch, "sm_") && i.Major >= 9 && i.Clusters
 }
 
-// newer loads a kernel whose code does not run on all devices, and skips the test if the first
-// device is too old for it.
+// newer loads a kernel that needs a new device. If the first device is too old, it skips the test.
 func newer[A any](e *env, image []byte, kernel string) *gpu.TypedKernel[A] {
 	e.Helper()
 	x, err := e.devs[0].Load(e.code(image, kernel))
@@ -83,7 +83,8 @@ func wordSlice(e *env, n int) gpu.Slice[uint32] {
 	return xs
 }
 
-// trial waits for a launch, and skips the test if the device does not support it.
+// trial submits a launch and waits for it. If the device does not support the launch, it skips the
+// test.
 func (e *env) trial(launch func(o gpu.Order) error) {
 	e.Helper()
 	s := e.sem()
@@ -95,7 +96,7 @@ func (e *env) trial(launch func(o gpu.Order) error) {
 	e.wait(s, 1)
 }
 
-// contentOf returns the elements of a slice after the work of a stream.
+// contentOf returns the elements of a slice, after all work of a stream so far is done.
 func contentOf[T any](e *env, s *gpu.Stream, xs gpu.Slice[T]) []T {
 	e.Helper()
 	got := make([]T, xs.Len())
@@ -107,7 +108,7 @@ func contentOf[T any](e *env, s *gpu.Stream, xs gpu.Slice[T]) []T {
 // ringArgs are the arguments of kernel ring.
 type ringArgs struct{ Out gpu.Range }
 
-// ringOf returns the output of the kernel for a number of blocks in clusters.
+// ringOf returns the output of kernel ring for a number of blocks in clusters of a size.
 func ringOf(blocks, cluster int) (all []uint32) {
 	for b := range blocks {
 		all = append(all, uint32(1000+b/cluster*cluster+(b+1)%cluster), uint32(cluster))
@@ -171,7 +172,7 @@ var launches = []test{
 				want = append(want, ringOf(16, n)...)
 			}
 			c.end()
-			for q := range 2 { // each time at other addresses, so the graph's nodes are updated
+			for q := range 2 { // each execution has other addresses, so the graph's nodes are updated
 				out := wordSlice(e, 32*q+len(want))
 				s := e.q(q).NewStream()
 				e.must(s.Do(gpu.Execute(c.CommandBuffer, out.Slice(32*q, 32*q+len(want)).Range())))
@@ -259,7 +260,7 @@ var launches = []test{
 			first := c.fill(flags.Range(), []byte{0})
 			first = c.add(lead.Launch(grid, leadArgs{flags, mid, 7}), first)
 			first = c.add(follow.Launch(behind, followArgs{flags, out, mid}), first)
-			// A dependent launch behind a dependent launch.
+			// This dependent launch comes after a dependent launch.
 			c.got(c.Add(follow.Launch(behind, followArgs{flags, mid, out}), first))
 			c.end()
 			for range 3 {
@@ -270,8 +271,9 @@ var launches = []test{
 				e.Errorf("behind the second: %v", got)
 			}
 		})
-		// The first kernel waits milliseconds for the second one. A profiler or checker, for which
-		// tests run with -short, may run kernels one after the other.
+		// The first kernel waits some milliseconds for the second kernel to begin. A profiler or
+		// checker may run kernels one after the other, so tests that run under one use -short,
+		// which leaves out this check.
 		if early == 0 && e.ofNVIDIA() && !testing.Short() {
 			e.Error("the second kernel has never begun before the first had ended")
 		}
@@ -304,7 +306,7 @@ var launches = []test{
 			}
 		}
 
-		// An empty launch, and one that is parked when the event is closed.
+		// One launch is empty, and one is parked when its event is closed.
 		host, x, y := e.sem(), e.sem(), e.sem()
 		e.must(e.q(0).Submit(signal(x, 1), launch(gpu.GridFor(0, 64), 0, begun)))
 		e.must(x.WaitIssued(e.ctx, 1))

@@ -143,7 +143,7 @@ var memoryKinds = []test{
 		e.same("what was bound", e.read(dev, gpu.Point{Semaphore: s, Value: 3}), want)
 		e.must(b.Close())
 		<-freed
-		// The driver no longer has the memory registered.
+		// The memory can be imported again, because the driver has unregistered it.
 		again, err := d.ImportHostReadOnly(mem, nil)
 		e.must(err)
 		e.must(again.Close())
@@ -173,5 +173,5 @@ var memoryKinds = []test{
 	}},
 }
 
-// second returns a call's error.
+// second returns the error of a call with two results.
 func second[T any](_ T, err error) error { return err }

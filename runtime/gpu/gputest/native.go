@@ -18,7 +18,8 @@ func filling(with byte, n uint64) func(gpu.NativeCall) error {
 	}
 }
 
-// copying returns a function for Native that copies n bytes from its second range to its first.
+// copying returns a function for Native that copies n bytes from its second range to its first
+// range.
 func copying(n uint64) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error { return v.Device.Copy(v.Stream, v.Ptrs[0], v.Ptrs[1], n) }
 }
@@ -295,10 +296,10 @@ var natives = []test{
 			to := c.binding()
 			fill := c.fill(fixed.All(), []byte{1})
 			one := c.native(func(v gpu.NativeCall) error {
-				// Fills its first range, then copies from it.
+				// The function fills its last range, and then copies from it to its first range.
 				return errors.Join(filling(with+1, 8)(v), copying(4)(v))
 			}, []gpu.Range{fixed.Range(8, 4), to.Range(8, 8)}, fill)
-			// Its range is at a fixed address.
+			// The range of this function has a fixed address.
 			two := c.native(filling(5, 4), []gpu.Range{fixed.Range(32, 4)}, fill)
 			c.copy(to.Range(0, 4), fixed.Range(8, 4), one, two)
 			c.copy(to.Range(4, 4), fixed.Range(32, 4), one, two)
@@ -315,7 +316,7 @@ var natives = []test{
 				c.execute(i, r)
 				e.same("an execution", e.read(r.Buffer)[r.Offset:r.Offset+20], want)
 			}
-			// Many executions in flight and parked, on several queues, each with its own range.
+			// Many executions are in flight or parked, on several queues. Each has its own range.
 			const n = 30
 			big, start, s := e.buffer(32*n), e.sem(), e.sem()
 			for i := range uint64(n) {

@@ -10,8 +10,8 @@ import (
 var nested = []test{
 	{name: "B103 recordings in recordings, after some commands and before others", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
-			// Each recording doubles the data into the other half. It is executed twice, with and
-			// without a barrier between the two.
+			// The inner recording copies the first 8 bytes of its range to the next 8, and then the
+			// first 16 bytes to the next 16. Barriers or lists of commands order the copies.
 			for _, barrier := range []bool{false, true} {
 				inner := e.commands(m)
 				x := inner.binding()
@@ -88,7 +88,7 @@ var nested = []test{
 				}
 			}
 			if at := c.got(c.Add(gpu.Execute(inner.CommandBuffer, to.All()), f)); at != f+3 {
-				// inner's wait and fill have numbers too.
+				// The commands of inner have numbers too.
 				e.Errorf("command %d", at)
 			}
 			c.end()
@@ -97,7 +97,7 @@ var nested = []test{
 		})
 	}},
 	{name: "B102 B105 End makes one graph for bindings of all kinds of memory", run: func(e *env) {
-		const n = 1 << 20 // larger than a binding's placeholder
+		const n = 1 << 20 // larger than the memory that stands for a binding when End makes the graph
 		d := e.devs[0]
 		if c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode}); errors.Is(err, driver.ErrUnsupported) {
 			e.Skip("there are no graphs")

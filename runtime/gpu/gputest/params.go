@@ -24,7 +24,7 @@ var params = []test{
 			k, c := e.kernel(kernels.Basic, "index"), e.commands(m)
 			out := c.binding()
 			count, first, step := paramOf(c, uint64(n)), paramOf(c, uint32(1)), paramOf(c, uint32(2))
-			for i := range uint64(launches) { // first is in every second launch, step in every third
+			for i := range uint64(launches) { // every second launch uses first, and every third uses step
 				args := []any{count, uint32(i), uint32(10), out.Range(4*n*i, 4*n)}
 				if i%2 == 0 {
 					args[1] = first
@@ -43,7 +43,7 @@ var params = []test{
 			}
 			var all []execution
 			done := e.sems(times)
-			// The executions wait for the host, so that all are in flight at once.
+			// The executions wait for the host, and are all pending at the same time.
 			for i := range times {
 				x := execution{e.buffer(4 * n * launches), n, 1, 2}
 				e.must(e.q(i%4).Submit(signal(done[i], 1), gpu.Fill(x.to.All(), []byte{0})))

@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// An origin makes memory of a device. It returns nil if the device has no such memory.
+// An origin makes one kind of memory of a device. make returns nil if the device has no such
+// memory.
 type origin struct {
 	name string
 	make func(e *env, d *gpu.Device, n uint64) *gpu.Buffer
@@ -29,7 +30,7 @@ func (e *env) fromPool(d *gpu.Device, p *gpu.Pool, n uint64) *gpu.Buffer {
 	return b
 }
 
-// newPoolOf makes a pool, or returns nil if the driver has none of the kind.
+// newPoolOf makes a pool. It returns nil if the driver has no such pools.
 func (e *env) newPoolOf(d *gpu.Device, o gpu.PoolOptions) *gpu.Pool {
 	e.Helper()
 	p, err := d.NewPool(o)
@@ -69,7 +70,7 @@ func (e *env) caps(index int) (c driver.Caps) {
 	return c
 }
 
-// origins are all sources of memory.
+// origins make all kinds of memory.
 var origins = []origin{
 	{"default pool", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.fromPool(d, nil, n) }},
 	{"device", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.allocOn(d, gpu.DeviceMem, n) }},
@@ -122,8 +123,7 @@ var origins = []origin{
 	}},
 }
 
-// far reports whether the memory is on a device and, as far as is known, other devices may lack
-// access to it.
+// far reports whether the memory is on a device and other devices may lack access to it.
 func (o origin) far() bool {
 	switch o.name {
 	case "default pool", "pool", "portable pool", "import of pool memory", "shareable", "import of a file":
@@ -133,7 +133,7 @@ func (o origin) far() bool {
 }
 
 // ungroupedAndGrouped runs a test on the first two devices without a group, and then in a group.
-// The memory that a group makes accessible to kernels does not include pools.
+// Even in a group, kernels have no access to the native pools of other devices.
 func (e *env) ungroupedAndGrouped(run func(e *env)) {
 	e.Helper()
 	e.sub("no group", run)
@@ -143,7 +143,7 @@ func (e *env) ungroupedAndGrouped(run func(e *env)) {
 	})
 }
 
-// copied uploads to a buffer, lets copy copy it to another one, and checks the result.
+// copied uploads data to src, calls copy, which copies src to dst, and checks dst.
 func (e *env) copied(what string, dst, src *gpu.Buffer, seed uint64, copy func(o gpu.Order) error) {
 	e.Helper()
 	data, s := random(int(src.Size()), seed), e.sem()
@@ -157,7 +157,7 @@ func (e *env) copied(what string, dst, src *gpu.Buffer, seed uint64, copy func(o
 	e.same(what, e.fetch(dst), data)
 }
 
-// worksOn returns operations of a device on a buffer, other than copies, that write sevens.
+// worksOn returns operations of a device that write sevens to a buffer. None of them is a copy.
 func (e *env) worksOn(d *gpu.Device, b *gpu.Buffer) map[string]func(o gpu.Order) error {
 	n := b.Size()
 	works := map[string]func(o gpu.Order) error{
@@ -202,8 +202,8 @@ func (e *env) worksOn(d *gpu.Device, b *gpu.Buffer) map[string]func(o gpu.Order)
 	return works
 }
 
-// peers are tests of copies between two devices without access to each other's pools, which is the
-// default.
+// peers are tests of two devices, mostly of copies between memory to which the other device has no
+// access. By default a device has no access to the pools of other devices.
 var peers = []test{
 	{name: "B116 copies between the default pools of two devices without access to each other's", devices: 2, run: func(e *env) {
 		e.ungroupedAndGrouped(func(e *env) {
@@ -252,7 +252,8 @@ var peers = []test{
 					mine, there := e.fromPool(d, nil, n), e.fromPool(other, nil, n)
 					var late [2]*gpu.Buffer // the memory that each execution binds
 					bound := [2]*gpu.Buffer{r.binding(), r.binding()}
-					// There and back, between recorded and bound memory, with other work around it.
+					// Data is copied to the other device and back, between recorded and bound
+					// memory, with other commands around the copies.
 					scratch := e.fromPool(d, nil, n)
 					r.fill(scratch.All(), []byte{1})
 					r.fill(mine.Range(n/2, n/2), []byte{2})

@@ -7,11 +7,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A holding is the model's view of a pool's memory.
+// A holding is a buffer of a pool, with its expected contents.
 type holding struct {
 	b     *gpu.Buffer
 	word  uint32    // every byte has this value
-	ready gpu.Point // point after the last write
+	ready gpu.Point // the point of the last write
 	uses  []gpu.Point
 }
 
@@ -36,17 +36,18 @@ var randomPools = []test{
 	}},
 }
 
-// randomPool allocates, fills, copies, reads and frees memory on all queues, in random order within
-// the order that semaphores make. Parked work continues at random times.
+// randomPool allocates, fills, copies, reads and frees memory on all queues at random. Semaphores
+// order the uses of each buffer. Some work is parked, and is released at random times.
 func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 	const steps, most = 250, 12
 	r := rand.New(rand.NewPCG(seed, 3))
 	gate, gates := e.sem(), uint64(0)
 	var live []*holding
 	var peeks []peek
-	var ends []gpu.Point // the points that frees signal
+	var ends []gpu.Point // the points that Frees signal
 	next := uint32(seed)
-	// submit gives the work a semaphore of its own, or the queue's. It adds some unnecessary waits.
+	// submit submits work with an order that waits for wait and signals a semaphore of its own. It
+	// adds some unnecessary waits.
 	submit := func(wait []gpu.Point, do func(q *gpu.Queue, o gpu.Order) error) gpu.Point {
 		o := gpu.Order{Wait: append([]gpu.Point(nil), wait...), Signal: points(e.sem(), 1+r.Uint64N(3))}
 		if r.IntN(12) == 0 {
@@ -78,7 +79,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 	drop := func(i int) {
 		h := live[i]
 		live = append(live[:i], live[i+1:]...)
-		if r.IntN(8) == 0 { // without a Free: the memory is freed after its last use
+		if r.IntN(8) == 0 { // without a Free: Close frees the memory after its last use
 			e.must(h.b.Close())
 			return
 		}
@@ -89,7 +90,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 		case len(live) == 0 || k < 3 && len(live) < most:
 			h := &holding{}
 			size := 4 * (1 + r.Uint64N(1<<uint(2+r.IntN(12))))
-			if r.IntN(4) == 0 { // ordered only by the queue
+			if r.IntN(4) == 0 { // only the queue orders the allocation
 				q := e.q(r.IntN(4))
 				err := q.Submit(gpu.Order{}, gpu.Alloc(&h.b, p, size))
 				e.must(err)
@@ -107,7 +108,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 			fill(live[r.IntN(len(live))])
 		case k < 8:
 			look(live[r.IntN(len(live))])
-		case k < 9 && len(live) > 1: // from one to another
+		case k < 9 && len(live) > 1: // a copy from one buffer to another
 			i, j := r.IntN(len(live)), r.IntN(len(live))
 			if i == j || live[i].b.Size() > live[j].b.Size() {
 				continue

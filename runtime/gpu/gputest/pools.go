@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// eachPool runs a test with each kind of pool.
+// eachPool runs a subtest with each kind of pool of the first device.
 func (e *env) eachPool(run func(e *env, p *gpu.Pool)) {
 	e.Helper()
 	d := e.devs[0]
@@ -22,7 +22,7 @@ func (e *env) eachPool(run func(e *env, p *gpu.Pool)) {
 		{"default", func(e *env) (*gpu.Pool, error) { return d.DefaultPool() }},
 		{"new", func(e *env) (*gpu.Pool, error) { return d.NewPool(gpu.PoolOptions{}) }},
 		{"portable", func(e *env) (*gpu.Pool, error) { return d.NewPool(gpu.PoolOptions{Portable: true}) }},
-		// A size that is not a power of two.
+		// The buffer's size is not a power of two.
 		{"over a buffer", func(e *env) (*gpu.Pool, error) { return d.NewPool(gpu.PoolOptions{Over: e.buffer(1<<20 + 256)}) }},
 	} {
 		e.sub(x.name, func(e *env) {
@@ -36,13 +36,14 @@ func (e *env) eachPool(run func(e *env, p *gpu.Pool)) {
 	}
 }
 
-// byStream reports whether a pool of device 0 is a driver's pool that keeps memory per stream.
+// byStream reports whether p is a native pool of device 0 whose memory must be freed in the stream
+// that allocated it (Caps.PoolsByStream).
 func (e *env) byStream(p *gpu.Pool) bool {
 	o, caps := p.Options(), e.caps(0)
 	return caps.Pools && caps.PoolsByStream && !o.Portable && o.Over == nil
 }
 
-// sub runs a part of a test.
+// sub runs a subtest.
 func (e *env) sub(name string, run func(e *env)) {
 	e.Helper()
 	e.Run(name, func(t *testing.T) {
@@ -61,7 +62,7 @@ func (e *env) pool(o gpu.PoolOptions) *gpu.Pool {
 	return p
 }
 
-// alloc allocates in the order of a queue's work.
+// alloc allocates memory on a queue of the first device, in the order of the queue's work.
 func (e *env) alloc(q int, o gpu.Order, p *gpu.Pool, size uint64) *gpu.Buffer {
 	e.Helper()
 	var b *gpu.Buffer
@@ -351,7 +352,7 @@ var pools = []test{
 				e.wait(s, 1)
 				e.settled(d)
 				resume := e.h.Stall(0)
-				picks := func(want int) { // the queue with the least work, or the first of two equal ones
+				picks := func(want int) { // Pick must return the queue with the least work, or the first if both have the same
 					e.until("the other queue has less to do, or the first one the same", func() bool {
 						q, err := d.Pick(1<<origin | 1<<next)
 						return q == d.Queue(want) && err == nil
@@ -413,7 +414,7 @@ var pools = []test{
 			b := e.alloc(0, signal(s, 1), p, 4096)
 			e.wait(s, 1)
 			size := uint64(4096)
-			if p.Options().Over != nil { // the buffer that the pool is over already counts
+			if p.Options().Over != nil { // the pool's buffer counts already
 				size = 0
 			}
 			if st := d.Stats(); st.Buffers != live.Buffers+1 || st.Device.Live+st.Host.Live != live.Device.Live+live.Host.Live+size {
@@ -433,7 +434,7 @@ var pools = []test{
 			e.wait(s, 2)
 			e.until("it is freed", func() bool { return d.Stats().Buffers == live.Buffers })
 			e.unused(p)
-			for name, err := range map[string]error{ // refused as before the memory was freed
+			for name, err := range map[string]error{ // the calls return the same error as before the memory was freed
 				"fill":     e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})),
 				"download": e.q(0).Submit(gpu.Order{}, gpu.Download(make([]byte, 4096), b.All())),
 				"free":     e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
@@ -620,7 +621,7 @@ var pools = []test{
 			e.must(e.q(0).Submit(signal(y, 1), gpu.Fill(big.Range(0, 1), []byte{1})))
 			e.failed(y, 1, gpu.ErrUnallocated)
 			var now *gpu.Buffer
-			// If this succeeds, the error appears when the memory is used.
+			// If the call succeeds, the use of the memory must fail.
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Alloc(&now, p, 4*most)); err == nil {
 				z := e.sem()
 				e.must(e.q(0).Submit(signal(z, 1), gpu.Fill(now.Range(0, 1), []byte{1})))
@@ -730,8 +731,8 @@ var pools = []test{
 			e.wait(s, 4)
 			e.until("it is given back", func() bool {
 				if !portable {
-					// The driver's pool gives memory back only in Trim, or when a whole stream is
-					// waited for.
+					// A native pool gives memory back only in Trim, or when the host waits for a
+					// whole stream.
 					e.must(p.Trim(0))
 				}
 				return e.memory(p).Reserved == 0
@@ -1032,8 +1033,8 @@ var pools = []test{
 			e.Errorf("%d calls", native)
 		}
 		e.settled(e.devs[0])
-		// On one stream, each after the previous operation, with semaphores: at most one event
-		// each, and no wait.
+		// These operations are in one stream, and each waits for the point of the previous
+		// operation. Each needs at most one event, and no wait in the stream.
 		records, waits, v := count("record"), count("wait"), uint64(2)
 		for range 10 {
 			b := e.alloc(1, between(s, v, s, v+1), p, 1024)
@@ -1047,7 +1048,7 @@ var pools = []test{
 			e.Errorf("%d waits on one stream", n)
 		}
 		e.wait(s, v)
-		// Several waits for one stream become one.
+		// Several waits for work of one stream become one wait.
 		x := e.sems(8)
 		for i := range x {
 			e.must(e.q(2).Submit(signal(x[i], 1), gpu.Fill(e.buffer(4).All(), []byte{1})))

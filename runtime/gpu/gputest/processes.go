@@ -17,14 +17,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A Far is another process for tests of shared objects, which runs [RunFar].
+// A Far is another process, which runs [RunFar]. Tests of shared objects use it.
 type Far struct {
 	To   io.WriteCloser // the process's input; closing it ends the process
 	From io.Reader      // the process's output
 	Kill func()         // ends the process at once
 }
 
-// Messages to the far process. It answers each question with one far answer.
+// These are the messages to and from the far process. It answers each farQuestion with one
+// farAnswer.
 type (
 	farQuestion struct {
 		Do     string
@@ -39,9 +40,9 @@ type (
 	}
 )
 
-// RunFar is the other process of the suite's tests. It executes requests on device 0 of a driver
-// until its input ends. A driver's tests start the program again to call it, usually with its
-// standard input and output.
+// RunFar does the work of the other process in the suite's tests. It executes requests on device 0
+// of a driver until its input ends. The tests of a driver start the program again to call RunFar,
+// usually with the program's standard input and output.
 func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -69,15 +70,15 @@ func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 	}
 }
 
-// A far is that process's state.
+// A far is the state of the far process.
 type far struct {
 	dev       *gpu.Device
 	ctx       context.Context
 	own, near *gpu.Buffer
-	// ready is the far process's event, there is the near process's. Both are nil if the devices
-	// cannot share events.
+	// ready is the far process's event, and there is the near process's event. Both are nil if the
+	// devices cannot share events.
 	ready, there *interop.Event
-	left         chan struct{} // closed when it no longer holds anything of the near process
+	left         chan struct{} // receives a value for each object of the near process that the far process has released
 	s            gpu.Semaphore
 	n            uint64 // the value of s that the last operation signals
 }
@@ -152,7 +153,8 @@ func (f *far) next() gpu.Order {
 	return gpu.Order{Wait: points(&f.s, f.n-1), Signal: points(&f.s, f.n)}
 }
 
-// isFreed waits until a channel has a value or is closed.
+// isFreed waits until a channel has a value or is closed. If the context ends before, it returns an
+// error.
 func isFreed(ctx context.Context, c <-chan struct{}) error {
 	select {
 	case <-c:
@@ -162,7 +164,7 @@ func isFreed(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// An other is a test's view of the far process.
+// An other is a test's connection to the far process.
 type other struct {
 	*env
 	Far
@@ -170,7 +172,8 @@ type other struct {
 	out *gob.Encoder
 }
 
-// other starts the far process. It ends with the test.
+// other starts the far process. The process ends with the test. If the harness cannot start
+// processes, other skips the test.
 func (e *env) other() *other {
 	e.Helper()
 	if e.h.Far == nil {
@@ -207,7 +210,7 @@ func (e *env) exported(b *gpu.Buffer) interop.MemoryHandle {
 	return h
 }
 
-// viaFile exports a buffer as a file, and imports it.
+// viaFile exports a buffer as a file, and imports the file on another device.
 func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 	e.Helper()
 	f, err := interop.ExportMemoryFile(b)
@@ -217,19 +220,20 @@ func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 	return in
 }
 
-// A table is what the near process needs to exchange memory with the far process: its own memory,
-// and far, the far process's memory, imported. s orders its operations, and n is their number.
+// A table has the objects with which the near process exchanges memory with the far process. own is
+// memory of the near process. far is memory of the far process, which the near process has
+// imported. s orders the operations of the near process, and n is their number.
 type table struct {
 	*other
 	own, far *gpu.Buffer
-	// there is the near process's event, ready is the far process's. Both are nil if the devices
-	// cannot share events.
+	// there is the near process's event, and ready is the far process's event. Both are nil if the
+	// devices cannot share events.
 	there, ready *interop.Event
 	s            *gpu.Semaphore
 	n            uint64
 }
 
-// table shares each process's memory and events with the other.
+// table shares the memory and events of each process with the other process.
 func (o *other) table(size uint64) *table {
 	o.Helper()
 	d := o.devs[0]
@@ -260,8 +264,8 @@ func (t *table) next() gpu.Order {
 	return between(t.s, t.n-1, t.s, t.n)
 }
 
-// turn makes the near process write to its memory and the far process copy the data to its own. The
-// next operation is ordered after both. With events no host waits for a device.
+// turn makes the near process write to its memory, and makes the far process copy the data to its
+// own memory. The next operation comes after both. With events no host waits for a device.
 func (t *table) turn(pattern []byte) error {
 	q := t.q(0)
 	err := q.Submit(t.next(), gpu.Fill(t.own.All(), pattern))
@@ -287,7 +291,7 @@ var processes = []test{
 		sizes := []uint64{4, 100, 1 << 10, 4 << 10, 100_000, 2 << 20, 3<<20 + 4}
 		o := e.other()
 		var all []*gpu.Buffer
-		for i, size := range sizes { // small ones may share one block of the driver
+		for i, size := range sizes { // small buffers may share one block of the driver
 			b, s := e.buffer(size), e.sem()
 			e.must(e.q(0).Submit(signal(s, 1), gpu.Upload(b.All(), random(int(size), uint64(i)))))
 			e.wait(s, 1)
@@ -385,7 +389,7 @@ var processes = []test{
 			freed := make(chan struct{})
 			in, err := interop.ImportMemoryFile(d, f, size, func() { close(freed) })
 			e.must(err)
-			// Maps the same pages again.
+			// This import maps the same pages again.
 			part, err := interop.ImportMemoryFile(d, f, max(size, 4)-3, nil)
 			e.must(err)
 			if in.Size() != size || in.Kind() != gpu.ShareableMem || in.Ptr() == b.Ptr() || in.Ptr() == part.Ptr() || in.Ptr()%gpu.Alignment != 0 {
@@ -467,10 +471,11 @@ var processes = []test{
 // valueTurns is the number of times that two processes exchange a number.
 const valueTurns = 200
 
-// CheckKilled kills the other process while a wait for its event is pending, for which drivers
-// define no result. It logs the results of the wait, of the imported memory, and of closing. It
-// checks that other queues work, that waiters can be told, and that the device can be closed. The
-// device may be lost, so call it in a separate process.
+// CheckKilled kills the other process while a wait for an event of that process is pending. Drivers
+// do not define what happens then. CheckKilled logs the results of the wait, of a use of the
+// imported memory, and of closing. It checks that other queues work, that the program can fail the
+// semaphores on which it waits, and that the device can be closed. The device may be lost, so call
+// CheckKilled in a separate process.
 func CheckKilled(t *testing.T, d driver.Driver, far Far) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// CheckRank tests every operation of a communicator for one rank. All other ranks must do the same
-// at the same time, in this process or in others. It checks this rank's results.
+// CheckRank tests every operation of a communicator on one rank, and checks this rank's results.
+// All other ranks must call CheckRank at the same time, in this process or in other processes.
 func CheckRank(t *testing.T, ctx context.Context, c *collective.Communicator) {
 	t.Helper()
 	r := &alone{env: &env{T: t, ctx: ctx, devs: []*gpu.Device{c.Device()}}, c: c}
@@ -27,14 +27,14 @@ func CheckRank(t *testing.T, ctx context.Context, c *collective.Communicator) {
 	}
 }
 
-// An alone is a rank that sees no other.
+// An alone is a rank that has no access to the other ranks of its communicator.
 type alone struct {
 	*env
 	c *collective.Communicator
 }
 
-// do makes a buffer with the data to send and one of a size for received data, and checks the
-// received data.
+// do makes a buffer with the data to send and a buffer of a size for received data, submits the
+// operation that op makes, and checks the received data if want is not nil.
 func (r *alone) do(what string, send []byte, size int, want []byte, op func(dst, src gpu.Range) collective.Operation) {
 	r.Helper()
 	src, dst := r.buffer(uint64(len(send))), r.buffer(uint64(size))

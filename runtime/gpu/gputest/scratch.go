@@ -26,11 +26,12 @@ func (r *recorder) scratchSize() uint64 {
 	return n
 }
 
-// A scratchValue is a program's scratch memory, its contents, and the commands that its next use
-// must follow.
+// A scratchValue is a scratch buffer of a program, with its contents and the commands that the next
+// use of the buffer must come after.
 type scratchValue struct {
 	b *gpu.Buffer
-	// The contents of b; if input[i] is set, byte i is the execution's input byte number data[i].
+	// data has the contents of b. If input[i] is set, byte i of b is the execution's input byte
+	// with number data[i].
 	data  []byte
 	input []bool
 	wrote gpu.Command
@@ -38,8 +39,8 @@ type scratchValue struct {
 }
 
 // A scratchProgram is a recording that writes its input and constants to scratch memory, copies
-// them between buffers, and finally copies the contents to its output. Long-lived buffers are mixed
-// with short-lived ones.
+// them between scratch buffers, and finally copies the contents to its output. Some buffers are
+// used for a long time, and some for a short time.
 type scratchProgram struct {
 	*recorder
 	in, out *gpu.Buffer // bindings
@@ -51,8 +52,8 @@ type scratchProgram struct {
 // scratchInput is the number of bytes that a program reads.
 const scratchInput = 512
 
-// newScratchProgram records a random program. With lists, commands name the commands that they
-// depend on; otherwise barriers order them.
+// newScratchProgram records a random program. If lists is set, commands name the commands that they
+// depend on. Otherwise barriers order the commands.
 func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu.Kernel) *scratchProgram {
 	e.Helper()
 	p := &scratchProgram{recorder: e.commands(m)}
@@ -124,7 +125,7 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 			copy(src.data[src.b.Size()-n:], data)
 			clear(src.input[src.b.Size()-n:])
 			used(at, src, nil)
-		case k < 6 && len(p.values) > 2: // its last use
+		case k < 6 && len(p.values) > 2: // the program does not use this value any more
 			i := r.IntN(len(p.values))
 			p.values = append(p.values[:i], p.values[i+1:]...)
 		default:
@@ -171,8 +172,8 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 	return p
 }
 
-// scratchSum records fills of n pieces of scratch memory that are copied to a range in turns, and
-// returns the number of bytes written.
+// scratchSum records, n times, a fill of new scratch memory and a copy of it to the next part of
+// the buffer to. It returns the number of bytes written.
 func scratchSum(r *recorder, to *gpu.Buffer, n int, size uint64) uint64 {
 	for i := range uint64(n) {
 		b := r.scratch(size)
@@ -208,7 +209,7 @@ var scratchMemory = []test{
 				var at []gpu.Point
 				var outs []*gpu.Buffer
 				var ins [][]byte
-				for i := range 6 { // executions with other bindings, in no order
+				for i := range 6 { // executions with different bindings, without an order between them
 					in, out, data, s := e.buffer(scratchInput), e.buffer(p.size), random(scratchInput, uint64(i)), e.sem()
 					e.must(e.q(i).Submit(signal(s, 1), gpu.UploadCopy(in.All(), data)))
 					e.must(e.q(i).Submit(between(s, 1, s, 2), gpu.Execute(p.CommandBuffer, in.All(), out.All())))
@@ -275,7 +276,7 @@ var scratchMemory = []test{
 				c.end()
 				s, late := e.sems(n), e.sem()
 				var outs []*gpu.Buffer
-				for i := range n { // the first execution waits for the last, through a Link
+				for i := range n { // the first execution waits for the last execution, through a Link
 					from, to := e.buffer(size), e.buffer(size)
 					outs = append(outs, to)
 					x := e.sem()
@@ -381,7 +382,7 @@ var scratchMemory = []test{
 			}{{"at once", false, 4 * size}, {"one after the other", true, 3 * size}} {
 				outer := e.commands(m)
 				in, out := outer.binding(), outer.binding()
-				// Bound to the inner recordings.
+				// These buffers are bound to the inner recordings.
 				middle := []*gpu.Buffer{outer.scratch(size), outer.scratch(size)}
 				var ends []gpu.Command
 				for i, b := range middle {
@@ -479,7 +480,7 @@ var scratchMemory = []test{
 			s := e.sem()
 			e.must(e.q(0).Submit(signal(s, 1), gpu.Execute(large.CommandBuffer, all[1].All())))
 			e.failed(s, 1, gpu.ErrUnallocated)
-			// Too small: the recording needs 512 bytes.
+			// These ranges are too small, because the recording needs 512 bytes.
 			for i, b := range []gpu.Range{own.Range(0, 256), own.Range(256, 256)} {
 				c := e.commands(m)
 				to := c.scratch(512)

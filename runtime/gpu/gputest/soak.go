@@ -12,19 +12,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// settling is the duration from which a soak checks that its pool stops growing after a quarter of
-// the time.
+// settling is the least duration of a soak that checks whether its pool stops growing after a
+// quarter of the time.
 const settling = 20 * time.Second
 
-// slabSize is a portable pool's growth step for the sizes used here.
+// slabSize is the size of the steps in which a portable pool grows, for the sizes used here.
 const slabSize = 20 << 20
 
-// SoakPool allocates and frees memory of a pool for a time, on all queues of its device at once, in
-// sizes from 256 bytes to 4 MiB, mostly small ones, with and without waits and signals. Each buffer
-// has its own pattern, which is checked before the free. At the end none of the pool's memory may
-// be in use, and a portable pool must return all of it. In a soak of 20 seconds or more, the pool
-// must not grow after the first quarter by more than a tenth or a slab, plus twice the growth of
-// the peak use since then: random use makes the peak rise ever more slowly.
+// SoakPool allocates and frees memory of a pool for the duration d, on all queues of the pool's
+// device at once, with and without waits and signals. The sizes are mostly small, and at most some
+// MiB. Each buffer is filled with a pattern of its own, which is checked before the buffer is
+// freed. At the end none of the pool's memory may be in use, and a portable pool must give all
+// memory back. In a soak of 20 seconds or more, the pool's reserved memory must stop growing after
+// the first quarter of the time. The soak allows a growth of a tenth or a slab, whichever is more,
+// plus twice the growth of the peak use since then, because random use makes the peak rise ever
+// more slowly.
 func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -70,8 +72,8 @@ func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	if grown := st.UsedHigh - was.UsedHigh; d >= settling && st.ReservedHigh > was.ReservedHigh+max(was.ReservedHigh/10, slabSize)+2*grown {
 		t.Errorf("the pool has grown from %d bytes to %d", was.ReservedHigh, st.ReservedHigh)
 	}
-	// Memory that one queue allocates and another frees without a signal may be freed some time
-	// after the second queue has reached the free: see Caps.PoolsByStream.
+	// If one queue allocates memory and another frees it without a signal, the memory may be freed
+	// some time after the second queue has reached the Free: see Caps.PoolsByStream.
 	for st.Used > 0 && ctx.Err() == nil {
 		passQueues(t, ctx, dev)
 		if st, err = p.Stats(); err != nil {
@@ -86,7 +88,7 @@ func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	}
 }
 
-// passQueues waits until all queues have reached newly submitted work.
+// passQueues submits a fill to each queue, and waits for the fills.
 func passQueues(t *testing.T, ctx context.Context, dev *gpu.Device) {
 	b, err := dev.Alloc(gpu.DeviceMem, 256)
 	if err != nil {
@@ -107,7 +109,7 @@ func passQueues(t *testing.T, ctx context.Context, dev *gpu.Device) {
 	}
 }
 
-// A soaker is one queue's part of a soak. Its own semaphore orders all its work.
+// A soaker does the part of a soak for one queue. Its semaphore s orders all its work.
 type soaker struct {
 	t     *testing.T
 	ctx   context.Context
@@ -139,7 +141,7 @@ func (s *soaker) ok(err error) bool {
 	return err == nil
 }
 
-// next returns an order after all earlier work.
+// next returns an order that waits for all earlier work with an order of next.
 func (s *soaker) next() gpu.Order {
 	s.v++
 	return gpu.Order{Wait: []gpu.Point{{Semaphore: s.s, Value: s.v - 1}}, Signal: []gpu.Point{{Semaphore: s.s, Value: s.v}}}
@@ -175,7 +177,7 @@ func (s *soaker) step() bool {
 	return s.ok(fill.Submit(s.next(), gpu.Fill(b.All(), pattern)))
 }
 
-// drop checks a buffer, or a part of it, and frees it.
+// drop checks a buffer, or a part of a large buffer, and frees the buffer.
 func (s *soaker) drop(i int) bool {
 	x := s.live[i]
 	s.live[i] = s.live[len(s.live)-1]

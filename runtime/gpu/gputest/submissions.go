@@ -214,7 +214,8 @@ var submissions = []test{
 		}
 	}},
 	{name: "B75 a value raised by one of two devices, in any order of discovery", run: func(e *env) {
-		// The host may find the end of a chain complete before it finds the beginning complete.
+		// The host may see that the end of a chain is done before it sees that the beginning is
+		// done.
 		b := e.buffer(64)
 		for range 200 {
 			s, x := e.sem(), e.sem()

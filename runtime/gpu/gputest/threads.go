@@ -160,7 +160,7 @@ var threads = []test{
 	}},
 }
 
-// locked runs f on a new thread, which ends after f.
+// locked runs f on a goroutine that is locked to its thread. The thread ends after f.
 func locked(f func()) {
 	done := make(chan struct{})
 	go func() {

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// saxpy has the arguments of kernel saxpy.
+// saxpy is the struct of arguments of kernel saxpy. X and Y are types for memory.
 type saxpy[X, Y any] struct {
 	N uint64
 	A float32
@@ -20,7 +20,7 @@ type saxpy[X, Y any] struct {
 
 type saxpySlices = saxpy[gpu.Slice[float32], gpu.Slice[float32]]
 
-// bind binds a kernel.
+// bind makes a TypedKernel of a kernel.
 func bind[A any](e *env, k *gpu.Kernel) *gpu.TypedKernel[A] {
 	e.Helper()
 	typed, err := gpu.Typed[A](k)

@@ -14,12 +14,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// number returns the number at the start of a buffer, as the host sees it.
+// number returns the 64-bit number at the start of a buffer that the host can access.
 func number(b *gpu.Buffer) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b.Bytes())))
 }
 
-// numbers makes a buffer of zeros, and skips the test if the driver has no values in memory.
+// numbers makes a buffer of n zeros of 8 bytes. If the device has no such memory, or does not
+// support values in memory, it skips the test.
 func (e *env) numbers(d *gpu.Device, kind gpu.MemKind, n uint64) *gpu.Buffer {
 	e.Helper()
 	b, err := d.Alloc(kind, 8*n)
@@ -45,7 +46,7 @@ func (e *env) zeroed(b *gpu.Buffer) *gpu.Buffer {
 	return b
 }
 
-// reaches waits until the host sees a number.
+// reaches waits until the number that the host sees is at least want.
 func (e *env) reaches(at *atomic.Uint64, want uint64) {
 	e.Helper()
 	for at.Load() < want {
@@ -88,7 +89,7 @@ var values = []test{
 					e.must(s.Do(interop.WaitValue(b.Range(0, 8), 2*i+1)))
 					e.must(s.Copy(seen.All(), data.All()))
 					e.must(s.Fill(data.All(), []byte{byte(i), byte(i >> 8), 0, 0, 0, 0, 0, 0}))
-					e.must(s.Do(interop.WriteValue(b.Range(0, 8), 2*i+2))) // a reader that sees it also sees the copy
+					e.must(s.Do(interop.WriteValue(b.Range(0, 8), 2*i+2))) // a reader that sees the value also sees the data before it
 				}
 				for i := range min(turns, ahead) {
 					submit(i)
@@ -232,7 +233,7 @@ var values = []test{
 		b, s, t := e.numbers(e.devs[0], gpu.HostMem, 1), e.sem(), e.sem()
 		data := e.buffer(64)
 		e.must(e.q(0).Submit(signal(s, 1), interop.WaitValue(b.All(), 1)))
-		// Behind the wait for the value, in the same stream.
+		// This fill is behind the wait for the value, in the same stream.
 		e.must(e.q(0).Submit(signal(t, 1), gpu.Fill(data.All(), []byte{1})))
 		for i := range uint64(20) {
 			u := e.sem()
@@ -266,7 +267,7 @@ var values = []test{
 				e.must(wait(signal(s, 1)))
 				e.must(s.WaitIssued(e.ctx, 1))
 				e.must(lent.Close())
-				for i := range uint64(20) { // a driver that blocks until the stream is empty would not accept these
+				for i := range uint64(20) { // these calls would block if the driver waited until the stream is empty
 					u := e.sem()
 					e.must(e.q(1).Submit(signal(u, 1), gpu.Fill(data.All(), []byte{byte(i)})))
 					e.wait(u, 1)
