@@ -143,12 +143,12 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 	return gpu.OpOfGroup(&g)
 }
 
-// Close closes the communicator and ends its registrations. It waits up to ten seconds for
-// operations in flight. It also waits for the other ranks to close their ends, if the library does.
-// Operations that have not been issued fail with [gpu.ErrClosed]. If they have not ended after ten
-// seconds, the communicator is aborted, and the error is [gpu.ErrClosed]. Closing a failed
-// communicator is not an error by itself. [gpu.Device.Close] closes the remaining communicators.
-// Closing again returns the same error.
+// Close closes the communicator and ends its registrations. Operations that have not been issued
+// fail with [gpu.ErrClosed]. Close waits for operations in flight, and until the other ranks have
+// closed their ends, if the library does. After ten seconds of waiting, the communicator is
+// aborted, and the error is [gpu.ErrClosed]. Closing a failed communicator is not an error by
+// itself. [gpu.Device.Close] closes the remaining communicators. Closing again returns the same
+// error.
 func (c *Communicator) Close() error { return c.in().Close() }
 
 // Shutdown is like Close, with a context instead of the ten seconds. When the context ends, the

@@ -8,9 +8,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// Memory is a buffer of kind [gpu.CommMem] that is registered with a communicator, so that the
-// communicator's operations need no copies. In one operation, either all ranks use registered
-// memory or no rank does. The registration ends with Close or with the communicator.
+// Memory is a buffer of kind [gpu.CommMem] that is registered with a communicator. The
+// communicator's operations need no copies of registered memory. In one operation, either all ranks
+// use registered memory or no rank does. The registration ends with Close or with the communicator.
 type Memory comm.Memory
 
 // Register registers a buffer with the communicator for this rank alone. It blocks until the

@@ -59,7 +59,7 @@ type deviceClosing struct {
 // work behind it, or if a call returned the error.
 //
 // Closing again returns the same error. The error's text is one line, about the gravest error;
-// [errors.Is] and [errors.As] find the others.
+// [errors.Is] and [errors.As] find the other errors.
 func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 
 // Shutdown is like Close, with a context instead of the ten seconds. The device accepts no new

@@ -133,10 +133,10 @@ func (s *record) controlStep() error {
 	return err
 }
 
-// runControl reads a number of 4 bytes and executes the body whose bounds contain the number, if
-// there is one. If loop is set, runControl repeats this until the number is outside the body's
-// bounds. runControl blocks until the device has done all this work. ran is the last body that
-// runControl has begun to execute. The caller holds the memory and the recordings.
+// runControl reads a number of 4 bytes, and executes the body whose bounds contain the number, if
+// there is such a body. If loop is set, runControl repeats this until the number is outside the
+// body's bounds. runControl blocks until the device has done all this work. ran is the last body
+// that runControl has begun to execute. The caller holds the memory and the recordings.
 //
 // free is nil, or has the points of Order.Free. These points are signalled only when everything
 // that runControl submits is done, and that work may be in flight after runControl has failed.

@@ -43,7 +43,8 @@ func (k *Kernel) checkBegun(e *events.Event) error {
 	return nil
 }
 
-// withEvent records an event, or waits for one. Package interop makes these operations.
+// withEvent submits an operation that records the event e, or waits for e. Package interop makes
+// these operations.
 func (q *Queue) withEvent(o *Order, e *events.Event, kind work.Kind) error {
 	if on := e.Device(); on != nil && on != &q.dev.events {
 		return errs.Argument(kind.String(), "the event is of device %s, and the queue of %s", on.Engine.Info.Name, q.dev.native.Info.Name)

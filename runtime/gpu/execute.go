@@ -75,7 +75,7 @@ func (op *Op) checkExecution(c *recording.Recording, bindings []memory.Range, gi
 }
 
 // executeSteps submits steps, each behind the previous step. If free is not nil, free counts each
-// step until the step is over. Then o must have no points of Free.
+// step until the step is over, and o must have no points of Free.
 func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given, free *lent) error {
 	if len(steps) == 1 {
 		if free != nil {

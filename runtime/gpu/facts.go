@@ -136,7 +136,8 @@ func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 	return threads, blocks, nil
 }
 
-// ask calls fn to query the driver about the kernel's occupancy, and holds the kernel meanwhile.
+// ask calls fn to query the driver about the kernel's occupancy, and holds the kernel during the
+// call.
 func (k *Kernel) ask(fn func(driver.Occupancy) error) error {
 	d := k.exe.dev
 	if err := d.failed(); err != nil {

@@ -12,7 +12,7 @@ import (
 // Fill returns an Op that fills a range with a pattern of 1, 2, 4 or 8 bytes. The address and the
 // size of the range must be multiples of the pattern's size. Memory of another device can be filled
 // only if this device has access to it. Devices of a [Group] have access to each other's memory if
-// the hardware supports it. For memory of a pool, use [Pool.Access].
+// the hardware supports it. For access to memory of a pool, use [Pool.Access].
 func Fill(dst Range, pattern []byte) (op Op) {
 	bits, ok := work.Pattern(pattern)
 	if !ok {
@@ -43,12 +43,12 @@ func (q *Queue) fill(o *Order, op *Op) error {
 	return q.submitWith(s, o, dst.Buffer.in(), nil)
 }
 
-// Copy returns an Op that copies between ranges of the same size, on this device or another one.
-// One of the two must belong to the queue's driver. Between devices of one driver, the driver
-// copies, directly if the hardware supports it. Between drivers, goroutines copy in pieces through
-// the host, and begin when the waits are reached. If ranges of one buffer overlap, the error is
-// [ErrArgument]. Ranges of different buffers that share memory must not overlap either, but Copy
-// does not check this. Drivers do not define the result.
+// Copy returns an Op that copies between ranges of the same size, on one device or on two devices.
+// At least one of the devices must belong to the queue's driver. Between devices of one driver, the
+// driver copies, directly if the hardware supports it. Between drivers, goroutines copy in pieces
+// through the host, and begin when the waits are reached. If ranges of one buffer overlap, the
+// error is [ErrArgument]. Ranges of different buffers that share memory must not overlap either,
+// but Copy does not check this. Drivers do not define the result.
 func Copy(dst, src Range) (op Op) {
 	op.kind, op.args[0], op.args[1] = copyOp, dst, src
 	return op

@@ -8,8 +8,8 @@ import (
 )
 
 // LaunchAttrs are optional attributes of a launch: clusters, a cooperative launch, a start before
-// the previous launch has ended, a priority, and a share of shared memory. With the zero value a
-// launch has none of these attributes.
+// the previous launch has ended, a priority, and a carve-out for shared memory. With the zero value
+// a launch has none of these attributes.
 //
 // If the device lacks a feature, the call that launches or records returns [ErrUnsupported]. For
 // impossible values it returns [ErrArgument]: for example for a grid that is not a multiple of its

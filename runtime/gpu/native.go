@@ -67,8 +67,8 @@ func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
 // In a queue or a [Stream], all such operations of the queue share one block of scratch memory. The
 // first operation with scratch memory allocates the block, and a later operation that needs more
 // bytes allocates a larger block. The call blocks while the driver allocates. The queue keeps the
-// block until the queue or the device is closed. In a recording, scratch memory is as that of
-// [CommandBuffer.Scratch].
+// block until the queue or the device is closed. In a recording, the operation gets its scratch
+// memory from [CommandBuffer.Scratch].
 func (op Op) Scratch(size uint64) Op {
 	switch op.kind {
 	case nativeOp:

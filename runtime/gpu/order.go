@@ -12,8 +12,8 @@ import (
 // list.
 //
 // The points in Free are signalled when neither the device nor the runtime uses the operation's
-// slices, imported memory and buffers any more. If a point in Signal is reached, that means the
-// same. If a point in Signal has failed, it does not: the device may still run work whose semaphore
+// slices, imported memory and buffers any more. A point in Signal that is reached means the same. A
+// point in Signal that has failed does not mean this: the device may still run work whose semaphore
 // the program failed or whose communicator was aborted. The points in Free are signalled when that
 // work ends. They do not mean success. For work of a lost device, the points in Free are signalled
 // when that device is closed. If closing leaves native objects to the driver, the points in Free

@@ -154,8 +154,9 @@ func (op *Op) wrong(format string, args ...any) Op {
 // of the calls of [NewParam].
 //
 // The error is [ErrArgument] if the argument does not exist, is memory, is a parameter already or
-// has another type. The error is the same for a zero Param and for an Op of another kind. So is a
-// launch with parameters that is not recorded, or that is added to another recording.
+// has another type. The error is the same for a zero Param and for an Op of another kind. A launch
+// with parameters that is not recorded, or that is added to another recording, is [ErrArgument]
+// too.
 func (op Op) Param(i int, p parameter) Op {
 	of := paramOf(p)
 	switch {

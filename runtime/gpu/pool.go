@@ -56,8 +56,8 @@ type Reuse = driver.PoolReuse
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call
 // blocks. If the pool is native, other users of the driver in the process share it. After the first
-// call, the pool gives no memory back to the system by itself, which those users notice too.
-// Closing the device gives unused memory back.
+// call, the pool gives no memory back to the system by itself, also for those users. Closing the
+// device gives unused memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
 	if d.isZero() {
 		return nil, errs.Zero("default pool", "Device")

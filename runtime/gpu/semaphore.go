@@ -285,8 +285,9 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 // Then it calls the functions in the order of their values, and functions for the same value in the
 // order of their registration. If a function panics or ends its goroutine, the other functions are
 // still called. If device work or a host call signals or fails the semaphore, each function is
-// called on a goroutine of its own, in no order. The returned cancel unregisters the function, and
-// reports whether it was in time, so that the function is not called. A nil function is ignored.
+// called on a goroutine of its own, in no order. The returned cancel unregisters the function. It
+// returns true if the function has not been called and will not be called. A nil function is
+// ignored.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	if fn == nil {
 		return sema.TooLate
@@ -308,8 +309,9 @@ type link struct {
 }
 
 // Link signals target with the value to when s reaches the value from. It fails target when s
-// fails, or when target cannot be signalled with that value. The returned unlink removes the link,
-// and reports whether it was in time. If target is nil, Link does nothing.
+// fails, or when target cannot be signalled with that value. The returned unlink removes the link.
+// It returns true if the link has not acted yet and will not act. If target is nil, Link does
+// nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate

@@ -151,7 +151,7 @@ func (s *Stream) point() Point {
 }
 
 // After makes the next operation wait for points. All later operations then wait for the points
-// too. If one of them fails, the stream fails.
+// too. If one of the points fails, the stream fails.
 func (s *Stream) After(points ...Point) error {
 	if s.isZero() {
 		return errs.Zero("after", "Stream")

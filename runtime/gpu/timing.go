@@ -13,13 +13,13 @@ import (
 )
 
 // A Timing measures how long the device takes for an operation. Give it to an operation with
-// [Op.Timed]. It records one event in front of the operation's work and one event behind the work,
-// and measures the time between them. So the time does not include the operation's waits. A Timing
-// can be reused: each operation resets it. Do not submit it again before the signals of its
-// previous operation have been reached. Using a Timing allocates nothing. The events may keep
-// kernels from overlapping. The time includes starting the kernel and recording the second event.
-// So a kernel's Timing is longer than a profiler's figure for the kernel alone, by 1.4 microseconds
-// on an H200 and 2.7 on an H100.
+// [Op.Timed]. The Timing then records one event in front of the operation's work and one event
+// behind the work, and measures the time between them. So the time does not include the operation's
+// waits. A Timing can be reused: each operation resets it. Do not submit it again before the
+// signals of its previous operation have been reached. Using a Timing allocates nothing. The events
+// may keep kernels from overlapping. The time includes starting the kernel and recording the second
+// event. So a kernel's Timing is longer than a profiler's figure for the kernel alone, by 1.4
+// microseconds on an H200 and 2.7 on an H100.
 //
 // If the stream has no other work, a Timing includes the time that the host takes to give the
 // device the operation. For [Native] this is all the time that the function takes.
