@@ -229,7 +229,7 @@ func (w *lowering) enumerations() {
 	}
 }
 
-// fits reports whether a value fits into an integer of that many bytes.
+// fits reports whether a value fits into an integer with the given number of bytes.
 func fits(n int64, bytes int, signed bool) bool {
 	if bytes == 8 {
 		return true // an int64 also holds the bits of every uint64
@@ -300,8 +300,9 @@ func (w *lowering) constants() {
 	}
 }
 
-// aliases resolves alternative type names. A name that differs from the first only in letter case
-// or version becomes a Go alias of its own, since programs and documentation use both.
+// aliases resolves alternative type names. An alternative that differs from the type's own name
+// only in letter case or version becomes a Go alias of its own, since programs and documentation
+// use both.
 func (w *lowering) aliases() {
 	for pending := w.lib.Aliases; len(pending) > 0; {
 		var later []symbols.Alias

@@ -273,7 +273,7 @@ func (c *checker) values(t *Table) {
 }
 
 // sizes checks that no type contains itself except through a pointer, and that each field has the
-// size of its type. The generator's layout must be the library's.
+// size of its type. Otherwise generated structs would not have the library's layout.
 func (c *checker) sizes(t *Table) {
 	aliases, holds := map[string][]string{}, map[string][]string{} // by name: the base types that an alias stands for, and the types that a value of the type contains
 	stands := map[string]string{}                                  // the type that each alias stands for

@@ -304,8 +304,8 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	return nil
 }
 
-// undeclared reports whether the compiler's error is an undeclared name. For the unknown type of a
-// first parameter, gcc reports only the tokens that it expects before it.
+// undeclared reports whether the compiler's error is an undeclared name. If the type of a first
+// parameter is unknown, gcc only reports the tokens that it expects before that name.
 func (p *prover) undeclared(said string) bool {
 	if m := expected.FindStringSubmatch(said); m != nil && !p.t.TypeNames()[m[1]] {
 		return true

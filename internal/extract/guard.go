@@ -146,7 +146,7 @@ func measure(cfg *cc.Config, sources []cc.Source, g io.Writer) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
-		case runtime.Error: // it includes files beyond the limit of expansion
+		case runtime.Error: // also the front end's failure at an #include beyond the limit of expansion
 			err = errEndless
 		default:
 			panic(p)
@@ -196,7 +196,8 @@ func (g *gauge) Write(token []byte) (int, error) {
 	return len(token), nil
 }
 
-// placed adds the file and line at which a header exceeds a limit, as far as the text shows.
+// placed adds to err the file and line at which a header exceeds a limit, if the text shows the
+// place.
 func placed(files fs.FS, name string, err error) error {
 	if limit, ok := errors.AsType[limitError](err); ok {
 		if where := place(files, name, limit, map[string]bool{}); where != "" {
@@ -312,8 +313,8 @@ func (list Folders) Open(name string) (fs.File, error) {
 	return nil, first
 }
 
-// inFolder adds the folder to an error about its headers that does not name it: the C front end
-// does not know folders.
+// inFolder adds the folder's name to an error about headers in the folder, unless the error has the
+// name. The C front end does not know folders.
 func inFolder(files fs.FS, err error) error {
 	if list, ok := files.(Folders); ok && len(list) > 0 {
 		files = list[0]

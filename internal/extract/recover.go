@@ -57,8 +57,8 @@ func (r *recovery) next(files fs.FS, failure error) bool {
 	return false
 }
 
-// leaveOut blanks a declaration, or puts a shorter one in its place. It returns false if that shorter
-// one is there already: then the C front end cannot read it either.
+// leaveOut blanks a declaration, or puts a shorter declaration in its place. It returns false if
+// that shorter declaration is there already, because the C front end cannot read it either.
 func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string) bool {
 	old := text[d.first:d.end]
 	code := directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(old, blanks), blanks)
@@ -96,7 +96,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 		if m := typedefTag.FindSubmatch(code); m != nil && string(m[1]) == name {
 			tag = name
 		}
-		stand = "typedef struct " + tag + " " + name + ";" // the front end can then read the typedef's users, which are refused
+		stand = "typedef struct " + tag + " " + name + ";" // the front end can then read declarations that use the typedef; they are refused
 	} else if isStruct && !isFunction {
 		stand = string(tagged.FindSubmatch(code)[1]) + " " + name + ";"
 	}

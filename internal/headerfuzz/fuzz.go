@@ -211,7 +211,7 @@ func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 }
 
 // compare proves a table against its header. If symbols.DecodeTable rejects a record, the generator
-// reports that record. So the proof has no fault of it.
+// reports that record, so the report leaves out the record's faults.
 func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) (*cproof.Report, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return nil, err

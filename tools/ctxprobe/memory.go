@@ -182,7 +182,7 @@ type user struct {
 
 var poolNames = []string{"default pool", "pool", "host pool"}
 
-// touch is the kernel that writes to memory.
+// touch returns the kernel that writes to memory.
 func (b *bench) touch() cuda.Function {
 	return made(b, "kernel", func() (cuda.Function, error) { return b.lib.ModuleGetFunction(b.module(), "touch") })
 }
@@ -256,7 +256,7 @@ func unchanged(b *bench, dst, _ piece) ([]byte, bool) {
 	return got, bytes.Equal(got, make([]byte, size))
 }
 
-// spare is pinned memory that no piece uses.
+// spare returns pinned memory that no piece uses.
 func (b *bench) spare() unsafe.Pointer {
 	return made(b, "more pinned memory", func() (unsafe.Pointer, error) {
 		return b.lib.MemHostAlloc(size, cuda.MemHostAllocPortable|cuda.MemHostAllocDeviceMap)

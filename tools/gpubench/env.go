@@ -129,9 +129,9 @@ func (e *env) remark(format string, args ...any) {
 	e.remarks = append(e.remarks, fmt.Sprintf(format, args...))
 }
 
-// beside runs puregpu's side on the raw side's thread, without a current device, as a program's
-// goroutines have none. Use it for work of the host alone: one processor of a virtual machine may
-// be twice as fast as another.
+// beside runs puregpu's side on the raw side's thread. No device is current there, as on the
+// goroutines of a program. Use it for work of the host alone: one processor of a virtual machine
+// may be twice as fast as another.
 func (e *env) beside(fn func() error) error {
 	return e.thread.do(func() error {
 		if err := e.raw.unbind(); err != nil {

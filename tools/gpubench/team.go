@@ -39,7 +39,7 @@ type order struct {
 
 	// join: make the communicators.
 	ID    []byte `json:"id,omitempty"`
-	Ranks int    `json:"ranks,omitempty"` // in all
+	Ranks int    `json:"ranks,omitempty"` // in all processes
 
 	// time: reduce Bytes on all ranks, in memory behind a padding of Pad bytes.
 	Bytes uint64 `json:"bytes,omitempty"`
@@ -55,7 +55,7 @@ type order struct {
 	Group int `json:"group,omitempty"`
 }
 
-// counts are numbers of reductions.
+// counts say how often to do the work.
 type counts struct {
 	Warm  int `json:"warm,omitempty"`  // before timing begins
 	Timed int `json:"timed,omitempty"` // each waited for

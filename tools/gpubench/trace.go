@@ -18,8 +18,8 @@ var traceLevels = [...]struct {
 
 // traceFigures are the figures of each level: the host's time for a submission, the trace's
 // addition to it, the total time of a submission, and the processor time. Device times need a
-// driver event behind each submission. For these, two more rows have the driver's time for such
-// events, behind the same calls, and the trace's addition beyond that.
+// driver event behind each submission. So two more rows have the driver's time for such events,
+// behind the same calls, and the time that the trace adds beyond it.
 var traceFigures = [...]string{"submitting each", "added to each", "total each", "CPU each"}
 
 // traceBenches measure the cost of a trace. The raw side is a device without a trace. puregpu's

@@ -155,8 +155,8 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// versionOne returns a trace as the first version of the format has it: each slice of a command has
-// all that is known, and no recording is listed.
+// versionOne returns a trace in the first version of the format: the slice of each command has all
+// known facts, and no recording is listed.
 func versionOne(t *testing.T) []byte {
 	t.Helper()
 	b := tracetest.New("old", 0, 1, time.Unix(1700000000, 0))

@@ -23,7 +23,7 @@ type segment struct {
 // Kinds of segments.
 const (
 	onDevice = "device" // a device executed an operation
-	// From issued, or from the end of its last dependency, until the device began it.
+	// From issued, or from the end of its last dependency, until the device began the operation.
 	toStart = "start"
 	toGive  = "give"  // the host was still giving the device the operation, which may have run
 	toIssue = "issue" // from submitted, or from the release of the last wait, until it was issued

@@ -239,8 +239,8 @@ func (s *summary) devices(t *trace, w *walker) {
 	slices.SortStableFunc(s.Starved, func(a, b starvedSummary) int { return cmp.Compare(b.Total, a.Total) })
 }
 
-// windowOf is the time from the first of the submissions that pick chooses to the end of the last
-// one, as far as it is in the window. What a device did at other times, the trace may not say.
+// windowOf returns the time from the first submission that pick chooses to the end of the last one,
+// clipped to the window. The trace may not say what a device did at other times.
 func windowOf(t *trace, pick func(*submission) bool) interval {
 	var v interval
 	first := true

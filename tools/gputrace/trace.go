@@ -193,7 +193,7 @@ func load(r io.Reader, win window) (*trace, error) {
 	}
 	rd := traceformat.NewReader(r)
 	kept := 0
-	// Of all events, also outside the window.
+	// first and last are the times of all events, also of those outside the window.
 	first, last := traceformat.Time(math.MaxInt64), traceformat.Time(math.MinInt64)
 	var e traceformat.Event
 	for {
@@ -427,7 +427,7 @@ func (l *loader) finish() {
 	for k := range l.held { // of submissions that did not end
 		l.release(k)
 	}
-	// Tracks and devices in the order of their processes.
+	// Sort tracks and devices in the order of their processes.
 	for i := range t.tracks {
 		k := &t.tracks[i]
 		k.process = l.process[k.pid]
@@ -462,14 +462,14 @@ func (l *loader) finish() {
 		}
 	}
 	t.tracks = tracks
-	// Slices by begin, outer ones first.
+	// Sort slices by begin, outer ones first.
 	for i := range t.slices {
 		t.slices[i].track = moved[t.slices[i].track]
 	}
 	slices.SortStableFunc(t.slices, func(a, b slice) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end))
 	})
-	// Submissions of the window, by the time of submission.
+	// Keep the submissions of the window, sorted by the time of submission.
 	for i := range t.subs {
 		s := &t.subs[i]
 		s.queue = moved[s.queue]
@@ -503,7 +503,7 @@ func (l *loader) finish() {
 		t.arrowless += n
 	}
 	// On a device with times, a submission without times took no time, unless it should have times.
-	// It was done with its last dependency.
+	// Such a submission was done with its last dependency.
 	timed := make([]bool, len(t.devices)+1)
 	for i := range t.subs {
 		if x := &t.subs[i]; x.slice >= 0 {

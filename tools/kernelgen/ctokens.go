@@ -40,7 +40,7 @@ type conditional struct {
 	outerSkip   bool // the enclosing branch is inactive
 	outerBranch int  // the number of the enclosing branch
 
-	first  int // branch: index of the first token of the first branch
+	first  int // index of the first token of the first branch
 	start  int // index of the first token of the present branch
 	branch int // number of the present branch
 	nth    int // number of branches before it

@@ -150,7 +150,7 @@ func (m *module) emitCode(f *File) {
 	}
 }
 
-// prefix writes an error with the names of files and a text before it.
+// prefix writes an error that begins with the names of files and a text.
 func (m *module) prefix(files, text string) *Statement {
 	return Qual("fmt", "Errorf").Call(Lit(strings.ReplaceAll(files, "%", "%%")+": "+text+"%w"), Err())
 }

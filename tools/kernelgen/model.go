@@ -39,7 +39,7 @@ type image struct {
 	meta  *kernelobject.Triton // metadata of a Triton kernel
 }
 
-// A kernel is a kernel whose parameters have Go types.
+// A kernel is a GPU kernel as the generated file declares it: with Go types for its parameters.
 type kernel struct {
 	name   string
 	goName string
@@ -128,7 +128,8 @@ func (k *kernel) own(name string) string {
 	return name
 }
 
-// find finds a kernel in all code of an image. All code must agree on it.
+// find finds a kernel in an image. All code of the image, each for one architecture, must have it
+// with the same parameters.
 func (im *image) find(name string) (*kernelobject.Kernel, error) {
 	var found *kernelobject.Kernel
 	for i := range im.codes {

@@ -23,7 +23,7 @@ type module struct {
 	pkgs       map[string]*pkg // by folder
 }
 
-// A pkg is the Go files of a folder, whatever their build tags, without tests.
+// A pkg is the Go files of a folder, for all build tags, without tests.
 type pkg struct {
 	dir   string
 	lines int

@@ -136,8 +136,8 @@ type file func(p []byte, at int64) (int, error)
 func (f file) ReadAt(p []byte, at int64) (int, error)  { return f(p, at) }
 func (f file) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// TestCloseWhileLent closes a device while another one's work uses its memory and events. They must
-// be given back when that work is over, and not before.
+// TestCloseWhileLent closes a device while work of another device uses the closed device's memory
+// and events. Both must be given back when that work is over, and not before.
 func TestCloseWhileLent(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

@@ -374,7 +374,7 @@ func TestCloseAgainst(t *testing.T) {
 		r.must(err)
 		c := r.recorded(d, b.All(), 1)
 		var used *gpu.Buffer
-		// Gives the pool a slab.
+		// This allocation gives the pool a slab.
 		err = d.Queue(0).Submit(gpu.Order{Signal: pts(s0, 1)}, gpu.Alloc(&used, p, 64))
 		r.must(err)
 		r.must(used.Device().Queue(0).Submit(gpu.Order{Wait: pts(s0, 1), Signal: pts(s0, 2)}, gpu.Free(used)))

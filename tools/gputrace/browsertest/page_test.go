@@ -48,7 +48,7 @@ type session struct {
 	requests []string
 }
 
-// gputrace is the program, and folder has the traces of its tests' scenarios.
+// build builds gputrace, and writes the traces of its tests' scenarios to a folder.
 func build(t *testing.T) (gputrace, folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -349,7 +349,7 @@ func TestPagesShowWhatTheTraceHas(t *testing.T) {
 			if got := value[int](s, "viewer.arrows"); got < flows || i < own && name != "trouble" && name != "without-device-times" && name != "serve" && got != flows {
 				t.Errorf("the page has %d arrows, the trace %d", got, flows)
 			}
-			// Operations of each stream in order.
+			// Compare the order of the operations of each stream.
 			type key struct{ pid, tid int64 }
 			order := map[key][]string{}
 			sorted := slices.Clone(list)
@@ -409,7 +409,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	}
 	whole0, whole1 := view()
 
-	// Zooming by keys, back by 0.
+	// Zoom in by a key, and out by 0.
 	s.key("w")
 	a, b := view()
 	if !(b-a < 0.7*(whole1-whole0)) {
@@ -440,7 +440,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	if d := after.X - target.X; d > 3 || d < -3 {
 		t.Errorf("what was under the mouse moved by %v pixels", d)
 	}
-	// Dragging moves.
+	// Drag the timeline.
 	s.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, 800, 400, chromedp.ButtonLeft), chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 700, 400, chromedp.ButtonLeft),
 		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 600, 400, chromedp.ButtonLeft), chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, 600, 400, chromedp.ButtonLeft))
 	s.settle()
@@ -478,7 +478,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	}
 	s.shot("selected")
 
-	// Back to its last wait, and on again.
+	// Go back to the last wait, and on again.
 	s.key("[")
 	if cause := value[*selection](s, "viewer.selected()"); cause == nil || cause.Name != "step" || !slices.Contains(sel.Causes, cause.Index) || !slices.Contains(cause.Effects, sel.Index) {
 		t.Errorf("[ led from %+v to %+v", sel, cause)
@@ -487,7 +487,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	if v := value[*selection](s, "viewer.selected()"); v == nil || v.Name != "all-reduce" {
 		t.Errorf("] led to %+v", v)
 	}
-	// Along the row, to another row, and into it.
+	// Go along the row, to another row, and into it.
 	before := value[*selection](s, "viewer.selected()")
 	s.key(kb.ArrowRight)
 	right := value[*selection](s, "viewer.selected()")
@@ -528,7 +528,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	s.shot("critical")
 	s.key("c")
 
-	// Seeking.
+	// Seek operations by name.
 	s.seek("backward")
 	wait(s, `viewer.matches() === 8`)
 	s.key(kb.Enter)

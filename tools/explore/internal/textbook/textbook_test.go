@@ -121,7 +121,7 @@ func TestTwinABA(t *testing.T)  { run(t, aba(true)) }
 
 type thing struct{ a, b int }
 
-// once makes an object on first use. The fault reads a plain pointer without the lock.
+// TestFaultDoubleChecked makes an object on first use. It reads a plain pointer without the lock.
 func TestFaultDoubleChecked(t *testing.T) {
 	run(t, func(x *explore.T) {
 		var mu sync.Mutex
@@ -255,7 +255,7 @@ func counter(whole bool) func(x *explore.T) {
 func TestFaultLostUpdate(t *testing.T) { run(t, counter(false)) }
 func TestTwinLostUpdate(t *testing.T)  { run(t, counter(true)) }
 
-// racy counts without a lock. The race detector must find that.
+// TestFaultRace counts without a lock. The race detector must find that.
 func TestFaultRace(t *testing.T) {
 	run(t, func(x *explore.T) {
 		n, done := 0, make(chan bool, 1)
