@@ -1,7 +1,7 @@
 // Package gen turns symbol tables into Go source: binding packages such as cuda, nccl and hip, with
-// assertions of their layouts. For each binding it also writes a test of the ABI, which calls an echo
-// library: a C library with the same functions, which records its arguments as C received them. Each
-// library has a description that gen reads.
+// assertions of their layouts. For each binding it also writes a test of the ABI. The test calls an
+// echo library: a C library with the same functions, which records its arguments as C received
+// them. Each library has a description that gen reads.
 //
 // Gen works in two steps. Lowering (lower.go, names.go) decides the Go form of each C declaration;
 // it refuses unknown forms with an error that names the symbol. Emitting (emit_*.go) writes that

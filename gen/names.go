@@ -47,8 +47,8 @@ func abiNumber(f *symbols.Func) string {
 }
 
 // function returns the Go name of a method. A C function may have several ABI versions. The version
-// that the header's plain name selects gets the plain Go name. To the name of another version it
-// adds V and the version's number.
+// that the header's plain name selects gets the plain Go name. The names of other versions end in V
+// and the version's number.
 func (n *namer) function(f *symbols.Func) string {
 	if name, ok := n.exception(f.Symbol); ok {
 		return name

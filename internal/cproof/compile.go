@@ -67,7 +67,7 @@ const factsFile = "puregpu-facts"
 
 var factError = regexp.MustCompile(`(?m)^` + factsFile + `:(\d+)(?::\d+)?: (?:fatal )?error: (.*)$`)
 
-// newerC makes the compiler accept C23, as far as it supports it.
+// newerC makes the compiler accept the parts of C23 that it supports.
 const newerC = "-std=gnu2x"
 
 // A HeadersError says that the compiler does not accept the headers as C.

@@ -12,8 +12,10 @@ import (
 
 // The C front end gives enumerators types that are not always those of C:
 //
-//   - An enumerator without an expression has 64 bits inside its own enumeration. In C it is an int.
-//   - If one value of an enumeration is not an int, all its enumerators have a wider type. In C before C23, values that fit are ints.
+//   - An enumerator without an expression has 64 bits inside its own enumeration. In C it is an
+//     int.
+//   - If one value of an enumeration is not an int, all its enumerators have a wider type. In C
+//     before C23, values that fit are ints.
 //   - An enumeration is an int. In C it is unsigned if it has no negative value.
 //
 // So an expression with such an enumerator, or a conversion to an enumeration, is accepted only if

@@ -158,8 +158,8 @@ func blanks(text []byte) []byte {
 
 type textRange struct{ first, end int }
 
-// declarationAt finds the external declaration around a line of a header, as far as the text shows.
-// Preprocessor lines are not part of it.
+// declarationAt finds the external declaration around a line of a header. It looks only at the
+// text, and expands no macros. Preprocessor lines are not part of the declaration.
 func declarationAt(text []byte, line int) (textRange, bool) {
 	first, depth, now := 0, 0, 1
 	some, function, last := false, false, byte(0)

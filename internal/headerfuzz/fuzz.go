@@ -38,7 +38,7 @@ func NewChecker(cc *cproof.Compiler, dir string) (*Checker, error) {
 	return &Checker{cc, dir}, nil
 }
 
-// A Result says how many declarations of a header were compared, and what differed.
+// A Result says how many declarations of a header were compared, and has the differences.
 type Result struct {
 	Header   string // without the units that the compiler or the front end rejects
 	Units    int    // compared units

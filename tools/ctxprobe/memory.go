@@ -171,7 +171,7 @@ const value = 0x5a
 // A user is a function to try with one or two pieces of memory.
 type user struct {
 	name    string                               // the exported name
-	what    string                               // what it submits, or ""
+	what    string                               // the work that it submits, or ""
 	from    bool                                 // it takes two pieces: src and dst
 	origins []string                             // origins of its memory; nil means all
 	prepare func(b *bench, dst, src piece) error // runs before call, with a context; may be nil

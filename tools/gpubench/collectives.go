@@ -32,8 +32,8 @@ const busBandwidth = "bus bandwidth"
 
 // collectiveBenches time all-reduces over all devices, in processes that serve all rows. The raw
 // side is PyTorch. Both sides stay ready all the time and take turns size by size, as in other
-// groups. Each frees its memory after its turn, so that both have the same free memory and the same
-// temperature.
+// groups. Each side frees its memory after its turn, so that both sides have the same free memory
+// and the same temperature.
 func collectiveBenches(e *env) []bench {
 	var all []bench
 	for _, w := range []way{inOne, inMany} {

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A team is a group of processes that do the same work at the same time. Each reads orders from its
-// input and answers each with a line that begins with mark. It ends when its input ends. Its other
-// output is read only if it fails.
+// A team is a group of processes that do the same work at the same time. Each process reads orders
+// from its input, and answers each order with a line that begins with mark. A process ends when its
+// input ends. Its other output is read only if it fails.
 type team struct {
 	what    string
 	procs   []*process

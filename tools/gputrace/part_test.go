@@ -43,7 +43,7 @@ func TestPartOfABusyDevice(t *testing.T) {
 				t.Fatal(err)
 			}
 			sum := summarize(tr)
-			// One ran in the part. Two were submitted in it, and ran later.
+			// One execution ran in the part. Two more were submitted in the part, and ran later.
 			if sum.Submissions != 3 || sum.CommandTimes.Executions != 3 || sum.CommandTimes.Untimed != 0 {
 				t.Errorf("%d submissions, %+v", sum.Submissions, sum.CommandTimes)
 			}

@@ -131,7 +131,7 @@ func (w *walker) critical() []segment {
 	return b.out
 }
 
-// backward is one path backwards. Its methods that return a bool return false at its end.
+// backward is one path backwards. Methods that return a bool return false at the end of the path.
 type backward struct {
 	*walker
 	until traceformat.Time

@@ -164,8 +164,8 @@ func summarize(t *trace) *summary {
 	return s
 }
 
-// busyOf lists the known run times on devices of the submissions that pick chooses, as far as they
-// are in the window.
+// busyOf lists the times at which devices ran the submissions that pick chooses, clipped to the
+// window. It leaves out unknown times.
 func busyOf(t *trace, pick func(*submission) bool) []interval {
 	var list []interval
 	for i := range t.subs {

@@ -68,9 +68,9 @@ type submission struct {
 	parked                                bool
 	submitted, issued, begun, ended, done traceformat.Time
 	slice                                 int // that the device executed, or -1
-	// It took no time. Its device has times of other work.
+	// The submission took no time: it has none, although its device has times of other work.
 	instant bool
-	// It should have device times, but has none.
+	// The submission should have device times, but has none.
 	untimed         bool
 	untimedCommands int // number of commands without times
 	// The device may have begun the submission before begun, by up to early.
@@ -78,7 +78,7 @@ type submission struct {
 	err   string
 }
 
-// start returns the begin of a submission, as far as known.
+// start returns the time when a submission began, or else the latest known moment before.
 func (s *submission) start() traceformat.Time {
 	switch {
 	case s.begun != unknown:
@@ -89,7 +89,7 @@ func (s *submission) start() traceformat.Time {
 	return s.submitted
 }
 
-// finish returns the end of a submission, as far as known.
+// finish returns the time when a submission ended, or else the best known substitute.
 func (s *submission) finish() traceformat.Time {
 	switch {
 	case s.ended != unknown:
@@ -144,7 +144,8 @@ type window struct {
 	maxEvents int
 }
 
-// clip returns the part of an interval in the window. Its end is not before its begin.
+// clip returns the part of an interval in the window. The end of the result is not before its
+// begin.
 func (w window) clip(v interval) interval {
 	v.begin = max(v.begin, w.from)
 	return interval{v.begin, max(v.begin, min(v.end, w.to))}
@@ -409,8 +410,8 @@ func (l *loader) slice(e *traceformat.Event) bool {
 }
 
 // partOf reports whether a submission, which was submitted before the end of a window, ended after
-// the window's begin. Such a submission keeps all its slices, also those outside the window. Without
-// them it would seem to have taken no time.
+// the window's begin. Such a submission keeps all its slices, also those outside the window.
+// Otherwise it would seem to have taken no time.
 func (s *submission) partOf(win window) bool { return s.done == unknown || s.done >= win.from }
 
 // release adds the held slices of a submission if the submission is partly in the window.

@@ -1,5 +1,5 @@
-// Command locks runs tests with watched mutexes. It reports the order in which goroutines lock them
-// and how many they hold at a time.
+// Command locks runs tests with watched mutexes. It reports the order in which goroutines lock
+// mutexes, and how many mutexes a goroutine holds at a time.
 //
 //	locks [-depth N] [-v] [ARGUMENTS OF GO TEST]
 //

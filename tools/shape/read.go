@@ -31,7 +31,7 @@ type pkg struct {
 	files []*ast.File
 }
 
-// A function is a function with a body. Its literals count as parts of it.
+// A function is a function with a body. Function literals in it count as parts of it.
 type function struct {
 	name, place       string
 	complexity, lines int
@@ -62,8 +62,8 @@ func (m *module) expand(patterns []string) (dirs []string) {
 	return slices.Compact(dirs)
 }
 
-// load reads the package of a folder, once. It returns nil if there is no such folder. With an error
-// it returns the readable part.
+// load reads the package of a folder, once. It returns nil if there is no such folder. With an
+// error it returns the readable part.
 func (m *module) load(dir string) (*pkg, error) {
 	if p, ok := m.pkgs[dir]; ok {
 		return p, nil

@@ -254,7 +254,8 @@ type program struct {
 
 var programs = []program{
 	{"mlp", nil, func(n map[string]int) string {
-		// 8 inputs and the weights; an input and an output each time, and the weights.
+		// mlp uploads 8 inputs and the weights. It allocates an input and an output each time, and
+		// the weights.
 		want := map[string]int{"execute": 8, "download": 8, "upload": 9, "alloc": 17, "free": 17}
 		if !maps.Equal(n, want) {
 			return fmt.Sprintf("want %v", want)
@@ -273,8 +274,8 @@ var programs = []program{
 		}
 		return ""
 	}},
-	// 200 requests in batches, half of which may be cancelled at any time; 3 layers with two arrays
-	// each.
+	// The server answers 200 requests in batches; half of the requests may be cancelled at any
+	// time. It has 3 layers with two arrays each.
 	{"serve", []string{"-selftest"}, func(n map[string]int) string {
 		if n["download"] == 0 || n["download"] > 200 || n["dense"] != 3*n["download"] || n["upload"] != 6+n["download"] || n["alloc"] != n["free"] {
 			return "want 3 layers and an input for each of at most 200 answers"
