@@ -514,8 +514,8 @@ func (w *lowering) structure(s *symbols.Struct) {
 	w.structs = append(w.structs, out)
 }
 
-// fieldNames returns the Go names of a struct's fields. If two would be equal, C names with
-// underscores stay as they are.
+// fieldNames returns the Go names of a struct's fields. If two would be equal, those whose C name
+// has underscores keep them.
 func (w *lowering) fieldNames(s *symbols.Struct) []string {
 	names, count := make([]string, len(s.Fields)), map[string]int{}
 	for i, f := range s.Fields {
@@ -540,9 +540,9 @@ func (w *lowering) fieldNames(s *symbols.Struct) []string {
 
 type byteRange struct{ first, end int }
 
-// byteUnits finds the bit-fields that are stored as bytes: signed ones, those of a union, and those
-// whose unit overlaps another member or mixes types. It returns the bytes of each, keyed by its
-// index.
+// byteUnits finds the bit-fields that are stored as bytes: those of a union, and consecutive ones
+// of which one is not an unsigned integer, overlaps another member or mixes types in a unit. It
+// returns the bytes of each group, keyed by the index of each of its bit-fields.
 func (w *lowering) byteUnits(s *symbols.Struct) map[int]byteRange {
 	out := map[int]byteRange{}
 	for i := 0; i < len(s.Fields); {

@@ -82,8 +82,8 @@ func (n *namer) value(cname string) string {
 	return n.camel(cut(cname, n.desc.Prefixes.Values))
 }
 
-// structVersions returns the constants that have the name of a struct without _t. They are the
-// values of the struct's field version.
+// structVersions returns the names of the structs without _t. A constant with such a name is a
+// value of the struct's field version.
 func structVersions(lib *symbols.Library) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range lib.Structs {

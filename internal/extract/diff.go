@@ -217,8 +217,8 @@ func constant(typ, value string) string {
 	return fmt.Sprintf("%s (%s)", value, typ)
 }
 
-// declared writes a function's result and parameters as in its header. Behind each pointer it says
-// which side writes the memory.
+// declared writes a function's result and parameters as in its header. Behind each parameter it
+// writes the other facts about it, such as which side writes the memory.
 func declared(result string, params []symbols.Param) string {
 	var list []string
 	for _, p := range params {

@@ -128,7 +128,7 @@ func (m *macroGauge) open() (names []string) {
 const maxErrors = 20
 
 // withoutEnd removes the errors caused by the text after the input from err, unless there are no
-// others. It adds the number of errors left out.
+// others. It keeps the first maxErrors errors, and adds the number of the rest.
 func withoutEnd(err error, end string) error {
 	lines := strings.Split(err.Error(), "\n")
 	own := slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, end) || s == "" })
@@ -208,7 +208,7 @@ func placed(files fs.FS, name string, err error) error {
 }
 
 // place returns the line, in a header or an included header, that exceeds the limit even without
-// expansion. For a limit of expansion it returns the macro that expands to most.
+// expansion. If there is none, it returns the macro that expands to most.
 func place(files fs.FS, name string, limit limitError, seen map[string]bool) string {
 	text, err := fs.ReadFile(files, name)
 	if err != nil || seen[name] {

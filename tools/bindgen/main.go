@@ -324,8 +324,9 @@ func (b *binding) generate(headers string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// guess adds an entry to the overlay for each pointer with an unknown meaning. The entries have
-// blanks. bindgen refuses them until somebody has filled them in.
+// guess adds an entry to the overlay for each pointer with an unknown meaning, and for each
+// function of which it is unknown when it calls a function pointer. The entries have blanks.
+// bindgen refuses them until somebody has filled them in.
 func (b *binding) guess(headers string, stdout io.Writer) error {
 	lib, _, err := b.load(headers)
 	if err != nil {

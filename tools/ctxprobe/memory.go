@@ -279,9 +279,10 @@ func (g *given) memory() string {
 // name is the argument by which the program tells a child which case to try.
 func (g *given) name() string { return g.user.name + ": " + g.memory() }
 
-// givens returns all cases, on one device or on two. A function with one piece gets memory of every
-// origin on either device. A function with two pieces gets this memory together with ordinary
-// memory of the device, with host memory, and with memory of the same origin on the other device.
+// givens returns all cases, on one device or on two. A function with one piece gets memory of each
+// of its origins on either device. A function with two pieces gets this memory together with
+// ordinary memory of the device, with host memory, and with memory of the same origin on the other
+// device.
 func givens(devices int) (all []given) {
 	for i := range users {
 		u := &users[i]

@@ -83,7 +83,8 @@ func init() {
 	}
 }
 
-// goName makes an exported name: vector_add becomes VectorAdd.
+// goName makes an exported name: vector_add becomes VectorAdd. A name that would not begin with a
+// capital letter gets a K in front.
 func goName(name string) string {
 	var b strings.Builder
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) || r == '_' }) {
@@ -338,7 +339,7 @@ func (g *generator) resolve(typ string, stars int) (string, int, error) {
 }
 
 // paramType returns the Go type of a parameter. A pointer becomes a slice of elements, a pointer to
-// void a range of bytes. An unknown type is an error.
+// void a range of bytes, a pointer to a pointer a slice of addresses. An unknown type is an error.
 func (g *generator) paramType(typ string, stars int) (goType, error) {
 	typ, stars, err := g.resolve(typ, stars)
 	if err != nil {
