@@ -540,9 +540,10 @@ func (w *lowering) fieldNames(s *symbols.Struct) []string {
 
 type byteRange struct{ first, end int }
 
-// byteUnits finds the bit-fields that are stored as bytes: those of a union, and consecutive ones
-// of which one is not an unsigned integer, overlaps another member or mixes types in a unit. It
-// returns the bytes of each group, keyed by the index of each of its bit-fields.
+// byteUnits finds the bit-fields that are stored as bytes. Each bit-field of a union is stored so.
+// In a struct, a group of consecutive bit-fields is stored so if one of them is not an unsigned
+// integer, overlaps another member, or mixes types in a unit. byteUnits returns the bytes of each
+// group, keyed by the index of each bit-field.
 func (w *lowering) byteUnits(s *symbols.Struct) map[int]byteRange {
 	out := map[int]byteRange{}
 	for i := 0; i < len(s.Fields); {

@@ -99,7 +99,7 @@ func (r *Report) Err() error {
 // A fact is a statement of the table, with C text that makes the compiler evaluate it.
 type fact struct {
 	record, kind string
-	what         string // for people; "" means the kind
+	what         string // name of the fact in messages; "" means the kind
 	tries        []string
 	table        string                     // the table's value, if check does not return it
 	check        func(x *answer) (c string) // the compiler's value if it differs, else ""

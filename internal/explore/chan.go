@@ -23,7 +23,7 @@ type waiter struct {
 	elem unsafe.Pointer // address of the received or sent element; nil if the channel has a buffer: the goroutine then tries again
 	ok   *bool
 	at   int  // index of the select's case
-	met  *int // becomes at when this case is executed; -1 before
+	met  *int // set to the index of the case that was executed; -1 before
 }
 
 //go:norace
@@ -420,7 +420,7 @@ func Go4[A, B, C, D any](f func(A, B, C, D)) func(A, B, C, D) {
 	return func(a A, b B, c C, d D) { Go(func() { f(a, b, c, d) }) }
 }
 
-// Go0R to Go3R are the same for functions with a result.
+// Go0R to Go3R do the same for functions with a result.
 func Go0R[R any](f func() R) func() { return func() { Go(func() { f() }) } }
 
 func Go1R[A, R any](f func(A) R) func(A) { return func(a A) { Go(func() { f(a) }) } }

@@ -41,7 +41,7 @@ type Config struct {
 	Trace      bool          // print all steps, even without a failure
 	Steps      int           // limit of steps in a schedule; 0 means 200,000
 	Deeds      []Deed        // run this schedule instead
-	Exhaustive int           // if not 0: run all schedules with fewer switches than this that differ from the default
+	Exhaustive int           // if not 0: run all schedules that have fewer than this number of switches other than the default
 	Report     string        // file to append reports to, one Report a line as JSON
 	Hashes     string        // file to append the hash of each new schedule to, 8 bytes each
 }
@@ -71,7 +71,7 @@ type Failure struct {
 	Trace    []string // the last steps, if known
 
 	Deeds         []Deed   // the schedule, as differences from the default one
-	Shrunk        []Deed   // with as few switches as shrinking found
+	Shrunk        []Deed   // the schedule with the fewest differences that shrinking found
 	ShrunkTrace   []string // steps of the shrunk schedule
 	ShrunkText    string
 	ShrunkWaiting []string

@@ -34,7 +34,7 @@ type stream struct {
 	tokens  []string            // the tokens, without attributes
 	attrs   map[int][]attribute // the attributes in front of a token, by the token's index
 	states  []*pragmas          // the state of the pragmas at each token
-	bodies  []*body             // of structs, unions and enumerations, by their opening braces
+	bodies  []*body             // bodies of structs, unions and enumerations, in the order of their opening braces
 	renamed map[string]string   // the assembler names that pragmas redefine_extname give, by C name
 	spans   []span              // external declarations, in order
 	ids     int                 // number of attributes

@@ -26,7 +26,7 @@ type enumeratorSet struct {
 	values map[string]enumerator
 	types  map[string]bool  // names of enumerations
 	ints   map[string]bool  // enumerations whose values are all ints, so that they have 4 bytes
-	over   map[*body]string // by enumeration: an enumerator without a value behind one of math.MaxInt64 or more
+	over   map[*body]string // by enumeration: an enumerator without an expression that follows an enumerator of math.MaxInt64 or more
 	others map[string]bool  // names of types that are not numbers
 	packed bool             // some enumeration has an attribute that may make it smaller than an int
 }

@@ -231,7 +231,7 @@ func emptyKernel[A any](r *rig) (*gpu.TypedKernel[A], error) {
 }
 
 // parts submits and waits once for each element of times. It stores the median time of submitting,
-// and of both.
+// and the median time of submitting and waiting together.
 func parts(f []float64, submitting, total []time.Duration, submit, wait func() error) error {
 	for i := range total {
 		start := time.Now()

@@ -59,7 +59,7 @@ func traceBenches() (all []bench) {
 
 func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func(api) error) (s sides, err error) {
 	const n = 2000
-	const byEvent, beyond = len(traceLevels) * len(traceFigures), len(traceLevels)*len(traceFigures) + 1 // the rows behind those of the levels
+	const byEvent, beyond = len(traceLevels) * len(traceFigures), len(traceLevels)*len(traceFigures) + 1 // the rows after the rows of the levels
 	var rigs []*rig
 	var traces []*trace.Trace
 	s.close = func() error {

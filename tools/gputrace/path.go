@@ -43,7 +43,7 @@ type collective struct {
 type walker struct {
 	t       *trace
 	before  map[node][]node
-	prev    []int              // by submission: the one before it on the same stream, or -1
+	prev    []int              // by submission: the submission before it on the same stream, or -1
 	last    map[collective]int // submission of the last rank
 	host    [][]int            // by program: slices of the host by their ends
 	hostEnd [][]traceformat.Time

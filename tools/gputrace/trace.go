@@ -29,7 +29,7 @@ type trace struct {
 	lacks    []string // why there is no such source
 
 	win        window
-	begin, end traceformat.Time // of everything
+	begin, end traceformat.Time // begin of the first event and end of the last event
 	cut        bool             // the file has no end
 	dropped    uint64           // records that the trace lacks
 	arrowless  uint64           // waits that lack an arrow, or may lack one
@@ -51,24 +51,24 @@ type track struct {
 	pid, tid    int64
 	kind, title string
 	process     string
-	device      int // index, or -1 for the host's
+	device      int // index of the device, or -1 for a track of the host
 	program     int
-	order       [2]int // of the process and of the track
+	order       [2]int // sort keys of the process and of the track
 }
 
 // A submission has its known moments.
 type submission struct {
 	id      uint64
-	queue   int // track
-	device  int // index, or -1
+	queue   int // index of the queue's track
+	device  int // index of the device, or -1
 	program int
 	// The name of the device's slice, else the label, kernel or operation.
 	title                                 string
 	args                                  traceformat.Args
 	parked                                bool
 	submitted, issued, begun, ended, done traceformat.Time
-	slice                                 int // that the device executed, or -1
-	// The submission took no time: it has none, although its device has times of other work.
+	slice                                 int // index of the slice that the device executed, or -1
+	// The submission took no time. It has no device times, although other work of its device has.
 	instant bool
 	// The submission should have device times, but has none.
 	untimed         bool
@@ -110,7 +110,7 @@ type slice struct {
 	cat        string
 	name       string
 	begin, end traceformat.Time
-	sub        int // index, or -1
+	sub        int // index of the submission, or -1
 	args       *traceformat.Args
 }
 

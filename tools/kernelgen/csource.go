@@ -66,7 +66,7 @@ func (k *cKernel) mangled() string {
 type cParam struct {
 	name  string // "" if it has none
 	typ   string // without qualifiers and pointers: float, unsigned long long
-	stars int    // pointers
+	stars int    // number of pointers: 2 for float **
 	text  string
 	flaw  string
 }

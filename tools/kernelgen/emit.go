@@ -91,8 +91,8 @@ func (m *module) emitImages(f *File) {
 	f.Line()
 }
 
-// exe writes the expression for the module of image i. If there is no image, it is the module of
-// the source.
+// exe writes the expression for the module of image i. If there is no image, exe writes the
+// expression for the module of the source.
 func (m *module) exe(i int) *Statement {
 	if len(m.images) <= 1 {
 		return Id("c").Dot("exe")

@@ -18,7 +18,7 @@ import (
 // A module is the input of one generated file: images, and the kernels and variables in them.
 type module struct {
 	pkg     string
-	name    string         // in Go, such as Saxpy
+	name    string         // name in Go, such as Saxpy
 	from    string         // names of the files, for messages
 	hash    string         // hash of the compiled input, "" for existing code
 	text    *runtimeSource // the source that the program compiles, or nil

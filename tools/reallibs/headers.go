@@ -91,11 +91,11 @@ func includes(d *symbols.Description) string {
 	return b.String()
 }
 
-// opaque returns the struct tags of some handles, by the handles' names: those whose name means the
-// struct itself in the headers. NCCL 2.30.4 has typedef struct ncclParamHandle ncclParamHandle_t,
-// and functions take a pointer to it. In 2.30.7 the name is the pointer. opaque also returns
-// handles that have only a tag in C. In the typedef a macro may follow the name, such as one for a
-// deprecated type.
+// opaque returns the struct tags of some handles, by the handles' names. One kind are handles whose
+// name means the struct itself in the headers. NCCL 2.30.4 has typedef struct ncclParamHandle
+// ncclParamHandle_t, and functions take a pointer to it. In 2.30.7 the name is the pointer. The
+// other kind are handles that have only a tag in C. In the typedef a macro may follow the name,
+// such as one for a deprecated type.
 func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]string, error) {
 	out := map[string]string{}
 	for i, name := range d.Headers.Files {

@@ -124,7 +124,8 @@ func (lib *library) calls(functions map[string]dltest.Function, d *symbols.Descr
 	return all
 }
 
-// pair returns a parameter in both, and the differences between the two.
+// pair returns a parameter as the package and the release have it, and the differences between the
+// two.
 func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam, differ []string) {
 	p.role = q.Role
 	a, errA := x.resolve(ours.Type)

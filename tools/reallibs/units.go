@@ -25,8 +25,8 @@ type release struct {
 	file    string // pattern for the file's name; the longest match counts
 }
 
-// A test names a package and, by a pattern, its tests to run. It is left out if a library of the
-// unit is too old.
+// A test names a package and, by a pattern, its tests to run. The test does not run if a library of
+// the unit is too old.
 type test struct {
 	pkg, run string
 }
@@ -34,8 +34,8 @@ type test struct {
 // toolkitTests are the tests of the libraries of CUDA's toolkit.
 var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}, {"cusparse", "Real"}, {"cusolver", "Real"}}
 
-// units are the packages with libraries. NVIDIA's files run with the C library of any suite, so
-// their units do without dependencies: these are other parts of the driver, and install scripts.
+// units are the packages with libraries. NVIDIA's files run with the C library of any suite. So
+// their units leave out the dependencies, which are other parts of the driver, and install scripts.
 var units = []unit{
 	{
 		name: "nvidia-450", suites: []string{"bullseye", "sid"}, packages: []string{"libnvidia-tesla-450-cuda1", "libnvidia-tesla-450-ml1"},

@@ -197,8 +197,8 @@ func philosophers(order bool) func(x *explore.T) {
 func TestFaultDeadlockOfThree(t *testing.T) { run(t, philosophers(false)) }
 func TestTwinDeadlockOfThree(t *testing.T)  { run(t, philosophers(true)) }
 
-// box is a queue of one. The fault does not wake a sender who waits for room if a receiver also
-// waits.
+// box is a queue for one element, with one condition variable for senders and receivers. The fault
+// wakes only one waiter, which may be a waiter that cannot go on.
 func box(broadcast bool) func(x *explore.T) {
 	return func(x *explore.T) {
 		var mu sync.Mutex
