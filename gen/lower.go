@@ -229,7 +229,7 @@ func (w *lowering) enumerations() {
 	}
 }
 
-// fits reports whether a value fits into an integer of that many bytes.
+// fits reports whether a value fits into an integer with the given number of bytes.
 func fits(n int64, bytes int, signed bool) bool {
 	if bytes == 8 {
 		return true // an int64 also holds the bits of every uint64
@@ -300,8 +300,9 @@ func (w *lowering) constants() {
 	}
 }
 
-// aliases resolves alternative type names. A name that differs from the first only in letter case
-// or version becomes a Go alias of its own, since programs and documentation use both.
+// aliases resolves alternative type names. An alternative that differs from the type's own name
+// only in letter case or version becomes a Go alias of its own, since programs and documentation
+// use both.
 func (w *lowering) aliases() {
 	for pending := w.lib.Aliases; len(pending) > 0; {
 		var later []symbols.Alias
@@ -513,8 +514,8 @@ func (w *lowering) structure(s *symbols.Struct) {
 	w.structs = append(w.structs, out)
 }
 
-// fieldNames returns the Go names of a struct's fields. If two would be equal, C names with
-// underscores stay as they are.
+// fieldNames returns the Go names of a struct's fields. If two would be equal, those whose C name
+// has underscores keep them.
 func (w *lowering) fieldNames(s *symbols.Struct) []string {
 	names, count := make([]string, len(s.Fields)), map[string]int{}
 	for i, f := range s.Fields {
@@ -539,9 +540,10 @@ func (w *lowering) fieldNames(s *symbols.Struct) []string {
 
 type byteRange struct{ first, end int }
 
-// byteUnits finds the bit-fields that are stored as bytes: signed ones, those of a union, and those
-// whose unit overlaps another member or mixes types. It returns the bytes of each, keyed by its
-// index.
+// byteUnits finds the bit-fields that are stored as bytes. Each bit-field of a union is stored so.
+// In a struct, a group of consecutive bit-fields is stored so if one of them is not an unsigned
+// integer, overlaps another member, or mixes types in a unit. byteUnits returns the bytes of each
+// group, keyed by the index of each bit-field.
 func (w *lowering) byteUnits(s *symbols.Struct) map[int]byteRange {
 	out := map[int]byteRange{}
 	for i := 0; i < len(s.Fields); {

@@ -228,8 +228,8 @@ func (w *lowering) structOf(ctype string) *symbols.Struct {
 	return nil
 }
 
-// floats returns the number and size of the floats in a struct that has only floats. It returns
-// false for any other type.
+// floats returns the number and size of the floats in a type that has only floats of one size: a
+// float, or a struct or array of them. It returns false for any other type.
 func (w *lowering) floats(ctype string) (n, size int, ok bool) {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil || ct.Pointers > 0 {
@@ -270,7 +270,7 @@ func (w *lowering) floats(ctype string) (n, size int, ok bool) {
 	return 0, 0, false
 }
 
-// hasFloat reports whether a struct holds a float at any depth: floats are passed in separate
+// hasFloat reports whether a type is or holds a float at any depth: floats are passed in separate
 // registers.
 func (w *lowering) hasFloat(ctype string) bool {
 	ct, err := symbols.ParseType(ctype)

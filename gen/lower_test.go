@@ -8,9 +8,9 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestOverrideSize gives parameters Go types of another size than C's. The overlay must refuse such
-// an output, which the library writes in C's size. A number may be narrower, since the call widens
-// it, but not wider.
+// TestOverrideSize gives parameters Go types of another size than C's. The generator must refuse
+// such a type for an output, because the library writes as many bytes as C's type has. The Go type
+// of a number may be narrower, since the call widens the number, but not wider.
 func TestOverrideSize(t *testing.T) {
 	lib, err := symbols.Load("cuda")
 	if err != nil {

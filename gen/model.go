@@ -1,7 +1,7 @@
 // Package gen turns symbol tables into Go source: binding packages such as cuda, nccl and hip, with
-// assertions of their layouts. For each binding it also writes a test of the ABI, which calls an echo
-// library: a C library with the same functions, which records its arguments as C received them. Each
-// library has a description that gen reads.
+// assertions of their layouts. For each binding it also writes a test of the ABI. The test calls an
+// echo library: a C library with the same functions, which records its arguments as C received
+// them. Each library has a description that gen reads.
 //
 // Gen works in two steps. Lowering (lower.go, names.go) decides the Go form of each C declaration;
 // it refuses unknown forms with an error that names the symbol. Emitting (emit_*.go) writes that
@@ -45,7 +45,7 @@ type typeAlias struct{ cname, name, of string }
 type enum struct {
 	cname, name, under string
 	doc                string
-	result             bool // the library's error code
+	result             bool // set for an enumeration of the library's error codes
 	values             []value
 }
 
@@ -70,9 +70,9 @@ type structure struct {
 	cname, name string
 	doc         string
 	union       bool
-	size, align int // in C
+	size, align int // size and alignment in C
 	goAlign     int // the alignment that Go gives it
-	bitAlign    int // of bit-fields stored as bytes in Go
+	bitAlign    int // alignment of the bit-fields that Go stores as bytes
 	fields      []field
 }
 
@@ -94,7 +94,7 @@ func (f *field) signed() bool { return f.typ.signed || strings.HasPrefix(f.typ.e
 type callback struct {
 	cname, name string
 	doc         string
-	sig         string // in C's words, for the documentation
+	sig         string // the C type as text, for the documentation
 }
 
 // A gotype is the Go form of a C type.
@@ -104,7 +104,7 @@ type gotype struct {
 	align   int
 	kind    kind
 	pointer bool // holds Go pointers
-	signed  bool // of an enumeration; the names of Go's integers show their sign
+	signed  bool // the sign of an enumeration; other types show their sign by the name of Go's integer
 }
 
 // A kind is the way that a value becomes an argument word.
@@ -129,7 +129,7 @@ type function struct {
 	fast   bool   // called through a frame on the stack
 	params []param
 	ret    ret
-	value  gotype // of the result, for retValue
+	value  gotype // type of the result, for retValue
 	result string // Go name of the result, for retValue and retString
 	since  string
 	set    string
@@ -150,7 +150,7 @@ type param struct {
 	c      *symbols.Arg
 	name   string // Go name of the argument or result
 	role   role
-	typ    gotype // of the argument, of the slice's element, or of the result
+	typ    gotype // type of the argument, of the slice's element, or of the result
 	floats bool   // roleStruct: it has only floats
 	len    int    // roleCount, roleCountOut: index of the array; roleSlice, roleText: index of the count, or -1
 }

@@ -47,8 +47,8 @@ func abiNumber(f *symbols.Func) string {
 }
 
 // function returns the Go name of a method. A C function may have several ABI versions. The version
-// that the header's plain name selects gets the plain Go name. To the name of another version it
-// adds V and the version's number.
+// that the header's plain name selects gets the plain Go name. The names of other versions end in V
+// and the version's number.
 func (n *namer) function(f *symbols.Func) string {
 	if name, ok := n.exception(f.Symbol); ok {
 		return name
@@ -82,8 +82,8 @@ func (n *namer) value(cname string) string {
 	return n.camel(cut(cname, n.desc.Prefixes.Values))
 }
 
-// structVersions returns the constants that have the name of a struct without _t. They are the
-// values of the struct's field version.
+// structVersions returns the names of the structs without _t. A constant with such a name is a
+// value of the struct's field version.
 func structVersions(lib *symbols.Library) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range lib.Structs {

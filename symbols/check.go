@@ -221,7 +221,8 @@ func (c *checker) layout(s *Struct) {
 	}
 }
 
-// values checks enumerators and constants; in C, each kind has one name space.
+// values checks enumerators and constants. No two enumerators may have one name, and no two
+// constants.
 func (c *checker) values(t *Table) {
 	enums, owner := map[string]bool{}, map[string]string{}
 	for _, e := range t.Enums {
@@ -273,7 +274,7 @@ func (c *checker) values(t *Table) {
 }
 
 // sizes checks that no type contains itself except through a pointer, and that each field has the
-// size of its type. The generator's layout must be the library's.
+// size of its type. Otherwise generated structs would not have the library's layout.
 func (c *checker) sizes(t *Table) {
 	aliases, holds := map[string][]string{}, map[string][]string{} // by name: the base types that an alias stands for, and the types that a value of the type contains
 	stands := map[string]string{}                                  // the type that each alias stands for
@@ -351,7 +352,7 @@ func (c *checker) sizes(t *Table) {
 	}
 }
 
-// cycle returns the alphabetically first name that is on a cycle in a graph, or "". edges has the
+// cycle returns a name that is on a cycle in a graph, always the same one, or "". edges has the
 // names to which each name leads.
 func cycle(edges map[string][]string) string {
 	const open, done = 1, 2

@@ -20,7 +20,7 @@ const (
 	maxPointers = 8
 	maxDims     = 8
 	maxElements = 1 << 30 // elements of an array, all dimensions together
-	maxStruct   = 1 << 27 // bytes of a struct; the same in bits fits into an int of 32 bits
+	maxStruct   = 1 << 27 // bytes of a struct; its number of bits fits into an int of 32 bits
 )
 
 // ParseType reads a type as a table spells it.

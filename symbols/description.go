@@ -38,8 +38,9 @@ type Description struct {
 	Uses  []string `json:"uses,omitempty"`
 	Lends *Lends   `json:"lends,omitempty"` // types that headers of other libraries may take, or nil
 
-	// Implementations are the libraries with this API; the table is named after the first. The
-	// first is opened by Open, another one by Open and its Lib in capitals: OpenRCCL.
+	// Implementations are the libraries with this API. The table is named after the first one,
+	// which the function Open opens. The function to open another one is named Open and its Lib in
+	// capitals: OpenRCCL.
 	Implementations []Implementation `json:"implementations"`
 
 	Lenders Lenders `json:"-"` // the entries of Uses that are not embedded
@@ -119,13 +120,14 @@ type Headers struct {
 	Folders []string `json:"folders,omitempty"`
 
 	// Settled makes a pointer an output of one element if neither the headers nor the overlay
-	// explain it. It is for tables in which a person has checked each such parameter. Without it
-	// the table marks these parameters, and nothing is generated until each one is settled.
+	// explain the pointer. Settled is for tables in which a person has checked each such parameter.
+	// Without Settled the table marks these parameters, and nothing is generated until each one is
+	// settled.
 	Settled bool `json:"settled,omitempty"`
 
 	// Old is a macro that makes the headers declare replaced ABI versions under their plain names.
-	// Without it the headers' own macros give these names to the newest versions. Such headers are
-	// read twice.
+	// If Old is not defined, the headers' own macros give these names to the newest versions. Such
+	// headers are read twice, with the macro and without it.
 	Old string `json:"old,omitempty"`
 
 	Typedefs *Typedefs `json:"typedefs,omitempty"` // for SinceTypedefs

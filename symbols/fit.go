@@ -28,13 +28,13 @@ type Misfit struct {
 // overlay on a change can declare a difference harmless.
 //
 // Between a release that fits and one that does not, the releases that were not read do not fit,
-// unless a note on the change names the first release with it.
+// unless a note names the first release with the change.
 func (l *Library) Misfits() map[string][]Misfit {
 	out, _ := l.misfits()
 	return out
 }
 
-// misfits also returns the names of the notes on changes that exist.
+// misfits also returns the names of the notes for which the table has a change.
 func (l *Library) misfits() (map[string][]Misfit, map[string]bool) {
 	out := map[string][]Misfit{}
 	if len(l.Releases) < 2 {
@@ -281,7 +281,8 @@ func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	return d
 }
 
-// types compares two types. The elements of an array must have the same size, and so must values.
+// types compares two types. If array is set, or a struct is not passed by its address alone, the
+// sizes of structs must be equal too.
 func (c *comparer) types(here, theirs string, there *view, array bool) *difference {
 	a, b := c.bound.resolve(here), there.resolve(theirs)
 	different := &difference{}

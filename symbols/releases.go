@@ -22,9 +22,9 @@ func other[T any](others []T, v Version, span func(*T) Span) *T {
 }
 
 // At returns the declarations of a release that was read: its records, with its layouts, numbers
-// and parameters. A function belongs to it from its since-version on; version nodes or the overlay
-// may give that version more exactly than headers. Records that only another implementation has are
-// left out.
+// and parameters. It includes the functions whose since-version is not newer; version nodes or the
+// overlay may give that version more exactly than headers. Records that only another implementation
+// has are left out.
 func (t *Table) At(v Version) *Table {
 	out := *t
 	out.Version, out.Releases = v, []Version{v}

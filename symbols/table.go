@@ -94,7 +94,7 @@ type Enum struct {
 // Bytes returns the size of the enumeration.
 func (e *Enum) Bytes() int { return cmp.Or(e.Size, 4) }
 
-// CType returns the C built-in type of the same size and sign.
+// CType returns the C integer type of the same size and sign.
 func (e *Enum) CType() string {
 	if n := e.Bytes(); n != 4 {
 		return fmt.Sprintf("%sint%d_t", map[bool]string{false: "u"}[e.Signed], 8*n)

@@ -197,8 +197,9 @@ type block struct {
 	main, test bool
 	function   string // the program as a package with a function Main
 	output     string // the program's expected output; empty if the block gives none
-	// The CUDA C++ that a program is generated with, and the name of its file. They are in the CUDA
-	// block before the program; its first line names the file.
+	// kernels is the CUDA C++ source that the program is generated with, and source is the name of
+	// its file. The source is the CUDA block before the program. The first line of that block names
+	// the file.
 	kernels, source string
 }
 

@@ -1,6 +1,6 @@
 // Package busyfile retries file operations that Windows refuses while another process uses the
 // file: opening a file that is being renamed or removed, and replacing or removing an open file.
-// Other systems allow them.
+// Other systems allow these operations.
 package busyfile
 
 import "time"

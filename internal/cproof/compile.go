@@ -25,8 +25,8 @@ type Compiler struct {
 // IsGCC reports whether the compiler is gcc.
 func (c *Compiler) IsGCC() bool { return !c.clang }
 
-// Flags returns arguments that make the compiler report all errors at the use of a macro, not at
-// its definition, followed by more.
+// Flags returns arguments for the compiler, followed by more. They make it report all errors, and
+// report an error in a macro at the use of the macro, not at its definition.
 func (c *Compiler) Flags(more ...string) []string {
 	if c.clang {
 		return append([]string{"-std=gnu11", "-w", "-ferror-limit=0"}, more...)
@@ -67,7 +67,7 @@ const factsFile = "puregpu-facts"
 
 var factError = regexp.MustCompile(`(?m)^` + factsFile + `:(\d+)(?::\d+)?: (?:fatal )?error: (.*)$`)
 
-// newerC makes the compiler accept C23, as far as it supports it.
+// newerC makes the compiler accept the parts of C23 that it supports.
 const newerC = "-std=gnu2x"
 
 // A HeadersError says that the compiler does not accept the headers as C.

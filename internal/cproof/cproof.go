@@ -99,7 +99,7 @@ func (r *Report) Err() error {
 // A fact is a statement of the table, with C text that makes the compiler evaluate it.
 type fact struct {
 	record, kind string
-	what         string // for people; "" means the kind
+	what         string // name of the fact in messages; "" means the kind
 	tries        []string
 	table        string                     // the table's value, if check does not return it
 	check        func(x *answer) (c string) // the compiler's value if it differs, else ""
@@ -304,8 +304,8 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	return nil
 }
 
-// undeclared reports whether the compiler's error is an undeclared name. For the unknown type of a
-// first parameter, gcc reports only the tokens that it expects before it.
+// undeclared reports whether the compiler's error is an undeclared name. If the type of a first
+// parameter is unknown, gcc only reports the tokens that it expects before that name.
 func (p *prover) undeclared(said string) bool {
 	if m := expected.FindStringSubmatch(said); m != nil && !p.t.TypeNames()[m[1]] {
 		return true

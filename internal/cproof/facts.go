@@ -254,8 +254,8 @@ func (w *writer) base(name string) string {
 // spell writes a type in C, without a declared name.
 func (w *writer) spell(ctype string) string { return w.variants(ctype, 1)[0] }
 
-// variants returns the spellings of a type in C: with const as in the table, and with const added
-// where a table does not record it, after any pointer except the last.
+// variants returns up to most spellings of a type in C: with const as in the table, and with const
+// added where a table does not record it, after any pointer except the last.
 func (w *writer) variants(ctype string, most int) []string {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil {

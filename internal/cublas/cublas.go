@@ -1,6 +1,6 @@
-// Package cublas binds the few cuBLAS functions that tests and benchmarks of native work call: a
-// library that does not know this module and submits work to a stream. Programs should use package
-// cublas of the module's root instead.
+// Package cublas binds the few functions of cuBLAS that tests and benchmarks of native work call.
+// cuBLAS is a library that does not know this module and submits work to a stream. Programs should
+// use package cublas of the module's root instead.
 package cublas
 
 import (

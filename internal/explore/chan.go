@@ -6,11 +6,11 @@ import (
 	"unsafe"
 )
 
-// Channels keep their Go types in rewritten source. Buffered elements stay in the channel. A
-// goroutine that must wait waits in a list here, and a sender and a receiver of an unbuffered
-// channel meet here.
+// Channels keep their Go types in rewritten source. Elements of a buffered channel stay in Go's
+// channel. This file keeps the lists of waiting goroutines, and hands elements from senders to
+// receivers of unbuffered channels.
 
-// A channel holds the state of a channel beside Go's own.
+// A channel is the state that a run adds to a Go channel.
 type channel struct {
 	Object
 	recv, send []*waiter
@@ -23,7 +23,7 @@ type waiter struct {
 	elem unsafe.Pointer // address of the received or sent element; nil if the channel has a buffer: the goroutine then tries again
 	ok   *bool
 	at   int  // index of the select's case
-	met  *int // the wait stores at here when it ends; -1 before
+	met  *int // set to the index of the case that was executed; -1 before
 }
 
 //go:norace
@@ -133,7 +133,7 @@ func (x *RecvCase[T]) try(r *run, c *channel) bool {
 	}
 	x.V, x.OK = *(*T)(w.elem), true
 	*w.met = w.at
-	raceAcquire(unsafe.Pointer(w.met)) // the sender has released met; the receiver acquires it when it continues
+	raceAcquire(unsafe.Pointer(w.met)) // the sender has released met before it waited, and acquires it when it continues
 	raceRelease(unsafe.Pointer(w.met))
 	r.wakeUp(w.g)
 	return true
@@ -284,7 +284,7 @@ func selects(cases []Case, waits bool) int {
 	}
 }
 
-// touch records the steps of a select.
+// touch records that a goroutine executed a case of a select on a channel.
 //
 //go:norace
 func (r *run) touch(g *goroutine, op Op, c *channel) {
@@ -420,7 +420,7 @@ func Go4[A, B, C, D any](f func(A, B, C, D)) func(A, B, C, D) {
 	return func(a A, b B, c C, d D) { Go(func() { f(a, b, c, d) }) }
 }
 
-// Go0R to Go3R are the same for functions with a result.
+// Go0R to Go3R do the same for functions with a result.
 func Go0R[R any](f func() R) func() { return func() { Go(func() { f() }) } }
 
 func Go1R[A, R any](f func(A) R) func(A) { return func(a A) { Go(func() { f(a) }) } }

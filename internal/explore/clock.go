@@ -15,7 +15,7 @@ type timer struct {
 	f    func()
 	set  bool
 
-	short bool // a goroutine that polls sleeps
+	short bool // set for at most 2 ms, as a goroutine that polls sleeps
 }
 
 // start sets a timer.
@@ -197,7 +197,7 @@ func (t *Timer) Reset(d time.Duration) bool {
 	return was
 }
 
-// Yield lets other goroutines run.
+// Yield lets other goroutines run. It reports whether a run is active.
 //
 //go:norace
 func Yield() bool {

@@ -13,7 +13,7 @@ import (
 // that reaches a known state, with the same goroutine running and no more decisions left, is not
 // run further.
 
-// A branch is a decision.
+// A branch is a decision: the run took alternative number taken of the alternatives 0 to of-1.
 type branch struct {
 	taken, of int
 	free      bool // this decision does not count against the limit

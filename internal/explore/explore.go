@@ -41,7 +41,7 @@ type Config struct {
 	Trace      bool          // print all steps, even without a failure
 	Steps      int           // limit of steps in a schedule; 0 means 200,000
 	Deeds      []Deed        // run this schedule instead
-	Exhaustive int           // if not 0: run all schedules with fewer switches than this that differ from the default
+	Exhaustive int           // if not 0: run all schedules that have fewer than this number of switches other than the default
 	Report     string        // file to append reports to, one Report a line as JSON
 	Hashes     string        // file to append the hash of each new schedule to, 8 bytes each
 }
@@ -71,7 +71,7 @@ type Failure struct {
 	Trace    []string // the last steps, if known
 
 	Deeds         []Deed   // the schedule, as differences from the default one
-	Shrunk        []Deed   // with as few switches as shrinking found
+	Shrunk        []Deed   // the schedule with the fewest differences that shrinking found
 	ShrunkTrace   []string // steps of the shrunk schedule
 	ShrunkText    string
 	ShrunkWaiting []string
@@ -91,13 +91,14 @@ type Report struct {
 	Failure   *Failure
 }
 
-// A T is a scenario's handle on its run. Any goroutine of the scenario may call its methods.
+// A T is a scenario's handle on its run. Any goroutine of the scenario may call its methods, except
+// Fatalf.
 type T struct {
 	run *run
 	t   testing.TB
 }
 
-// Errorf reports a failure, which ends the scenario.
+// Errorf reports a failure. In a rewritten program the failure ends the run.
 func (t *T) Errorf(format string, args ...any) {
 	if t.t != nil {
 		t.t.Errorf(format, args...)
@@ -106,7 +107,7 @@ func (t *T) Errorf(format string, args ...any) {
 	t.run.assert(fmt.Sprintf(format, args...))
 }
 
-// Fatalf is Errorf for the scenario's first goroutine.
+// Fatalf is like Errorf, and ends the scenario. Only the scenario's first goroutine may call it.
 func (t *T) Fatalf(format string, args ...any) {
 	if t.t != nil {
 		t.t.Helper()
@@ -390,8 +391,8 @@ func add(name string, text func() []byte) {
 	}
 }
 
-// Settle waits until all other goroutines wait, for each other or for time to pass. It happens
-// after all their steps. In an ordinary program it waits for a moment.
+// Settle waits until all other goroutines wait, for each other or for time to pass. Everything that
+// they did happens before Settle returns. In an ordinary program it waits for a moment.
 func (t *T) Settle() {
 	if t.run == nil {
 		time.Sleep(10 * time.Millisecond)

@@ -117,7 +117,7 @@ func rank(p unsafe.Pointer) uint32 {
 	return o.id
 }
 
-// Noise returns a random number, which is the same in each run.
+// Noise returns the next number of a pseudorandom sequence. The sequence is the same in each run.
 //
 //go:norace
 func Noise() uint64 {

@@ -302,8 +302,9 @@ func (r *run) unready(g *goroutine) {
 	r.ready = r.ready[:n]
 }
 
-// choose returns the goroutine that runs next: a runnable one, or one that the next timer wakes.
-// self is the current goroutine, or nil if it cannot continue.
+// choose returns the goroutine that runs next: a runnable one, or one that the next timer wakes, or
+// the one in Settle if nothing else can run. self is the current goroutine, or nil if it cannot
+// continue.
 //
 //go:norace
 func (r *run) choose(self *goroutine) *goroutine {

@@ -85,10 +85,10 @@ func (w *walk) next(r *run, _, self, usual *goroutine) *goroutine {
 //go:norace
 func (w *walk) pick(_ *run, _ *goroutine, n int) int { return w.rnd.below(n) }
 
-// A pct runs the runnable goroutine of highest priority. Priorities are random, and at some random
-// steps the running goroutine's becomes the lowest. A fault that needs d switches at certain places
-// is then found with a known probability (Burckhardt and others, 2010). A goroutine that yields or
-// runs for very long also gets the lowest priority.
+// A pct runs the runnable goroutine of highest priority. Priorities are random. At some random
+// steps the running goroutine gets the lowest priority. A fault that needs d switches at certain
+// places is then found with a known probability (Burckhardt and others, 2010). A goroutine that
+// yields or runs for very long also gets the lowest priority.
 type pct struct {
 	rnd     random
 	changes []int // decisions at which a priority changes

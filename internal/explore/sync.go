@@ -461,7 +461,7 @@ func (r *run) futexAt(word *uint32) *futex {
 	return (*futex)(*v)
 }
 
-// Thread returns the number of the caller's thread. It changes with each step unless the goroutine
+// Thread returns the number of the caller's thread. It changes with each call unless the goroutine
 // is locked to its thread.
 //
 //go:norace

@@ -31,8 +31,8 @@ func (r *run) lines(steps []step, brief bool) []string {
 	return out
 }
 
-// where returns the innermost places in the program. It leaves out this package and the packages
-// that replace Go's.
+// where returns the innermost places in the program. It leaves out this package, the packages that
+// replace Go's, and Go's runtime.
 func where(pcs []uintptr, most int) string {
 	if len(pcs) == 0 {
 		return ""

@@ -34,8 +34,8 @@ type stream struct {
 	tokens  []string            // the tokens, without attributes
 	attrs   map[int][]attribute // the attributes in front of a token, by the token's index
 	states  []*pragmas          // the state of the pragmas at each token
-	bodies  []*body             // of structs, unions and enumerations, by their opening braces
-	renamed map[string]string   // by pragma redefine_extname
+	bodies  []*body             // bodies of structs, unions and enumerations, in the order of their opening braces
+	renamed map[string]string   // the assembler names that pragmas redefine_extname give, by C name
 	spans   []span              // external declarations, in order
 	ids     int                 // number of attributes
 	foreign map[int]string      // types that the front end reads as float, by their tokens
@@ -199,15 +199,16 @@ func (s *stream) foldAttributes(i int) int {
 
 var pragmaWords = regexp.MustCompile(`\w+|[^\s\w]`)
 
-// harmlessPragmas do not change declarations. A compiler's own pragmas are listed with their second
-// word.
+// harmlessPragmas do not change declarations. A pragma that begins with GCC or clang is listed with
+// its second word.
 var harmlessPragmas = []string{
 	"once", "message", "warning", "region", "endregion", "comment", "STDC", "mark", "unroll", "GCC unroll", "GCC ivdep", "nv_diag_suppress", "nv_diag_default", "nv_diagnostic",
 	"nv_exec_check_disable", "hd_warning_disable", "GCC diagnostic", "GCC visibility", "GCC system_header", "GCC warning", "GCC poison",
 	"GCC dependency", "clang diagnostic", "clang system_header", "clang assume_nonnull", "clang deprecated",
 }
 
-// after returns the state after a pragma.
+// after returns the state after a pragma. It adds the name that a pragma redefine_extname gives to
+// renamed.
 func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 	text := strings.Join(words, " ")
 	if slices.ContainsFunc(harmlessPragmas, func(s string) bool { return text == s || strings.HasPrefix(text, s+" ") }) {
@@ -346,8 +347,8 @@ func (s *stream) bodyAt(token int) (in *body) {
 }
 
 // align finds the tokens of each external declaration of a tree. The front end numbers tokens in
-// reading order. It counts tokens of its own in each function body, and of one declaration that the
-// tree does not contain.
+// reading order. It also numbers tokens that the stream does not have: some in each function body,
+// and those of one declaration that is not in the tree.
 func (s *stream) align(ast *cc.AST) error {
 	at, skew, again := 0, 1, false
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
@@ -540,9 +541,10 @@ func (s *stream) bodyOf(a attribute) *body {
 	return s.bodies[i]
 }
 
-// alters reports whether a refused declaration may give its typedefs another type than the struct
-// that it names: it has a token or an attribute outside the struct that is not understood. An
-// unusual alignment alone does not change pointers to a struct that the declaration defines.
+// alters reports whether the typedefs of a refused declaration may have another type than the
+// struct that the declaration names. That is so if the declaration has, outside the struct, a token
+// or an attribute that is not understood. An unusual alignment alone does not change pointers to a
+// struct that the declaration defines.
 func (s *stream) alters(x span) bool {
 	defines := slices.ContainsFunc(s.bodies, func(b *body) bool { return b.open > x.first && b.close <= x.last })
 	for i := x.first; i <= x.last; i++ {

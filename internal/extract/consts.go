@@ -52,7 +52,7 @@ func (s *stream) besideConst(i int) bool {
 
 // typedef records the names of a typedef that are const themselves.
 func (c *consts) typedef(s *stream, x span) {
-	depth, specifiers, isConst := 0, true, false // of the specifiers before the declarators
+	depth, specifiers, isConst := 0, true, false // specifiers: no declarator has begun; isConst: const is among the specifiers
 	pointer := false                             // the last qualifiers follow a star
 	own, qualified := false, false
 	for i := x.first; i <= x.last; i++ {
@@ -88,8 +88,8 @@ func (c *consts) typedef(s *stream, x span) {
 	}
 }
 
-// isConst reports whether a typedef is const where a declaration uses it. known is false if the
-// declaration uses it with const and without.
+// isConst reports whether a typedef is const where a declaration uses it. told is the front end's
+// answer. known is false if the declaration uses the typedef both with const and without it.
 func (c *consts) isConst(s *stream, x span, name string, told bool) (yes, known bool) {
 	if !told || c.always[name] || !c.qualified[name] {
 		return told, true

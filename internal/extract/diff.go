@@ -73,8 +73,8 @@ func tellsRelease(d *symbols.Description, c symbols.Constant, v symbols.Version)
 }
 
 // diff prints the differences between two tables. If history is set, it also compares the parts
-// about releases (part.history). It leaves out each constant for which skip returns true. skip may be
-// nil.
+// about releases (part.history). It leaves out each constant for which skip returns true. skip may
+// be nil.
 func diff(w io.Writer, a, b *symbols.Table, history bool, skip func(symbols.Constant) bool) error {
 	p := &printer{w: w, history: history}
 	p.line("%s %v -> %v", b.Library, a.Version, b.Version)
@@ -217,8 +217,8 @@ func constant(typ, value string) string {
 	return fmt.Sprintf("%s (%s)", value, typ)
 }
 
-// declared writes a function's result and parameters as in its header. Behind each pointer it adds
-// which side writes the memory.
+// declared writes a function's result and parameters as in its header. Behind each parameter it
+// writes the other facts about it, such as which side writes the memory.
 func declared(result string, params []symbols.Param) string {
 	var list []string
 	for _, p := range params {

@@ -12,19 +12,21 @@ import (
 
 // The C front end gives enumerators types that are not always those of C:
 //
-//   - An enumerator without an expression has 64 bits inside its own enumeration. In C it is an int.
-//   - If one value of an enumeration is not an int, all its enumerators have a wider type. In C before C23, values that fit are ints.
+//   - An enumerator without an expression has 64 bits inside its own enumeration. In C it is an
+//     int.
+//   - If one value of an enumeration is not an int, all its enumerators have a wider type. In C
+//     before C23, values that fit are ints.
 //   - An enumeration is an int. In C it is unsigned if it has no negative value.
 //
 // So an expression with such an enumerator, or a conversion to an enumeration, is accepted only if
-// both ways give the same value.
+// the front end's types and those of C give the same value.
 
 // An enumeratorSet holds the enumerators and the type names of a translation unit.
 type enumeratorSet struct {
 	values map[string]enumerator
 	types  map[string]bool  // names of enumerations
 	ints   map[string]bool  // enumerations whose values are all ints, so that they have 4 bytes
-	over   map[*body]string // enumerations with a value of 63 bits or more, and the enumerator after it
+	over   map[*body]string // by enumeration: an enumerator without an expression that follows an enumerator of math.MaxInt64 or more
 	others map[string]bool  // names of types that are not numbers
 	packed bool             // some enumeration has an attribute that may make it smaller than an int
 }
@@ -132,7 +134,7 @@ func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 	tokens = e.withoutSizes(tokens)
 	for _, t := range tokens {
 		x, ok := e.values[t]
-		negative = negative || x.value < 0 // the value may be from any enumeration
+		negative = negative || x.value < 0 // the value may come from any enumeration
 		switch {
 		case x.bad:
 			return fmt.Errorf("uses %s, which is refused", t)

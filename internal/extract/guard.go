@@ -128,7 +128,7 @@ func (m *macroGauge) open() (names []string) {
 const maxErrors = 20
 
 // withoutEnd removes the errors caused by the text after the input from err, unless there are no
-// others. It adds the number of errors left out.
+// others. It keeps the first maxErrors errors, and adds the number of the rest.
 func withoutEnd(err error, end string) error {
 	lines := strings.Split(err.Error(), "\n")
 	own := slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, end) || s == "" })
@@ -146,7 +146,7 @@ func measure(cfg *cc.Config, sources []cc.Source, g io.Writer) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
-		case runtime.Error: // it includes files beyond the limit of expansion
+		case runtime.Error: // also the front end's failure at an #include beyond the limit of expansion
 			err = errEndless
 		default:
 			panic(p)
@@ -196,7 +196,8 @@ func (g *gauge) Write(token []byte) (int, error) {
 	return len(token), nil
 }
 
-// placed adds the file and line at which a header exceeds a limit, as far as the text shows.
+// placed adds to err the file and line at which a header exceeds a limit, if the text shows the
+// place.
 func placed(files fs.FS, name string, err error) error {
 	if limit, ok := errors.AsType[limitError](err); ok {
 		if where := place(files, name, limit, map[string]bool{}); where != "" {
@@ -207,7 +208,7 @@ func placed(files fs.FS, name string, err error) error {
 }
 
 // place returns the line, in a header or an included header, that exceeds the limit even without
-// expansion. For a limit of expansion it returns the macro that expands to most.
+// expansion. If there is none, it returns the macro that expands to most.
 func place(files fs.FS, name string, limit limitError, seen map[string]bool) string {
 	text, err := fs.ReadFile(files, name)
 	if err != nil || seen[name] {
@@ -312,8 +313,8 @@ func (list Folders) Open(name string) (fs.File, error) {
 	return nil, first
 }
 
-// inFolder adds the folder to an error about its headers that does not name it: the C front end
-// does not know folders.
+// inFolder adds the folder's name to an error about headers in the folder, unless the error has the
+// name. The C front end does not know folders.
 func inFolder(files fs.FS, err error) error {
 	if list, ok := files.(Folders); ok && len(list) > 0 {
 		files = list[0]

@@ -30,11 +30,12 @@ type Input struct {
 	Versions []symbols.Version // versions for headers that do not state theirs, one for each folder
 	Report   func(string)      // receives notes that are not errors; may be nil
 
-	// Onto is a table that the releases are added to, and which is changed; nil makes a new table.
+	// Onto is the table to which the releases are added. Table changes it. If Onto is nil, Table
+	// makes a new table.
 	Onto *symbols.Table
 }
 
-// version returns the given release of a folder of headers.
+// version returns the version that Versions gives for a folder of headers, or the zero version.
 func (in *Input) version(folder int) symbols.Version {
 	if folder < len(in.Versions) {
 		return in.Versions[folder]
@@ -44,9 +45,9 @@ func (in *Input) version(folder int) symbols.Version {
 
 // Table reads the headers of a library according to its description.
 //
-// Declarations that a table cannot hold, such as a variadic function, are refused, and so are their
-// users. The table omits them, and the error is of type Refused. The description's omit leaves
-// functions out silently.
+// A declaration that a table cannot hold, such as a variadic function, is refused, and so are the
+// declarations that use it. The table omits them, and the error is of type Refused. The
+// description's omit leaves functions out silently.
 //
 // With several releases, the newest one makes the table. Older ones add the versions at which each
 // record was added and removed, and the values that differ. With Onto, the binding stays that of
@@ -260,8 +261,8 @@ func addImplementation(d *symbols.Description, m *symbols.Implementation, t *sym
 	return nil
 }
 
-// ownHeader lets an implementation's main header, such as rccl/rccl.h, also be opened by the name of
-// the first implementation's, such as nccl.h.
+// ownHeader returns files in which an implementation's main header, such as rccl/rccl.h, also has
+// the name of the first implementation's main header, such as nccl.h.
 func ownHeader(d *symbols.Description, m *symbols.Implementation, files fs.FS) fs.FS {
 	name := d.Headers.Files[0]
 	if m.Header == "" {
@@ -360,8 +361,8 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 	return every, nil
 }
 
-// versionedStructs turns outputs that begin with their version into parameters that are also read:
-// the caller states the layout there.
+// versionedStructs marks outputs whose first field is a version as inputs too: the caller states
+// the struct's layout in that field.
 func versionedStructs(t *symbols.Table) {
 	versioned := map[string]bool{}
 	for _, s := range t.Structs {
@@ -379,9 +380,9 @@ func versionedStructs(t *symbols.Table) {
 }
 
 // oldABIs finds old ABI versions. every has the functions of headers that also declare old
-// versions; plain holds the same headers without them. If plain does not declare a function and a
-// macro there redirects the function to another one, it is an old version of that other function.
-// oldABIs then sets its API name.
+// versions. plain holds the same headers without old versions. If plain does not declare a function
+// and a macro there redirects the function to another one, it is an old version of that other
+// function. oldABIs then sets its API name.
 func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
 	names := map[string]string{}
 	for _, f := range plain.table.Functions {

@@ -42,8 +42,8 @@ func handles(t *symbols.Table, opaque map[string]string) {
 }
 
 // buffers marks, in functions that also take a size, pointers to char that are not const. Such a
-// pointer may be a text, an array or one byte, unless the header says more about it than that the
-// library writes there.
+// pointer may be a text, an array or one byte. It stays unmarked if the documentation says that the
+// library only reads there.
 func buffers(h *header) {
 	docs := map[string]comment{}
 	for _, f := range h.funcs {
@@ -113,7 +113,7 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 		refused = append(refused, symbols.Refusal{Name: name, Where: where, Reason: reason})
 		return true
 	}
-	for before := -1; before != len(refused); { // users of a removed record are removed too
+	for before := -1; before != len(refused); { // records that use a removed record are removed too
 		before = len(refused)
 		have := t.TypeNames()
 		t.Structs = slices.DeleteFunc(t.Structs, func(s symbols.Struct) bool {

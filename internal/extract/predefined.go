@@ -48,8 +48,8 @@ var knownFacts = sync.OnceValue(func() *compilerFacts {
 	return f
 })
 
-// hasBuiltinWord replaces __has_builtin in all headers. The C front end does not treat that
-// operator as a macro, so it would consider it undefined.
+// hasBuiltinWord replaces __has_builtin in all headers. To the C front end __has_builtin is no
+// macro, so a test such as #ifdef __has_builtin would fail.
 const hasBuiltinWord = "__HAS_BUILTIN"
 
 // predefined returns gcc's predefined macros, and macros that give the operators of conditions

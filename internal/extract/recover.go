@@ -57,8 +57,8 @@ func (r *recovery) next(files fs.FS, failure error) bool {
 	return false
 }
 
-// leaveOut blanks a declaration, or puts a shorter one in its place. It returns false if that shorter
-// one is there already: then the C front end cannot read it either.
+// leaveOut blanks a declaration, or puts a shorter declaration in its place. It returns false if
+// that shorter declaration is there already, because the C front end cannot read it either.
 func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string) bool {
 	old := text[d.first:d.end]
 	code := directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(old, blanks), blanks)
@@ -96,7 +96,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 		if m := typedefTag.FindSubmatch(code); m != nil && string(m[1]) == name {
 			tag = name
 		}
-		stand = "typedef struct " + tag + " " + name + ";" // the front end can then read the typedef's users, which are refused
+		stand = "typedef struct " + tag + " " + name + ";" // the front end can then read declarations that use the typedef; they are refused
 	} else if isStruct && !isFunction {
 		stand = string(tagged.FindSubmatch(code)[1]) + " " + name + ";"
 	}
@@ -158,8 +158,8 @@ func blanks(text []byte) []byte {
 
 type textRange struct{ first, end int }
 
-// declarationAt finds the external declaration around a line of a header, as far as the text shows.
-// Preprocessor lines are not part of it.
+// declarationAt finds the external declaration around a line of a header. It looks only at the
+// text, and expands no macros. Preprocessor lines are not part of the declaration.
 func declarationAt(text []byte, line int) (textRange, bool) {
 	first, depth, now := 0, 0, 1
 	some, function, last := false, false, byte(0)

@@ -26,7 +26,8 @@ const (
 	glibc        = "#ifndef __GLIBC_PREREQ\n#define __GLIBC_PREREQ(major, minor) ((__GLIBC__ << 16) + __GLIBC_MINOR__ >= ((major) << 16) + (minor))\n#endif\n"
 )
 
-// vectors are the types of compiler headers for vector instructions. Their users are refused.
+// vectors are the types of compiler headers for vector instructions. Declarations that use these
+// types are refused.
 const vectors = `
 #ifndef PUREGPU_VECTORS
 #define PUREGPU_VECTORS

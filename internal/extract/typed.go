@@ -8,14 +8,14 @@ import (
 	"modernc.org/cc/v4"
 )
 
-// typed returns an error for declarations that the front end accepts although a compiler reads less
-// in them:
+// typed returns an error for a declaration that the front end reads in another way than a compiler:
 //
 //   - An unknown name as a parameter. The front end takes the parameter for an int.
-//   - A member declaration without a declarator. The front end makes a member of the type. To a compiler only an unnamed struct or
-//     union is then a member, and any other type declares nothing.
-//   - A struct without members and without a tag. The front end takes it for one that is defined elsewhere. The layouter refuses
-//     one with a tag.
+//   - A member declaration without a declarator. The front end makes a member of the type. To a
+//     compiler only an unnamed struct or union is then a member, and any other type declares
+//     nothing.
+//   - A struct without members and without a tag. The front end takes it for a struct that is
+//     defined elsewhere. The layouter refuses such a struct with a tag.
 func typed(d *cc.Declaration) error { return typedIn(reflect.ValueOf(d)) }
 
 func typedIn(v reflect.Value) error {

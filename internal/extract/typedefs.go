@@ -62,7 +62,8 @@ func readTypedefs(d *symbols.Description, files fs.FS) (*header, error) {
 }
 
 // untypedABIs returns the functions of a release without a header of function types, such as CUDA
-// 11.2. They have no since-versions; these come from the newer release that they are added to.
+// 11.2. The functions have no since-versions. They get the since-versions of the newer release to
+// whose table they are added.
 func untypedABIs(types *symbols.Typedefs, every, plain *header) []symbols.Function {
 	current := map[string]comment{}
 	for _, f := range plain.funcs {

@@ -626,8 +626,9 @@ func kept[T any](have, theirs []T, other map[string]string, seen map[string]bool
 	return have
 }
 
-// kinds returns the names of a table's types, except those of one kind. A name that the table uses
-// for another kind of type keeps that meaning: a struct that later became opaque is a handle.
+// kinds returns the kind of each type of a table, by name, except types of the given kind. A name
+// that the table uses for another kind of type keeps that meaning: a struct that later became
+// opaque is a handle.
 func kinds(t *symbols.Table, but string) map[string]string {
 	out := map[string]string{}
 	add := func(kind, name string) {

@@ -395,8 +395,8 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 	return params, nil
 }
 
-// refusedType returns an error for a type that a refused typedef names, except for structs and
-// unions, to which opaque pointers are possible.
+// refusedType returns an error for a type that a refused typedef names. It returns none for structs
+// and unions, because pointers to them can be opaque.
 func (w *walker) refusedType(t cc.Type) error {
 	if td := t.Typedef(); td != nil && (t.Kind() != cc.Struct && t.Kind() != cc.Union || w.out.recovered.stands(td.Name())) && w.lay.bad[td.Name()] != nil {
 		return fmt.Errorf("uses %s, which is refused: %w", td.Name(), w.lay.bad[td.Name()])
@@ -563,8 +563,8 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	}
 }
 
-// callback records the type of a function that the library calls. The name may name the function
-// type itself, which is only passed by pointer.
+// callback records the type of a function that the library calls. If itself is set, name is the
+// name of the function type, not of a pointer to it. Such a type is only passed by pointer.
 func (w *walker) callback(name string, ft *cc.FunctionType, itself bool) error {
 	w.seen[name] = true
 	if ft.IsVariadic() {

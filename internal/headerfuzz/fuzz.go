@@ -38,7 +38,7 @@ func NewChecker(cc *cproof.Compiler, dir string) (*Checker, error) {
 	return &Checker{cc, dir}, nil
 }
 
-// A Result says how many declarations of a header were compared, and what differed.
+// A Result says how many declarations of a header were compared, and has the differences.
 type Result struct {
 	Header   string // without the units that the compiler or the front end rejects
 	Units    int    // compared units
@@ -211,7 +211,7 @@ func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 }
 
 // compare proves a table against its header. If symbols.DecodeTable rejects a record, the generator
-// reports that record. So the proof has no fault of it.
+// reports that record, so the report leaves out the record's faults.
 func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) (*cproof.Report, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return nil, err

@@ -69,8 +69,8 @@ type grammar struct {
 	enums []named // enumerators declared so far
 }
 
-// group is the number of units that share types. A refused type makes all its users refused, so a
-// group is small.
+// group is the number of units that share types. If a type is refused, everything that uses it is
+// refused too, so a group is small.
 const group = 40
 
 // Units returns n random units. With gcc they may contain text that clang rejects or reads

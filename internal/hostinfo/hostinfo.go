@@ -1,6 +1,7 @@
 // Package hostinfo reads the operating system's information about GPUs, their drivers and the
-// program's container, without any GPU library. It explains in errors and reports why an expected
-// GPU is missing, and what to do. It supports only Linux; on other systems it returns nothing.
+// program's container, without any GPU library. Errors and reports use it to explain why an
+// expected GPU is missing, and how to get it. It supports only Linux; on other systems it returns
+// nothing.
 package hostinfo
 
 import (
@@ -167,8 +168,8 @@ func (n Node) String() string {
 	return s + "opens"
 }
 
-// Nodes returns the device nodes of GPUs. If a driver has some of its nodes, it also returns the
-// missing ones.
+// Nodes returns the device nodes of GPUs. If NVIDIA's driver is loaded, it also returns
+// /dev/nvidiactl and /dev/nvidia-uvm when they are missing, except on a Tegra.
 func (h Host) Nodes() []Node {
 	var nodes []Node
 	for _, pattern := range []string{"dev/nvidiactl", "dev/nvidia-uvm", "dev/nvidia-modeset", "dev/nvidia[0-9]*", "dev/nvidia-caps/*", "dev/dxg", "dev/nvmap",

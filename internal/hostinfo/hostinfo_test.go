@@ -80,8 +80,8 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestCUDA checks the advice for machines that a root folder cannot imitate. Package gpuinfo tests
-// the others.
+// TestCUDA checks the advice for machines that a root folder cannot imitate. Tests of tools/gpuinfo
+// check the advice for other machines.
 func TestCUDA(t *testing.T) {
 	nodes := map[string]string{"proc/driver/nvidia/version": closed, "dev/nvidiactl": "", "dev/nvidia-uvm": "", "dev/nvidia0": "", "dev/nvidia1": ""}
 	with := func(more ...string) map[string]string {

@@ -27,7 +27,8 @@ func (b *budget) take(n uint64) bool {
 	return true
 }
 
-// kernel, param and variable take the memory of an item with texts of that many bytes.
+// kernel, param and variable take the memory of one item from the budget. texts is the number of
+// bytes of the item's names and types.
 func (b *budget) kernel(texts int) bool {
 	return b.take(uint64(unsafe.Sizeof(Kernel{})) + uint64(texts))
 }

@@ -82,8 +82,8 @@ func Fatbin(image []byte) ([]FatbinEntry, error) {
 	return all, nil
 }
 
-// unpack returns the entry's uncompressed code. It returns false if the compression is unknown or
-// the code exceeds the budget.
+// unpack returns the entry's uncompressed code. It returns false if it cannot undo the compression
+// or the code exceeds the budget.
 func (e *FatbinEntry) unpack(b *budget) ([]byte, bool) {
 	switch {
 	case e.zstd:
@@ -98,7 +98,8 @@ func (e *FatbinEntry) unpack(b *budget) ([]byte, bool) {
 	return lz4(e.Code, int(e.size))
 }
 
-// read reads the entry's code. It returns false for an unknown form or compression.
+// read reads the entry's code. It returns false for a form or a compression that it does not
+// support, and for broken code.
 func (e *FatbinEntry) read(b *budget) (Code, bool) {
 	image, ok := e.unpack(b)
 	if !ok {

@@ -30,7 +30,7 @@ func (u *unpacker) take(n uint64) []byte {
 	return b
 }
 
-// count reads a number of that many bytes.
+// count reads a number that takes the given number of bytes.
 func (u *unpacker) count(bytes uint64) (n uint64) {
 	for _, c := range u.take(bytes) {
 		n = n<<8 | uint64(c)
@@ -130,8 +130,8 @@ func (u *unpacker) number() uint64 {
 	return 0
 }
 
-// items calls read for each value of a list; read must read it. It does not call read for another
-// kind of value.
+// items calls read for each value of a list; read must read that value. It does not call read for
+// another kind of value.
 func (u *unpacker) items(read func()) {
 	k, n := u.head()
 	if k != kindList {

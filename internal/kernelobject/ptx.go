@@ -99,7 +99,7 @@ func (r *ptxReader) peek() []byte {
 	return ahead.next()
 }
 
-// word returns the next token if it is a name, and otherwise nil. It does not consume the token.
+// word returns the next token, and consumes it, if the token is a name. Otherwise it returns nil.
 func (r *ptxReader) word() []byte {
 	if t := r.peek(); len(t) > 0 && (inWord(t[0]) && (t[0] < '0' || t[0] > '9')) {
 		return r.next()
@@ -128,7 +128,7 @@ func (r *ptxReader) three() [3]int {
 }
 
 // params reads an optional list of parameters in parentheses. It returns false if the text ends
-// inside it.
+// inside it or the budget is exceeded.
 func (r *ptxReader) params() ([]Param, bool) {
 	if string(r.peek()) != "(" {
 		return nil, true

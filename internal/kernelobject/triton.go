@@ -14,13 +14,13 @@ import (
 type Triton struct {
 	Name        string
 	Backend     string // cuda or hip; "" in old releases
-	Threads     int    // of a block
+	Threads     int    // threads of a block
 	Shared      uint64 // dynamic shared memory, bytes
 	Cluster     [3]int // blocks of a cluster, 1 each without clusters; the grid must be multiplied by it
 	Cooperative bool
 
 	GlobalScratch  uint64 // bytes of global memory for each block; the address of this memory is one of the last parameters
-	ProfileScratch uint64 // the same for a profiler
+	ProfileScratch uint64 // bytes of global memory for each block that a profiler uses; its address is one of the last parameters
 	TensorMaps     bool   // some parameters are tensor maps that the host makes
 
 	Signature []TritonParam // nil if unknown
@@ -29,9 +29,9 @@ type Triton struct {
 // A TritonParam is a parameter of a kernel. Parameters that became constants are not included.
 type TritonParam struct {
 	Name    string // "" if unknown
-	Type    string // of a number or of an address's element: i1 to i64, f16, bf16, f32, f64, f8e4m3 (OCP), f8e5m2, f8 (any other), ptr; "" if unknown
+	Type    string // type of a number or of an address's element: i1 to i64, f16, bf16, f32, f64, f8e4m3 (OCP), f8e5m2, f8 (any other), ptr; "" if unknown
 	Pointer bool
-	Text    string // in Triton's spelling
+	Text    string // the type in Triton's spelling
 }
 
 // maxTriton is the largest size of a kernel's metadata or signature.

@@ -1,5 +1,5 @@
 // Package lockcheck replaces the mutexes of package sync in a test build. It records which mutexes
-// a goroutine holds at the same time, and the order in which it locked them. Package tools/locks
+// a goroutine holds at the same time, and the order in which it locked them. Command tools/locks
 // makes that build and checks the record.
 package lockcheck
 

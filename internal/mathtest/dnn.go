@@ -79,7 +79,7 @@ func convolution[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library,
 	must(t, st.Do(plan.Forward(y, x, w, bias)))
 	all = append(all, download(t, st, y)...)
 
-	index := func(channels int, size []int, outer, channel int, at []int) int { // of an element
+	index := func(channels int, size []int, outer, channel int, at []int) int { // returns the index of an element
 		i := outer
 		if !s.ChannelsLast {
 			i = i*channels + channel

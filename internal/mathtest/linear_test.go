@@ -42,7 +42,7 @@ func all[T blas.Element](name string, e element[T], data []T, shape ...int) arra
 	return arrayOf(name, wide, shape...)
 }
 
-// recordGemm records products whose sizes are multiples of a number, or of nothing.
+// recordGemm records products. If multiple is above 1, the sizes are multiples of it.
 func recordGemm[C, A blas.Element](t *testing.T, rec *recorder, dev *gpu.Device, lib *blas.Library, c element[C], a element[A], name string, eps float64, multiple int) {
 	t.Helper()
 	r, st := rand.New(rand.NewPCG(21, 22)), dev.Queue(0).NewStream()

@@ -157,7 +157,8 @@ func (s *system[T]) eigen(t testing.TB, st *gpu.Stream, eps float64) {
 	}
 }
 
-// SolverRecorded solves systems in recordings that are executed several times, as graphs and without them.
+// SolverRecorded solves systems in recordings that are executed several times, as graphs and
+// without them.
 func SolverRecorded(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	r, st := rand.New(rand.NewPCG(7, 8)), dev.Queue(0).NewStream()
 	for _, mode := range modes {

@@ -129,7 +129,7 @@ func nvlinks(lib Library, of, to end) (direct, switched int, err error) {
 	return direct, switched, nil
 }
 
-// isNone reports whether an error means that the link does not exist or that NVML does not know.
+// isNone reports whether an error means that the link does not exist or that NVML cannot tell.
 func isNone(err error) bool {
 	return errors.Is(err, nvml.ErrorNotSupported) || errors.Is(err, nvml.ErrorInvalidArgument) || errors.Is(err, dl.ErrSymbol)
 }

@@ -25,7 +25,7 @@ type Fake struct {
 // built holds the libraries that this process has built.
 var built struct {
 	sync.Mutex
-	libs map[string][]byte // by their sources and flags
+	libs map[string][]byte // contents of library files, by their sources and flags
 }
 
 // Build compiles f and returns the path of a separate copy. It skips the test if there is no C

@@ -12,7 +12,7 @@ import (
 // semaphores are unique within such a range.
 const PIDRange = 1000
 
-// MaxProblems is how many problems a [Report] lists.
+// MaxProblems is the largest number of problems that a [Report] lists.
 const MaxProblems = 100
 
 // A Problem is a rule that a trace breaks.
@@ -472,8 +472,8 @@ type momentKey struct {
 	at    Time
 }
 
-// crowded is how many slices that begin together are kept for a moment. With a coarse clock,
-// thousands of slices and arrows begin together.
+// If more than crowded slices begin at the same time on a track, the checker keeps their moment.
+// With a coarse clock, thousands of slices and arrows begin together.
 const crowded = 8
 
 // around returns the signals and waits of the slices that contain a point in time on a track. It

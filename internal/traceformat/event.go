@@ -81,16 +81,16 @@ type Args struct {
 	Command         int    // of CatCommand and MetaCommand: its index in the recording, from 0
 	Channel         string // name of the communicator, the same in all its ranks
 	Collective      uint64 // number of the collective in its communicator, from 1, the same in all ranks
-	Ranks           int    // of the communicator
-	Rank            int    // in the communicator; of MetaTrace: of the process
+	Ranks           int    // number of ranks of the communicator
+	Rank            int    // rank in the communicator; of MetaTrace: rank of the process
 
 	// Fields of metadata.
-	Name      string // of a process or track
+	Name      string // name of a process or track
 	Kind      string
 	Device    int
 	Queue     int
 	Stream    int
-	Model     string // of a device's process
+	Model     string // model of a device, for its process
 	Driver    string // "cuda", "hip", "sim"
 	SortIndex int
 	NodeTimes string // of MetaNodes: the source of the times of graphs' commands

@@ -19,15 +19,17 @@ type Source struct {
 	Reader io.ReadSeeker
 }
 
-// Merge writes the traces of several programs, such as the ranks of a training, as one. Its clock
-// is that of the program that began first. Each program has its own processes, ids and names.
-// Programs are ordered by rank. Without a launcher, the rank is the one in the program's largest
-// communicator; without communicators, a program is named by its process number.
+// Merge writes the traces of several programs, such as the ranks of a training, as one. The clock
+// of the merged trace is the clock of the program that began first. Each program has its own
+// processes, ids and names. Programs are ordered by rank. Without a launcher, the rank is the one
+// in the program's largest communicator; without communicators, a program is named by its process
+// number.
 //
-// Clocks are related by the wall clock at the start of each trace. On one machine they are as exact
-// as that clock's steps; on several, as exact as the machines' clocks agree. Of a cut trace, Merge
-// takes all complete events. The output is complete, and names the programs whose end is missing
-// ([CatCut]). A single source is rewritten unchanged, so that a cut file becomes a complete one.
+// The wall clock at the start of each trace relates the clocks of the traces. So a change of the
+// wall clock between two starts shifts the traces against each other, and so does a difference
+// between the wall clocks of two machines. Merge takes all complete events of a cut trace. The
+// output is complete, and names the programs whose end is missing ([CatCut]). The events of a
+// single source stay unchanged, so Merge can turn a cut file into a complete one.
 func Merge(w io.Writer, sources []Source) error {
 	type program struct {
 		Source

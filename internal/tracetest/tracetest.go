@@ -43,7 +43,7 @@ type Track struct {
 // hostPID is the process of the program itself. Device n has the process hostPID+1+n.
 const hostPID = 1
 
-// New begins the trace of a program of a rank, at a wall clock time.
+// New begins the trace of a program with a rank. The trace starts at the wall clock time start.
 func New(program string, rank, world int, start time.Time) *Builder {
 	b := &Builder{tids: map[int64]int64{}, signaled: map[uint64][]signal{}}
 	b.add(traceformat.Event{Phase: traceformat.Metadata, Name: traceformat.MetaTrace, PID: hostPID, Args: traceformat.Args{
@@ -119,8 +119,9 @@ type Command struct {
 	Begun, Ended traceformat.Time
 }
 
-// Submit adds the events of a submission to a queue that a stream or communicator executed. It also
-// adds arrows from earlier signals to its waits.
+// Submit adds the events of a submission to the queue q. executed is the track of the stream or the
+// communicator that executed it. Submit also adds arrows from earlier signals to the submission's
+// waits. It returns the submission's number.
 func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 	b.subs++
 	a := s.Args
@@ -233,7 +234,7 @@ func (b *Builder) Recording(pid int64, commands ...traceformat.Args) uint64 {
 	return b.recordings
 }
 
-// NodeTimes says what times the commands of a device's graphs, or why nothing does.
+// NodeTimes states the source of the times of commands in a device's graphs, or why there is none.
 func (b *Builder) NodeTimes(pid int64, source, why string) {
 	b.add(traceformat.Event{Phase: traceformat.Metadata, Name: traceformat.MetaNodes, PID: pid, Args: traceformat.Args{NodeTimes: source, Error: why}})
 }

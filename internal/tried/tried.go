@@ -40,9 +40,9 @@ func With(err error, l Library) error {
 	return &listed{err, Lines(l.Attempts(), err)}
 }
 
-// NotReady returns the result of the file that Open accepted although no file is ready, with the
-// lines of all files. It returns nil if the file is ready. It also returns nil if the user named
-// the file, because Open does not try such a file.
+// NotReady returns an error if Open accepted a file although no file is ready: the result of that
+// file, with the lines of all files. It returns nil if the file is ready. It also returns nil if
+// the user named the file, because Open does not try such a file.
 func NotReady(l Library) error {
 	attempts := l.Attempts()
 	var answer error

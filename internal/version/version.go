@@ -18,8 +18,8 @@ const Unknown = "(unknown)"
 // Info holds the facts about a program's build.
 type Info struct {
 	Module   string // puregpu's version: "v0.1.0", "(devel)" for a working tree, or Unknown
-	Revision string // of version control, if it was stamped
-	Time     string // of the revision, as RFC 3339
+	Revision string // revision in version control, if the build has it
+	Time     string // time of the revision, as RFC 3339
 	Modified bool   // the working tree had changes
 	Go       string // "go1.26.0"
 	OS, Arch string

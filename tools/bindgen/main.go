@@ -138,7 +138,7 @@ type binding struct {
 	compiler                  string // the compiler that -cc names
 
 	dirs    []string // folders of the headers, if the table was made from headers
-	further []string // folders of headers that these include
+	further []string // more folders, with headers that the headers in dirs include
 }
 
 // load reads the description and the overlay, and makes the library from them and from the headers
@@ -324,8 +324,9 @@ func (b *binding) generate(headers string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// guess adds an entry to the overlay for each pointer with an unknown meaning. The entries have
-// blanks. bindgen refuses them until somebody has filled them in.
+// guess adds an entry to the overlay for each pointer with an unknown meaning, and for each
+// function that may call a function pointer at an unknown time. The entries have blanks. bindgen
+// refuses them until somebody has filled them in.
 func (b *binding) guess(headers string, stdout io.Writer) error {
 	lib, _, err := b.load(headers)
 	if err != nil {

@@ -210,7 +210,7 @@ func TestModule(t *testing.T) {
 	if again := u.command("", "generate", "./..."); again != "bindgen: note: 29 functions are bound, 0 declarations are refused\n" {
 		t.Errorf("generated again: %s", again)
 	}
-	// With the table, bindgen needs no headers, whatever the folder's name and place.
+	// With the table, bindgen needs no headers. The folder may have any name and place.
 	bare := newUser(t, "example.com/kit", &txtar.Archive{Files: []txtar.File{
 		{Name: "doc.go", Data: []byte(first["doc.go"])}, {Name: "kit.table.json", Data: []byte(first["kit.table.json"])},
 		{Name: "kit.overlay.json", Data: []byte(first["kit.overlay.json"])},

@@ -152,7 +152,7 @@ func (t *Table) fill(match *regexp.Regexp, jobs int, child func(name string, wit
 	wg.Wait()
 }
 
-// describe names the function or the case to try.
+// describe returns a table with the driver and the devices, and without rows.
 func describe(library string, device int) (*Table, error) {
 	lib, err := cuda.Open(cuda.Options{Path: library})
 	if err != nil {

@@ -171,7 +171,7 @@ const value = 0x5a
 // A user is a function to try with one or two pieces of memory.
 type user struct {
 	name    string                               // the exported name
-	what    string                               // what it submits, or ""
+	what    string                               // the work that it submits, or ""
 	from    bool                                 // it takes two pieces: src and dst
 	origins []string                             // origins of its memory; nil means all
 	prepare func(b *bench, dst, src piece) error // runs before call, with a context; may be nil
@@ -182,7 +182,7 @@ type user struct {
 
 var poolNames = []string{"default pool", "pool", "host pool"}
 
-// touch is the kernel that writes to memory.
+// touch returns the kernel that writes to memory.
 func (b *bench) touch() cuda.Function {
 	return made(b, "kernel", func() (cuda.Function, error) { return b.lib.ModuleGetFunction(b.module(), "touch") })
 }
@@ -256,7 +256,7 @@ func unchanged(b *bench, dst, _ piece) ([]byte, bool) {
 	return got, bytes.Equal(got, make([]byte, size))
 }
 
-// spare is pinned memory that no piece uses.
+// spare returns pinned memory that no piece uses.
 func (b *bench) spare() unsafe.Pointer {
 	return made(b, "more pinned memory", func() (unsafe.Pointer, error) {
 		return b.lib.MemHostAlloc(size, cuda.MemHostAllocPortable|cuda.MemHostAllocDeviceMap)
@@ -279,9 +279,10 @@ func (g *given) memory() string {
 // name is the argument by which the program tells a child which case to try.
 func (g *given) name() string { return g.user.name + ": " + g.memory() }
 
-// givens returns all cases, on one device or on two. A function with one piece gets memory of every
-// origin on either device. A function with two pieces gets this memory together with ordinary
-// memory of the device, with host memory, and with memory of the same origin on the other device.
+// givens returns all cases, on one device or on two. A function with one piece gets memory of each
+// of its origins on either device. A function with two pieces gets this memory together with
+// ordinary memory of the device, with host memory, and with memory of the same origin on the other
+// device.
 func givens(devices int) (all []given) {
 	for i := range users {
 		u := &users[i]

@@ -42,9 +42,9 @@ func bindings(t *testing.T) map[string]string {
 	return names
 }
 
-// A function of cudadriver has the functions that it calls. The value of a callee is true if all
-// calls run with the context current: they are in a function literal passed to a function that
-// makes it current.
+// A function is a function of cudadriver, with the functions that it calls. A callee's value is
+// true if the context is current in all calls: they are in a function literal, which is passed to a
+// function that makes the context current.
 type function struct {
 	native map[string]bool // methods of cuda.Library
 	own    map[string]bool // functions and methods of the package
@@ -238,7 +238,8 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s is not documented to be submitting", name)
 		}
 	}
-	// Functions that need no context according to one table. Older tables may lack them.
+	// newer has the functions that need no context according to some table. Older tables may lack
+	// these functions.
 	newer := map[string]bool{}
 	for _, table := range tables(t) {
 		for _, r := range table.Rows {

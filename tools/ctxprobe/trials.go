@@ -68,7 +68,7 @@ func (b *bench) next() cuda.Device {
 	})
 }
 
-// peer returns the context of that device.
+// peer returns the context of the device that next returns.
 func (b *bench) peer() cuda.Context {
 	return made(b, "another context", func() (cuda.Context, error) { return b.lib.DevicePrimaryCtxRetain(b.next()) })
 }
@@ -161,7 +161,7 @@ func (b *bench) descriptor() int32 {
 	})
 }
 
-// physicalProp has the properties of physical memory that can be exported to other processes.
+// physicalProp returns the properties of physical memory that can be exported to other processes.
 func (b *bench) physicalProp() *cuda.MemAllocationProp {
 	return &cuda.MemAllocationProp{Type: cuda.MemAllocationTypePinned, RequestedHandleTypes: cuda.MemHandleTypePosixFileDescriptor, Location: b.location()}
 }
@@ -214,7 +214,8 @@ func (b *bench) kernelParams() *cuda.KernelNodeParams {
 	return &cuda.KernelNodeParams{Func: b.function(), GridDimX: 1, GridDimY: 1, GridDimZ: 1, BlockDimX: 1, BlockDimY: 1, BlockDimZ: 1}
 }
 
-// kernelParamsV1 has the first fields of the newer struct.
+// kernelParamsV1 returns the parameters as the older struct, which has the first fields of the
+// newer one.
 func (b *bench) kernelParamsV1() *cuda.KernelNodeParamsV1 {
 	return (*cuda.KernelNodeParamsV1)(unsafe.Pointer(b.kernelParams()))
 }
@@ -247,7 +248,7 @@ func (b *bench) exec() cuda.GraphExec {
 	})
 }
 
-// parent returns a graph with the second graph as a child.
+// parent returns a third graph. childNode adds the second graph to it.
 func (b *bench) parent() cuda.Graph {
 	return made(b, "third graph", func() (cuda.Graph, error) { return b.lib.GraphCreate(0) })
 }
@@ -412,7 +413,7 @@ var trials = []trial{
 		return third(b.lib.MemGetAddressRange(b.mem()))
 	}},
 	{name: "cuIpcGetMemHandle", need: func(b *bench) { b.mem() }, call: func(b *bench) error { return second(b.lib.IpcGetMemHandle(b.mem())) }},
-	// A zero handle, because a process cannot open its own handles.
+	// This passes a zero handle, because a process cannot open its own handles.
 	{name: "cuIpcOpenMemHandle_v2", call: func(b *bench) error {
 		return refusal(second(b.lib.IpcOpenMemHandle(cuda.IpcMemHandle{}, cuda.IPCMemLazyEnablePeerAccess)))
 	}},
@@ -445,11 +446,11 @@ var trials = []trial{
 	{name: "cuMemPoolImportFromShareableHandle", need: func(b *bench) { b.descriptor() }, call: func(b *bench) error {
 		return second(b.lib.MemPoolImportFromShareableHandle(uintptr(b.descriptor()), cuda.MemHandleTypePosixFileDescriptor, 0))
 	}},
-	// Memory outside a pool.
+	// This passes memory that is not from a pool.
 	{name: "cuMemPoolExportPointer", need: func(b *bench) { b.mem() }, call: func(b *bench) error {
 		return refusal(second(b.lib.MemPoolExportPointer(b.mem())))
 	}},
-	// A pool that was not imported.
+	// This passes a pool that was not imported.
 	{name: "cuMemPoolImportPointer", need: func(b *bench) { b.pool() }, call: func(b *bench) error {
 		return refusal(second(b.lib.MemPoolImportPointer(b.pool(), &cuda.MemPoolPtrExportData{})))
 	}},
@@ -555,7 +556,7 @@ func refusal(err error) error {
 	return err
 }
 
-// launchConfig is a launch of one thread, in a cluster of one block.
+// launchConfig returns a launch of one thread, in a cluster of one block.
 func (b *bench) launchConfig() *cuda.LaunchConfig {
 	a := &cuda.LaunchAttribute{Id: cuda.LaunchAttributeClusterDimension}
 	*a.Value.ClusterDim() = cuda.LaunchAttributeValueClusterDim{X: 1, Y: 1, Z: 1}

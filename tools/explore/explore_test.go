@@ -205,8 +205,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestExhaust runs all schedules of a small scenario with few switches. It must find a fault that
-// needs that many switches, and not one that needs more.
+// TestExhaust runs all schedules with fewer than three unusual switches. It must find the faults
+// that need no more switches, and not the fault that needs more.
 func TestExhaust(t *testing.T) {
 	o := onTextbook(t)
 	o.exhaust, o.replays, o.n = 3, 1, 100_000

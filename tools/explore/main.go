@@ -1,5 +1,5 @@
-// Command explore runs tests in many orders of their goroutines, each given by a number, and prints
-// the numbers with which a test fails.
+// Command explore runs tests in many orders of their goroutines. Each order follows from a number,
+// its seed. explore prints the seeds with which a test fails.
 //
 //	explore [flags] [PACKAGE]
 //

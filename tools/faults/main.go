@@ -169,7 +169,7 @@ var (
 	errNotSound = errors.New("FAILS WITHOUT IT")
 )
 
-// try returns the output of the test, and an error if it does not catch the fault. It writes
+// try returns the output of the test, and an error if the test does not catch the fault. It writes
 // patched files to tmp, which must not exist yet.
 func (p patch) try(ctx context.Context, tmp string, sound map[string]error) (out []byte, err error) {
 	file, err := p.apply(tmp)
@@ -218,7 +218,7 @@ func (p patch) apply(tmp string) (file string, err error) {
 	}
 	git := exec.Command("git", "apply", p.file)
 	git.Dir = tmp
-	// Outside any repository, or git leaves files out.
+	// Git must find no repository around tmp: inside one it leaves files out.
 	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(tmp))
 	if out, err := git.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("no longer applies: %s", firstLine(out))

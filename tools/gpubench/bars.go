@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// A barChart draws the rows of the group others into an SVG file. Each work has a bar for each way.
+// A barChart draws the rows of the group others into an SVG file. Each kind of work has a bar for
+// each way.
 type barChart struct {
 	file  string
 	title string
 	work  []barGroup
 }
 
-// A barGroup has the bars of one work, in nanoseconds.
+// A barGroup has the bars of one kind of work, in nanoseconds.
 type barGroup struct {
 	name    string
 	puregpu []float64 // measured beside each of the others
@@ -54,7 +55,7 @@ func (c *barChart) end() error {
 	return nil
 }
 
-// svg draws the chart. Each work has its own scale.
+// svg draws the chart. Each kind of work has its own scale.
 func (c *barChart) svg() []byte {
 	const (
 		begin, most = 200.0, 470.0 // the place where bars begin, and their greatest length

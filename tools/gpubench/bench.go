@@ -38,10 +38,10 @@ const (
 	gigabytes unit = "GB/s" // 10⁹ bytes
 )
 
-// A goal is the greatest value of a row, or the least.
+// A goal limits the figure of a row.
 type goal struct {
-	max    float64 // 0: no limit
-	min    float64 // 0: no limit
+	max    float64 // the greatest figure; 0: no limit
+	min    float64 // the least figure; 0: no limit
 	of     measure
 	device bool // applies only on a real device
 }

@@ -32,8 +32,8 @@ const busBandwidth = "bus bandwidth"
 
 // collectiveBenches time all-reduces over all devices, in processes that serve all rows. The raw
 // side is PyTorch. Both sides stay ready all the time and take turns size by size, as in other
-// groups. Each frees its memory after its turn, so that both have the same free memory and the same
-// temperature.
+// groups. Each side frees its memory after its turn, so that both sides have the same free memory
+// and the same temperature.
 func collectiveBenches(e *env) []bench {
 	var all []bench
 	for _, w := range []way{inOne, inMany} {
@@ -47,8 +47,8 @@ func collectiveBenches(e *env) []bench {
 	return all
 }
 
-// reduceSizes returns the numbers of bytes to reduce: powers of 4, or of 2. A single device has
-// nothing to do.
+// reduceSizes returns the numbers of bytes to reduce: powers of 4, or all powers of 2 with -long. A
+// single device has nothing to reduce, so it gets two sizes.
 func reduceSizes(devices int, opt options) []uint64 {
 	const first = 1 << 10
 	last, step := uint64(1<<30), 2
@@ -68,8 +68,8 @@ func reduceSizes(devices int, opt options) []uint64 {
 	return sizes
 }
 
-// reduceCounts returns the number of reductions of so many bytes in a turn, and the number of
-// rounds. Enough is submitted ahead to hide the host's time at either end, some tens of
+// reduceCounts returns the number of reductions in a turn, for all-reduces of size bytes, and the
+// number of rounds. Enough is submitted ahead to hide the host's time at either end, some tens of
 // microseconds. That takes up to about a tenth of a second. Bandwidths vary by one percent between
 // turns, so there are many rounds.
 func reduceCounts(size uint64, sim bool) (c counts, rounds int) {

@@ -236,7 +236,7 @@ func deviceLoad(e *env, kernels int) (sides, error) {
 	}, nil
 }
 
-// module returns the PTX of a module of kernels k0, k1 and so on. Each kernel does another
+// module returns the PTX of a module of kernels k0, k1 and so on. Each kernel does a different
 // computation, with one word for each thread. All kernels of all modules differ, so that a driver
 // cannot take compiled code from its cache.
 func module(kernels int) []byte {

@@ -28,7 +28,7 @@ type options struct {
 	copySize uint64       // bytes of the copy between devices; 0 chooses a size
 }
 
-// env has what all benches use: the flags, the device, and the raw side's objects.
+// An env has the objects that all benches share: the flags, the device, and the raw side's objects.
 type env struct {
 	opt    options
 	drv    driver.Driver
@@ -103,7 +103,7 @@ func (e *env) newRaw(index int) (api, error) {
 	return a, nil
 }
 
-// ask asks what a device can do.
+// ask returns the features of a device.
 func ask(drv driver.Driver, index int) (caps driver.Caps, err error) {
 	t := newThread()
 	defer t.end()
@@ -129,9 +129,9 @@ func (e *env) remark(format string, args ...any) {
 	e.remarks = append(e.remarks, fmt.Sprintf(format, args...))
 }
 
-// beside runs puregpu's side on the raw side's thread, without a current device, as a program's
-// goroutines have none. Use it for work of the host alone: one processor of a virtual machine may
-// be twice as fast as another.
+// beside runs puregpu's side on the raw side's thread. No device is current there, as on the
+// goroutines of a program. Use it for work of the host alone: one processor of a virtual machine
+// may be twice as fast as another.
 func (e *env) beside(fn func() error) error {
 	return e.thread.do(func() error {
 		if err := e.raw.unbind(); err != nil {

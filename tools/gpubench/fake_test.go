@@ -12,7 +12,8 @@ import (
 )
 
 // TestFake runs on a fake CUDA driver in C, which does its work at once, and checks that everything
-// is given back. Its graphs are small. Filling the memory of the group wake takes long.
+// is given back. It leaves out large graphs, which the fake driver does not have, and the group
+// wake, which fills much memory.
 func TestFake(t *testing.T) {
 	path := buildCUDA(t)
 	rows := runJSON(t, "-rounds", "1", "-c", buildLoop(t), "-device", "1", "-run", "^(calls|latency|chain|pool|parked|semaphore)/|^graph/(10 |82 |rec)")

@@ -169,7 +169,7 @@ func execute(e *env, x execution) (s sides, err error) {
 	return s, nil
 }
 
-// argSize is the distance of arguments in bytes.
+// argSize is the number of bytes for the argument of each kernel.
 const argSize = 16
 
 // record makes a command buffer with a parameter.
@@ -211,7 +211,7 @@ func record(r *rig, x execution) (c *gpu.CommandBuffer, p gpu.Param[uint64], err
 	return c, p, c.End()
 }
 
-// emptyArgs are the arguments of the empty kernel, and so are scalarArgs.
+// emptyArgs and scalarArgs are the two forms of the empty kernel's argument.
 type (
 	emptyArgs  struct{ p gpu.Range }
 	scalarArgs struct{ p uint64 } //lint:ignore U1000 the kernel's parameter
@@ -231,7 +231,7 @@ func emptyKernel[A any](r *rig) (*gpu.TypedKernel[A], error) {
 }
 
 // parts submits and waits once for each element of times. It stores the median time of submitting,
-// and of both.
+// and the median time of submitting and waiting together.
 func parts(f []float64, submitting, total []time.Duration, submit, wait func() error) error {
 	for i := range total {
 		start := time.Now()

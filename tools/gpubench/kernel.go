@@ -11,11 +11,11 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// kernelBenches time launches of a kernel with four arguments on a queue. Each runs after the one
-// before, and a program can wait for each. The raw side is a loop of cuLaunchKernel, in C if -c
-// names the C loops, with an event behind the last launch only; the goal compares with it. In rows
-// without a goal the raw side records an event behind each launch, so that a program could wait for
-// each there too.
+// kernelBenches time launches of a kernel with four arguments on a queue. Each launch runs after
+// the one before, and a program can wait for each launch. The raw side is a loop of cuLaunchKernel,
+// in C if -c names the C loops, with an event behind the last launch only; the goal compares with
+// it. In rows without a goal the raw side records an event behind each launch, so that a program
+// could wait for each launch there too.
 func kernelBenches() []bench {
 	const n = 2000
 	rows := func(events string) []row {

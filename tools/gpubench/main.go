@@ -17,9 +17,9 @@
 // testdata/cloop.c; -c names the compiled file. All other rows time package gpu. Their raw side is
 // a Go loop that calls only the functions of package cuda that the work needs. It runs on a thread
 // with a bound context and polls the driver until the work is done. In the groups chain, hop,
-// kernel, native and pool package gpu works on the same thread. For rows without a raw side the
-// ratio is to the same work on the smallest scale, which shows whether the cost is flat. Rows that
-// the device cannot run, such as memory pools or graphs, say so.
+// kernel, native, pool, stream and trace package gpu works on the same thread. For rows without a
+// raw side the ratio is to the same work on the smallest scale, which shows whether the cost is
+// flat. Rows that the device cannot run, such as memory pools or graphs, say so.
 //
 // The rows of the group devices use two devices: the one that -device names, and the next. Their
 // raw side loads code on one device. The rows of the group hip compare package gpu on a HIP

@@ -13,9 +13,10 @@ import (
 )
 
 // nativeBenches time products of matrices by cuBLAS that gpu.Native puts into a queue's order. Each
-// runs after the one before, and a program can wait for each. The raw side makes the same cuBLAS
-// calls on a stream and nothing else; the goals compare with it. In rows without a goal it also
-// records an event behind each call, so that a program could wait for each there too.
+// product runs after the one before, and a program can wait for each product. The raw side makes
+// the same cuBLAS calls on a stream and nothing else; the goals compare with it. In rows without a
+// goal it also records an event behind each call, so that a program could wait for each product
+// there too.
 func nativeBenches() []bench {
 	const n, side, large = 2000, 64, 1024
 	goal := goal{max: 1.1, of: ofRaw, device: true}

@@ -2,5 +2,5 @@
 
 package main
 
-// race reports that the race detector is on.
+// race reports whether the race detector is on.
 const race = false

@@ -26,9 +26,9 @@ var otherWorks = []struct{ name, work string }{
 // byHand is the loop over the driver, the raw side of the other groups.
 const byHand = "a loop over the driver"
 
-// byHandMarked is the same loop with an event behind each operation, by which a program can tell
-// which operations are done, as with a queue. The other ways only tell when all are done. It is not
-// drawn.
+// byHandMarked is the loop over the driver with an event behind each operation. With the events a
+// program can tell which operations are done, as with a queue. The other loops tell only when all
+// operations are done. The chart leaves byHandMarked out.
 const byHandMarked = "a loop over the driver, with events"
 
 var others = []string{byHand, "cuda.core", "CuPy", "PyTorch"}

@@ -57,8 +57,8 @@ func parkedBench() bench {
 	}
 }
 
-// A parking parks fills on a semaphore of the host. They have no order, so each signals its own
-// semaphore.
+// A parking parks fills on a semaphore of the host. The fills have no order, so each fill signals
+// its own semaphore.
 type parking struct {
 	r    *rig
 	host *gpu.Semaphore

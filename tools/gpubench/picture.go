@@ -161,8 +161,8 @@ func (c *canvas) text(x, y float64, style, s string) {
 	c.put("</text>")
 }
 
-// niceStep returns the distance of grid lines up to a value: 1, 2 or 5 times a power of ten, for at
-// most six lines.
+// niceStep returns the distance between grid lines up to a value: 1, 2 or 5 times a power of ten,
+// for at most six lines.
 func niceStep(highest float64) float64 {
 	if highest <= 0 {
 		return 1

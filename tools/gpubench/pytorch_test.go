@@ -41,8 +41,8 @@ func buildNCCL(t *testing.T) string {
 }
 
 // usePyTorch makes Python import a fake PyTorch that does nothing, and that has an NCCL. It returns
-// the file of the Python interpreter, because python3 may be a wrapper that starts it late, and the
-// NCCL's file.
+// the file of the Python interpreter and the file of that NCCL. python3 may be a wrapper that
+// starts the interpreter late.
 func usePyTorch(t *testing.T) (python, nccl string) {
 	t.Helper()
 	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()

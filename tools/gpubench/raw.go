@@ -12,11 +12,11 @@ type api interface {
 	bind() error // make the device current on the thread
 	unbind() error
 
-	// These need two devices. other is another device of the same driver.
+	// The next methods need two devices. other is another device of the same driver.
 	follow(stream int, other api, event int) error                 // wait for an event of another device
 	copyTo(stream int, other api, dst, src uint64, n uint64) error // copy bytes from this device to another one
 
-	// These need a device with memory pools.
+	// The next methods need a device with memory pools.
 	keep() error                                  // keep freed memory in the current pool, as package gpu does
 	alloc(stream int) (address uint64, err error) // allocate allocSize bytes from the current pool
 	free(stream int, address uint64) error

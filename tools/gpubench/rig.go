@@ -52,7 +52,8 @@ func (r *rig) close() error { return r.dev.Close() }
 
 var pattern = []byte{fillPattern & 0xff, fillPattern >> 8 & 0xff, fillPattern >> 16 & 0xff, fillPattern >> 24}
 
-// order makes an order from points that may be nil. It is valid until the next one is made.
+// order makes an order from a wait and a signal. A nil semaphore leaves its part out. The order is
+// valid until the next one is made.
 func (r *rig) order(wait *gpu.Semaphore, from uint64, signal *gpu.Semaphore, to uint64) (o gpu.Order) {
 	if wait != nil {
 		r.wait[0] = gpu.Point{Semaphore: wait, Value: from}

@@ -36,7 +36,7 @@ func futureBench(e *env) bench {
 			pure: func(f []float64) error {
 				for i, n := range scales {
 					var total, submitting time.Duration
-					// Small scales more often, so that each is timed over a while.
+					// Repeat small scales more often, so that each is timed for long enough.
 					times := max(1, 5000/n)
 					for range times {
 						start := time.Now()

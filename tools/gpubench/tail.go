@@ -11,7 +11,7 @@ import (
 // calls that submit fills ahead, many more than a driver takes before it blocks its caller. The
 // next rows are a parked fill that the host releases while the driver compiles device code for some
 // hundreds of milliseconds: the time from the release until the host knows that the fill is done.
-// The raw side submits the fill then.
+// On the raw side nothing is parked: the host submits the fill at the time of the release.
 func tailBenches(e *env) []bench {
 	ahead, kernels := 20_000, 200
 	if e.opt.sim {

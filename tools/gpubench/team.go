@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A team is a group of processes that do the same work at the same time. Each reads orders from its
-// input and answers each with a line that begins with mark. It ends when its input ends. Its other
-// output is read only if it fails.
+// A team is a group of processes that do the same work at the same time. Each process reads orders
+// from its input, and answers each order with a line that begins with mark. A process ends when its
+// input ends. Its other output is read only if it fails.
 type team struct {
 	what    string
 	procs   []*process
@@ -39,7 +39,7 @@ type order struct {
 
 	// join: make the communicators.
 	ID    []byte `json:"id,omitempty"`
-	Ranks int    `json:"ranks,omitempty"` // in all
+	Ranks int    `json:"ranks,omitempty"` // in all processes
 
 	// time: reduce Bytes on all ranks, in memory behind a padding of Pad bytes.
 	Bytes uint64 `json:"bytes,omitempty"`
@@ -55,7 +55,7 @@ type order struct {
 	Group int `json:"group,omitempty"`
 }
 
-// counts are numbers of reductions.
+// counts say how often to do the work.
 type counts struct {
 	Warm  int `json:"warm,omitempty"`  // before timing begins
 	Timed int `json:"timed,omitempty"` // each waited for

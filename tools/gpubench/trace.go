@@ -18,8 +18,8 @@ var traceLevels = [...]struct {
 
 // traceFigures are the figures of each level: the host's time for a submission, the trace's
 // addition to it, the total time of a submission, and the processor time. Device times need a
-// driver event behind each submission. For these, two more rows have the driver's time for such
-// events, behind the same calls, and the trace's addition beyond that.
+// driver event behind each submission. So two more rows have the driver's time for such events,
+// behind the same calls, and the time that the trace adds beyond it.
 var traceFigures = [...]string{"submitting each", "added to each", "total each", "CPU each"}
 
 // traceBenches measure the cost of a trace. The raw side is a device without a trace. puregpu's
@@ -59,7 +59,7 @@ func traceBenches() (all []bench) {
 
 func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func(api) error) (s sides, err error) {
 	const n = 2000
-	const byEvent, beyond = len(traceLevels) * len(traceFigures), len(traceLevels)*len(traceFigures) + 1 // the rows behind those of the levels
+	const byEvent, beyond = len(traceLevels) * len(traceFigures), len(traceLevels)*len(traceFigures) + 1 // the rows after the rows of the levels
 	var rigs []*rig
 	var traces []*trace.Trace
 	s.close = func() error {

@@ -195,8 +195,8 @@ func lockedBench() bench {
 	}
 }
 
-// A done measures when the host notices that the device is done. Fills of long keep the device busy,
-// and a last fill writes a word of host memory, which the host polls.
+// A done measures when the host notices that the device is done. Fills of long keep the device
+// busy, and a last fill writes a word of host memory, which the host polls.
 type done struct {
 	e    *env
 	r    *rig

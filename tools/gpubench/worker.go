@@ -32,7 +32,7 @@ type worker struct {
 	chans []*collective.Communicator
 	ranks []rank
 	v     uint64      // the highest value that the ranks' semaphores will reach
-	all   []gpu.Point // that value of each semaphore
+	all   []gpu.Point // the point of each semaphore at v
 }
 
 // A rank is a communicator with the objects to submit on it.

@@ -179,7 +179,8 @@ func advise(s *System, all []found) (say []string) {
 		}
 		switch {
 		case f.err == nil:
-		// The error of the library has no advice for this.
+		// Here the library finds no device because the kernel's driver is missing. Its error has no
+		// advice.
 		case lib.Found && p.vendor == "AMD" && s.AMD == "" && p.absence(f.err):
 		case lib.Found:
 			say = append(say, p.name+": "+firstLine(f.err))

@@ -55,7 +55,7 @@ type probe struct {
 	module  string
 	devices func(lib opened, memory bool) ([]Device, error) // nil if the library has none
 	links   func(lib opened, devices []Device) []Link
-	absent  []error // errors of devices if there is no device
+	absent  []error // errors that devices returns if there is no device
 }
 
 // probes lists all libraries.

@@ -1,7 +1,7 @@
 package main
 
-// schema is the version of the JSON that -json prints. It grows when a field changes or goes. Added
-// fields do not change it.
+// schema is the version of the JSON that -json prints. It grows when a field changes or is removed.
+// Added fields do not change it.
 const schema = 1
 
 // A Report is all findings of gpuinfo. -json prints it.
@@ -42,7 +42,7 @@ type Program struct {
 	FastCalls    bool   `json:"fastCalls"`              // C calls go through trampolines, not through package purego
 }
 
-// A Library is one that gpuinfo searched for.
+// A Library is the report about a library that gpuinfo searched for.
 type Library struct {
 	Name          string    `json:"name"`                    // "CUDA driver"
 	Package       string    `json:"package"`                 // of puregpu: cuda, nccl, nvml, nvrtc, nvjitlink, cublas, cublaslt, cufft, curand, cusparse, cusolver, cudnn, cufile, cupti, hip, hiprtc, hipblas, hipfft or hiprand
@@ -73,7 +73,7 @@ type Attempt struct {
 	Error   string `json:"error"`
 }
 
-// A Set is a group of functions that came together.
+// A Set is a group of functions that one release of a library added.
 type Set struct {
 	Name   string `json:"name"`
 	Status string `json:"status"` // present, partial or missing

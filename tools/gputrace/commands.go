@@ -193,7 +193,8 @@ func printCommands(b *strings.Builder, title string, list []commandSummary, top 
 	t.write(b)
 }
 
-// note says which executions have no times of their commands, and why. It is empty if all have them.
+// note says which executions have no times of their commands, and why. It is empty if all
+// executions have times.
 func (c *commandTimes) note() string {
 	switch {
 	case !c.timed() && c.Untimed > 0:

@@ -87,8 +87,8 @@ func summaryOf(t *testing.T, page []byte) []byte {
 	return append(out, '\n')
 }
 
-// TestKernels compares the output of gputrace kernels, as text, as JSON and on the page, with golden
-// files. It also does so for the traces of programs whose graphs have no times.
+// TestKernels compares the output of gputrace kernels, as text, as JSON and on the page, with
+// golden files. It also does so for the traces of programs whose graphs have no times.
 func TestKernels(t *testing.T) {
 	const golden = "testdata/kernels.txtar"
 	got := &txtar.Archive{Comment: []byte("What gputrace kernels prints. Written by go test ./tools/gputrace -update.\n")}
@@ -155,8 +155,8 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// versionOne returns a trace as the first version of the format has it: each slice of a command has
-// all that is known, and no recording is listed.
+// versionOne returns a trace in the first version of the format: the slice of each command has all
+// known facts, and no recording is listed.
 func versionOne(t *testing.T) []byte {
 	t.Helper()
 	b := tracetest.New("old", 0, 1, time.Unix(1700000000, 0))
@@ -180,8 +180,8 @@ func versionOne(t *testing.T) []byte {
 	return data
 }
 
-// TestMergedRecordings merges the traces of two programs. Their recordings have the same numbers, and
-// must not be mixed up.
+// TestMergedRecordings merges the traces of two programs. Their recordings have the same numbers,
+// and must not be mixed up.
 func TestMergedRecordings(t *testing.T) {
 	dir := t.TempDir()
 	one, two := decoder("CUPTI 13.0.1", "").JSON(), bytes.ReplaceAll(decoder("CUPTI 13.0.1", "").JSON(), []byte("matmul"), []byte("gemm"))

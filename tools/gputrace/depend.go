@@ -18,7 +18,7 @@ type signaller struct {
 	node  node
 }
 
-// link finds the signal that released each wait: of those of the semaphore, the one with the lowest
+// link finds the signal that released each wait: the signal of the same semaphore with the lowest
 // sufficient value. A wait for 0 is satisfied from the start.
 func (t *trace) link() {
 	signallers := map[semaphore][]signaller{}
@@ -64,7 +64,7 @@ func (t *trace) link() {
 	}
 }
 
-// befores lists the waits of each submission and host slice.
+// befores returns, for each submission and host slice, the nodes whose signals released its waits.
 func (t *trace) befores() map[node][]node {
 	m := make(map[node][]node, len(t.edges))
 	for _, e := range t.edges {

@@ -291,8 +291,9 @@ func check(files []*os.File, stdout io.Writer) error {
 	return nil
 }
 
-// writeFile writes a file completely or not at all. It must not be one of the input files. Only its
-// owner can read it, as with traces.
+// writeFile writes a file completely or not at all. The file must not be one of the input files.
+// Only its owner can read it, as with traces. If the file is not regular, such as /dev/stdout,
+// writeFile writes to it directly.
 func writeFile(name string, read []string, write func(io.Writer) error) error {
 	if info, err := os.Stat(name); err == nil {
 		if slices.ContainsFunc(read, func(r string) bool {

@@ -325,7 +325,8 @@ func (m *pageMaker) subs() {
 }
 
 // rows packs slices into as few rows as possible without overlap. A nested slice is in the row
-// below the outer one.
+// below the outer one. Slices for which there is no row left are in the last row, where they
+// overlap others.
 func (m *pageMaker) rows(title, kind string, process int, boxes []box) {
 	limit := 64
 	switch kind {

@@ -23,7 +23,7 @@ type segment struct {
 // Kinds of segments.
 const (
 	onDevice = "device" // a device executed an operation
-	// From issued, or from the end of its last dependency, until the device began it.
+	// From issued, or from the end of its last dependency, until the device began the operation.
 	toStart = "start"
 	toGive  = "give"  // the host was still giving the device the operation, which may have run
 	toIssue = "issue" // from submitted, or from the release of the last wait, until it was issued
@@ -43,7 +43,7 @@ type collective struct {
 type walker struct {
 	t       *trace
 	before  map[node][]node
-	prev    []int              // by submission: the one before it on the same stream, or -1
+	prev    []int              // by submission: the submission before it on the same stream, or -1
 	last    map[collective]int // submission of the last rank
 	host    [][]int            // by program: slices of the host by their ends
 	hostEnd [][]traceformat.Time
@@ -131,7 +131,7 @@ func (w *walker) critical() []segment {
 	return b.out
 }
 
-// backward is one path backwards. Its methods that return a bool return false at its end.
+// backward is one path backwards. Methods that return a bool return false at the end of the path.
 type backward struct {
 	*walker
 	until traceformat.Time

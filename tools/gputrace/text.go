@@ -197,7 +197,7 @@ func (s *summary) printCritical(b *strings.Builder, top int) {
 		t.add(kindWords[k.Kind], duration(k.Total), percent(k.Total, s.End-s.Begin), number(k.Count))
 	}
 	t.write(b)
-	// Its longest parts, added up by name.
+	// Print the longest parts of the path, added up by name.
 	sums := map[string]*operationSummary{}
 	for _, x := range s.Critical {
 		name := x.label()

@@ -29,7 +29,7 @@ type trace struct {
 	lacks    []string // why there is no such source
 
 	win        window
-	begin, end traceformat.Time // of everything
+	begin, end traceformat.Time // begin of the first event and end of the last event
 	cut        bool             // the file has no end
 	dropped    uint64           // records that the trace lacks
 	arrowless  uint64           // waits that lack an arrow, or may lack one
@@ -51,26 +51,26 @@ type track struct {
 	pid, tid    int64
 	kind, title string
 	process     string
-	device      int // index, or -1 for the host's
+	device      int // index of the device, or -1 for a track of the host
 	program     int
-	order       [2]int // of the process and of the track
+	order       [2]int // sort keys of the process and of the track
 }
 
 // A submission has its known moments.
 type submission struct {
 	id      uint64
-	queue   int // track
-	device  int // index, or -1
+	queue   int // index of the queue's track
+	device  int // index of the device, or -1
 	program int
 	// The name of the device's slice, else the label, kernel or operation.
 	title                                 string
 	args                                  traceformat.Args
 	parked                                bool
 	submitted, issued, begun, ended, done traceformat.Time
-	slice                                 int // that the device executed, or -1
-	// It took no time. Its device has times of other work.
+	slice                                 int // index of the slice that the device executed, or -1
+	// The submission took no time. It has no device times, although other work of its device has.
 	instant bool
-	// It should have device times, but has none.
+	// The submission should have device times, but has none.
 	untimed         bool
 	untimedCommands int // number of commands without times
 	// The device may have begun the submission before begun, by up to early.
@@ -78,7 +78,7 @@ type submission struct {
 	err   string
 }
 
-// start returns the begin of a submission, as far as known.
+// start returns the time when a submission began, or else the latest known moment before.
 func (s *submission) start() traceformat.Time {
 	switch {
 	case s.begun != unknown:
@@ -89,7 +89,7 @@ func (s *submission) start() traceformat.Time {
 	return s.submitted
 }
 
-// finish returns the end of a submission, as far as known.
+// finish returns the time when a submission ended, or else the best known substitute.
 func (s *submission) finish() traceformat.Time {
 	switch {
 	case s.ended != unknown:
@@ -110,7 +110,7 @@ type slice struct {
 	cat        string
 	name       string
 	begin, end traceformat.Time
-	sub        int // index, or -1
+	sub        int // index of the submission, or -1
 	args       *traceformat.Args
 }
 
@@ -144,7 +144,8 @@ type window struct {
 	maxEvents int
 }
 
-// clip returns the part of an interval in the window. Its end is not before its begin.
+// clip returns the part of an interval in the window. The end of the result is not before its
+// begin.
 func (w window) clip(v interval) interval {
 	v.begin = max(v.begin, w.from)
 	return interval{v.begin, max(v.begin, min(v.end, w.to))}
@@ -193,7 +194,7 @@ func load(r io.Reader, win window) (*trace, error) {
 	}
 	rd := traceformat.NewReader(r)
 	kept := 0
-	// Of all events, also outside the window.
+	// first and last are the times of all events, also of those outside the window.
 	first, last := traceformat.Time(math.MaxInt64), traceformat.Time(math.MinInt64)
 	var e traceformat.Event
 	for {
@@ -409,8 +410,8 @@ func (l *loader) slice(e *traceformat.Event) bool {
 }
 
 // partOf reports whether a submission, which was submitted before the end of a window, ended after
-// the window's begin. Such a submission keeps all its slices, also those outside the window. Without
-// them it would seem to have taken no time.
+// the window's begin. Such a submission keeps all its slices, also those outside the window.
+// Otherwise it would seem to have taken no time.
 func (s *submission) partOf(win window) bool { return s.done == unknown || s.done >= win.from }
 
 // release adds the held slices of a submission if the submission is partly in the window.
@@ -427,7 +428,7 @@ func (l *loader) finish() {
 	for k := range l.held { // of submissions that did not end
 		l.release(k)
 	}
-	// Tracks and devices in the order of their processes.
+	// Sort tracks and devices in the order of their processes.
 	for i := range t.tracks {
 		k := &t.tracks[i]
 		k.process = l.process[k.pid]
@@ -462,14 +463,14 @@ func (l *loader) finish() {
 		}
 	}
 	t.tracks = tracks
-	// Slices by begin, outer ones first.
+	// Sort slices by begin, outer ones first.
 	for i := range t.slices {
 		t.slices[i].track = moved[t.slices[i].track]
 	}
 	slices.SortStableFunc(t.slices, func(a, b slice) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end))
 	})
-	// Submissions of the window, by the time of submission.
+	// Keep the submissions of the window, sorted by the time of submission.
 	for i := range t.subs {
 		s := &t.subs[i]
 		s.queue = moved[s.queue]
@@ -503,7 +504,7 @@ func (l *loader) finish() {
 		t.arrowless += n
 	}
 	// On a device with times, a submission without times took no time, unless it should have times.
-	// It was done with its last dependency.
+	// Such a submission was done with its last dependency.
 	timed := make([]bool, len(t.devices)+1)
 	for i := range t.subs {
 		if x := &t.subs[i]; x.slice >= 0 {

@@ -95,8 +95,9 @@ func (g *generator) compile(source string) ([]byte, string, error) {
 	return nil, "", fmt.Errorf("%w: %s", errNoCompiler, strings.Join(reasons, "; "))
 }
 
-// works reports whether a compiler that failed compiles anything for architectures. Debian's clang
-// lacks CUDA's headers, and nvcc may lack a host compiler. Then another compiler may work.
+// works reports whether a compiler that failed can compile an empty kernel for the architectures.
+// If it cannot, another compiler may work: Debian's clang lacks CUDA's headers, and nvcc may lack a
+// host compiler.
 func (g *generator) works(c compiler, source string, archs []string) bool {
 	dir, err := os.MkdirTemp("", "kernelgen")
 	if err != nil {

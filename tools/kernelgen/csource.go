@@ -66,7 +66,7 @@ func (k *cKernel) mangled() string {
 type cParam struct {
 	name  string // "" if it has none
 	typ   string // without qualifiers and pointers: float, unsigned long long
-	stars int    // pointers
+	stars int    // number of pointers: 2 for float **
 	text  string
 	flaw  string
 }
@@ -286,7 +286,7 @@ func plainWords(tokens []token) (out []token) {
 // kernel reads a kernel's declaration.
 func (p *parser) kernel(decl []token, in linkage, template bool) {
 	words := plainWords(decl)
-	// After the template parameters.
+	// __global__ comes after the template parameters.
 	from := slices.IndexFunc(words, func(t token) bool { return t.text == "__global__" })
 	at := from + slices.IndexFunc(words[from:], func(t token) bool { return t.text == "(" })
 	if at <= from || !isName(words[at-1].text) {

@@ -14,8 +14,8 @@ type token struct {
 }
 
 // A lexer splits sources into tokens, without comments and preprocessor directives. It expands no
-// macros. It skips branches that are known to be inactive, such as #if 0. Of other conditionals it
-// reads all branches.
+// macros. It skips branches that are known to be inactive, such as #if 0. It reads all branches of
+// conditionals whose conditions it does not know.
 type lexer struct {
 	// include returns the text and the path of a file that is included in quotes. It may be nil.
 	include func(name, from string) (text, path string, ok bool)
@@ -40,7 +40,7 @@ type conditional struct {
 	outerSkip   bool // the enclosing branch is inactive
 	outerBranch int  // the number of the enclosing branch
 
-	first  int // branch: index of the first token of the first branch
+	first  int // index of the first token of the first branch
 	start  int // index of the first token of the present branch
 	branch int // number of the present branch
 	nth    int // number of branches before it

@@ -134,7 +134,8 @@ func (t goType) isMemory() bool {
 	return t.expr == gpuPath+".Range" || t.expr == "*"+gpuPath+".Buffer" || strings.HasPrefix(t.expr, gpuPath+".Slice[")
 }
 
-// twin returns the type for a Go twin: the simulated GPU passes an address.
+// twin returns the type for a Go twin. The simulated GPU passes memory as an address, and a bool as
+// a byte.
 func (t goType) twin() goType {
 	switch {
 	case t.isMemory():

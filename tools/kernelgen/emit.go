@@ -91,8 +91,8 @@ func (m *module) emitImages(f *File) {
 	f.Line()
 }
 
-// exe writes the expression for the module of image i. If there is no image, it is the module of
-// the source.
+// exe writes the expression for the module of image i. If there is no image, exe writes the
+// expression for the module of the source.
 func (m *module) exe(i int) *Statement {
 	if len(m.images) <= 1 {
 		return Id("c").Dot("exe")
@@ -150,7 +150,7 @@ func (m *module) emitCode(f *File) {
 	}
 }
 
-// prefix writes an error with the names of files and a text before it.
+// prefix writes an error that begins with the names of files and a text.
 func (m *module) prefix(files, text string) *Statement {
 	return Qual("fmt", "Errorf").Call(Lit(strings.ReplaceAll(files, "%", "%%")+": "+text+"%w"), Err())
 }

@@ -323,7 +323,7 @@ func (g *generator) write(name string, data []byte) error {
 // maxImage is the greatest size of code.
 const maxImage = 256 << 20
 
-// image reads existing code files.
+// newImage reads device code. file is the name for messages.
 func newImage(file string, data []byte) (*image, error) {
 	if len(data) > maxImage {
 		return nil, fmt.Errorf("%s has %d bytes, more than %d", file, len(data), maxImage)
@@ -394,7 +394,8 @@ var errStays = errors.New("what is there stays")
 // extensions are the file extensions of compiled code.
 var extensions = []string{".ptx", ".cubin", ".fatbin", ".hsaco"}
 
-// source makes a module from a source. It compiles the source unless it is up to date.
+// source makes a module from a source. It compiles the source unless the existing code is up to
+// date.
 func (g *generator) source(m *module, at, file string, src *source) error {
 	if len(g.archs) == 0 {
 		if isHIP(file, nil) {

@@ -18,7 +18,7 @@ import (
 // A module is the input of one generated file: images, and the kernels and variables in them.
 type module struct {
 	pkg     string
-	name    string         // in Go, such as Saxpy
+	name    string         // name in Go, such as Saxpy
 	from    string         // names of the files, for messages
 	hash    string         // hash of the compiled input, "" for existing code
 	text    *runtimeSource // the source that the program compiles, or nil
@@ -39,7 +39,7 @@ type image struct {
 	meta  *kernelobject.Triton // metadata of a Triton kernel
 }
 
-// A kernel is a kernel whose parameters have Go types.
+// A kernel is a GPU kernel as the generated file declares it: with Go types for its parameters.
 type kernel struct {
 	name   string
 	goName string
@@ -83,7 +83,8 @@ func init() {
 	}
 }
 
-// goName makes an exported name: vector_add becomes VectorAdd.
+// goName makes an exported name: vector_add becomes VectorAdd. A name that would not begin with a
+// capital letter gets a K in front.
 func goName(name string) string {
 	var b strings.Builder
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) || r == '_' }) {
@@ -128,7 +129,8 @@ func (k *kernel) own(name string) string {
 	return name
 }
 
-// find finds a kernel in all code of an image. All code must agree on it.
+// find finds a kernel in an image. All code of the image, each for one architecture, must have it
+// with the same parameters.
 func (im *image) find(name string) (*kernelobject.Kernel, error) {
 	var found *kernelobject.Kernel
 	for i := range im.codes {
@@ -337,7 +339,7 @@ func (g *generator) resolve(typ string, stars int) (string, int, error) {
 }
 
 // paramType returns the Go type of a parameter. A pointer becomes a slice of elements, a pointer to
-// void a range of bytes. An unknown type is an error.
+// void a range of bytes, a pointer to a pointer a slice of addresses. An unknown type is an error.
 func (g *generator) paramType(typ string, stars int) (goType, error) {
 	typ, stars, err := g.resolve(typ, stars)
 	if err != nil {

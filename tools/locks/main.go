@@ -1,5 +1,5 @@
-// Command locks runs tests with watched mutexes. It reports the order in which goroutines lock them
-// and how many they hold at a time.
+// Command locks runs tests with watched mutexes. It reports the order in which goroutines lock
+// mutexes, and how many mutexes a goroutine holds at a time.
 //
 //	locks [-depth N] [-v] [ARGUMENTS OF GO TEST]
 //
@@ -52,8 +52,8 @@ var tested = []string{"./runtime/internal/engine", "./runtime/internal/sema", ".
 const unfit = "^(TestDump|TestParked|TestLostWhileFollowed|TestWaitForClosed|TestUseBeforeCheck|TestNearDeps|TestMishap)$|" +
 	"^(TestJoin|TestSharedEventGarbage|TestLargeArgumentsAligned|TestTraceRing)$|Allocs|Allocations|AllocatesNothing"
 
-// nested lists mutexes of which a goroutine may hold two at a time: those of a recording that it
-// executes, and of a recording that is nested in it.
+// nested lists mutexes of which a goroutine may hold two at a time: the mutex of a recording that
+// the goroutine executes, and the mutex of a recording nested in that recording.
 var nested = []string{"recording.Recording.mu"}
 
 func main() {

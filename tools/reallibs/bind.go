@@ -254,7 +254,7 @@ func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []stri
 	return files
 }
 
-// kinds of reasons, by words in the reason.
+// kinds gives each kind of reason a pattern for the text of the reason.
 var kinds = []struct{ has, kind string }{
 	{`is a variadic function`, "variadic callback"}, {`variadic`, "variadic"}, {`va_list`, "va_list"},
 	{`can be results|^returns .*struct`, "struct as result"}, {`by value`, "struct by value"},

@@ -91,8 +91,9 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 }
 
 // download fetches the unit's packages from a source and returns the files. It uses its own lists,
-// cache and system state. Of large packages with headers it fetches only the beginning and unpacks
-// it below root, if that has all the headers; then it returns no files.
+// cache and system state. It fetches only the beginning of large packages with headers, and unpacks
+// it below root. If all headers are in that beginning, download returns no files; otherwise it
+// fetches the whole packages.
 func (u *unit) download(ctx context.Context, dir, source string, suites []string, root string) ([]string, error) {
 	for _, name := range []string{"lists", "cache"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {

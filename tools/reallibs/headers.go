@@ -91,10 +91,11 @@ func includes(d *symbols.Description) string {
 	return b.String()
 }
 
-// opaque returns the tags of handles by their names, if the name means the struct in the headers
-// instead of a pointer to it. NCCL 2.30.4 has typedef struct ncclParamHandle ncclParamHandle_t, and
-// functions take a pointer to it. In 2.30.7 the name is the pointer. A macro for a deprecated type
-// may follow. It also returns structs that only have a tag.
+// opaque returns the struct tags of some handles, by the handles' names. One kind are handles whose
+// name means the struct itself in the headers. NCCL 2.30.4 has typedef struct ncclParamHandle
+// ncclParamHandle_t, and functions take a pointer to it. In 2.30.7 the name is the pointer. The
+// other kind are handles that have only a tag in C. In the typedef a macro may follow the name,
+// such as one for a deprecated type.
 func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]string, error) {
 	out := map[string]string{}
 	for i, name := range d.Headers.Files {
@@ -114,7 +115,7 @@ func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]st
 	return out, nil
 }
 
-// tagged returns names for structs that have only a tag in C.
+// tagged returns typedefs, in C, for structs that have only a tag there.
 func tagged(t *symbols.Table) string {
 	var b strings.Builder
 	for _, s := range t.Structs {

@@ -75,8 +75,9 @@ func (x *types) resolve(ctype string) (symbols.CType, error) {
 type chooser func(paths []leaf) bool
 
 // leaves returns the leaves of a value of a type, in the order of the fields. It omits reserved
-// fields, padding and bit-fields. Of an unnamed union the first member that choose accepts counts,
-// or else the first.
+// fields, padding and bit-fields, and the elements of an array of structs after the second. For an
+// unnamed union it returns the leaves of the first member that choose accepts, or else of the first
+// member.
 func (x *types) leaves(t symbols.CType, path string, offset, size int, choose chooser) []leaf {
 	s := x.structs[t.Base]
 	switch {

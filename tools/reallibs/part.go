@@ -49,9 +49,9 @@ func packageFiles(said string) ([]packageFile, error) {
 	return out, nil
 }
 
-// fetchHeaders unpacks headers from packages. Of large packages it fetches only the beginning, and
-// the others whole. apt cannot check the sum of a part, so the headers must be those of a symbol
-// table.
+// fetchHeaders unpacks headers from packages. It fetches only the beginning of large packages, and
+// other packages whole. apt cannot check the sum of a part, so the headers must be those of a
+// symbol table.
 func fetchHeaders(ctx context.Context, files []packageFile, root string, libraries []string) error {
 	if err := os.RemoveAll(root); err != nil {
 		return err

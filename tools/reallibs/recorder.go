@@ -124,7 +124,8 @@ func (lib *library) calls(functions map[string]dltest.Function, d *symbols.Descr
 	return all
 }
 
-// pair returns a parameter in both, and the differences between the two.
+// pair returns a parameter as the package and the release have it, and the differences between the
+// two.
 func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam, differ []string) {
 	p.role = q.Role
 	a, errA := x.resolve(ours.Type)
@@ -190,8 +191,8 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 func unnamed(p symbols.Param) bool { return strings.Contains(p.Type, ".") }
 
 // source returns the C source of a release's recorder. includes are the lines of C that declare its
-// types and functions. opaque has the struct tag of each handle whose C name is that of the struct:
-// C passes a pointer to it.
+// types and functions. opaque has the struct tag of each handle whose C name is the name of the
+// struct itself. C then passes a pointer to the struct.
 func (lib *library) source(includes string, opaque map[string]string, d *symbols.Description, version symbols.Version, all []call) string {
 	var b strings.Builder
 	b.WriteString(includes)

@@ -7,7 +7,7 @@ type unit struct {
 	name     string   // name of its folder
 	suites   []string // the first suite has the packages; dependencies may come from the others
 	packages []string
-	// Fetch all dependencies too, also the C library. The libraries then run under its loader.
+	// Fetch all dependencies, also the C library. The libraries then run under its loader.
 	closure  bool
 	long     bool // the packages are large
 	releases []release
@@ -25,8 +25,8 @@ type release struct {
 	file    string // pattern for the file's name; the longest match counts
 }
 
-// A test is a run of a package's tests, by their names. It is left out if a library of the unit is
-// too old.
+// A test names a package and, by a pattern, its tests to run. The test does not run if a library of
+// the unit is too old.
 type test struct {
 	pkg, run string
 }
@@ -34,8 +34,8 @@ type test struct {
 // toolkitTests are the tests of the libraries of CUDA's toolkit.
 var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}, {"cusparse", "Real"}, {"cusolver", "Real"}}
 
-// NVIDIA's files run with the C library of any suite, so these units do without dependencies: they
-// are other parts of the driver, and install scripts.
+// units are the packages with libraries. NVIDIA's files run with the C library of any suite. So
+// their units leave out the dependencies, which are other parts of the driver, and install scripts.
 var units = []unit{
 	{
 		name: "nvidia-450", suites: []string{"bullseye", "sid"}, packages: []string{"libnvidia-tesla-450-cuda1", "libnvidia-tesla-450-ml1"},

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Release 1.0 of a made-up library, with its description and overlay.
+// made is release 1.0 of a made-up library, with its description and overlay.
 var made = map[string]string{
 	"symbols/vec/library.json": `{
 "library": "vec",

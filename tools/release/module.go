@@ -80,7 +80,7 @@ func (r *release) module(ctx context.Context) error {
 // archive makes the zip of the module from the files of the commit. dir is a new folder for them.
 func (r *release) archive(ctx context.Context, v module.Version, dir string) ([]byte, error) {
 	file := dir + ".zip"
-	// Keep the line ends of the repository, whatever the user's settings are.
+	// Keep the line ends of the repository. The user's settings must not change them.
 	if _, err := r.command(ctx, r.root, nil, "git", "-c", "core.autocrlf=input", "-c", "core.eol=lf", "archive", "--format=zip", "--output="+file, "HEAD"); err != nil {
 		return nil, err
 	}

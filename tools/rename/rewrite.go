@@ -343,9 +343,9 @@ func (w *rewriter) qualified(op string) string {
 	return w.local + op
 }
 
-// assigned rewrites the assignment of a call's two results. From now on the call sets the first
-// through a pointer to a variable. assigned returns that variable, or "" if the call is not in an
-// assignment.
+// assigned rewrites the assignment of a call's two results. After the rewrite the call sets the
+// first result through a pointer to a variable. assigned returns that variable, or "" if the call
+// is not in an assignment.
 func (w *rewriter) assigned(c *ast.CallExpr, stack []ast.Node) string {
 	a, ok := stack[len(stack)-1].(*ast.AssignStmt)
 	if !ok || len(a.Lhs) != 2 || len(stack) < 2 {

@@ -23,7 +23,7 @@ type module struct {
 	pkgs       map[string]*pkg // by folder
 }
 
-// A pkg is the Go files of a folder, whatever their build tags, without tests.
+// A pkg is the Go files of a folder, for all build tags, without tests.
 type pkg struct {
 	dir   string
 	lines int
@@ -31,7 +31,7 @@ type pkg struct {
 	files []*ast.File
 }
 
-// A function is a function with a body. Its literals count as parts of it.
+// A function is a function with a body. Function literals in it count as parts of it.
 type function struct {
 	name, place       string
 	complexity, lines int
@@ -62,8 +62,8 @@ func (m *module) expand(patterns []string) (dirs []string) {
 	return slices.Compact(dirs)
 }
 
-// load reads the package of a folder, once. It returns nil if there is no such folder. With an error
-// it returns the readable part.
+// load reads the package of a folder, once. It returns nil if there is no such folder. With an
+// error it returns the readable part.
 func (m *module) load(dir string) (*pkg, error) {
 	if p, ok := m.pkgs[dir]; ok {
 		return p, nil
@@ -228,9 +228,9 @@ func (m *module) imported(file *ast.File, name string) *pkg {
 var protects = regexp.MustCompile(`(?i)\b(protect|guard)(s|ed|ing)?\b`)
 
 // mutexes returns the places of the mutexes, in structs and package variables, that do not say what
-// they protect. A mutex says it if its comment has the word "protects" or names another field of
-// the struct. Grouping says it too: the mutex is embedded in a struct without a name that has other
-// fields, or it begins a paragraph of fields without another mutex.
+// they protect. The comment of a mutex says so if it has the word "protects" or names another field
+// of the struct. Grouping says so too: the mutex is embedded in a struct without a name that has
+// other fields, or it begins a paragraph of fields without another mutex.
 func (p *pkg) mutexes() (places []string) {
 	for _, file := range p.files {
 		groups := map[*ast.StructType]bool{} // structs without a name

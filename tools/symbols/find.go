@@ -276,7 +276,7 @@ func (b *browser) near(name string) []string {
 }
 
 // distance returns the number of letters to insert, remove or replace to turn one name into the
-// other. If it is greater than limit, the result is limit + 1.
+// other. If that number is greater than limit, the result is some number greater than limit.
 func distance(a, b string, limit int) int {
 	if d := len(a) - len(b); d > limit || -d > limit {
 		return limit + 1

@@ -81,8 +81,9 @@ func (r *team) closeAll() {
 	r.wg.Wait()
 }
 
-// TestGroupWhoseSemaphoreFails fails the semaphore of a group for which another rank may arrive
-// late, and frees its memory. No other work may get the memory before the group is over.
+// TestGroupWhoseSemaphoreFails submits a group for which another rank may arrive late. It fails the
+// group's semaphore and frees the group's memory. No other work may get the memory before the group
+// is over.
 func TestGroupWhoseSemaphoreFails(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
@@ -346,8 +347,8 @@ func TestLostWhileJoined(t *testing.T) {
 	})
 }
 
-// TestGroupsOfOneCaller submits the groups of both ranks from one goroutine, if the library blocks
-// its caller until the other rank arrives. Work between the groups waits for the first one's.
+// TestGroupsOfOneCaller submits the groups of both ranks from one goroutine. The library blocks its
+// caller until the other rank arrives. Work between the groups waits for the first group.
 func TestGroupsOfOneCaller(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{LazyComms: true})

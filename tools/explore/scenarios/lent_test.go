@@ -24,7 +24,7 @@ func TestFreeTells(t *testing.T) {
 		r.must(r.wait(own, 1))
 		mem := bytes.Repeat([]byte{2}, 64)
 		order := gpu.Order{Signal: pts(s, 1), Free: pts(free, 1)}
-		reads := true // the work reads mem; otherwise it writes it
+		reads := true // the work reads mem; if false, it writes to mem
 		freed := make(chan struct{})
 		var imported *gpu.Buffer
 		switch x.Choose(4) {
@@ -99,7 +99,7 @@ func TestReadAndWrite(t *testing.T) {
 		r := open(x, simdriver.Config{}, pieces())
 		d, boom := r.devs[0], errors.New("boom")
 		b, s, u := r.alloc(d, 64), r.sem(), r.sem()
-		bad := int64(x.Choose(6)) * 16 // a file offset whose transfer fails; from 64 on nothing fails
+		bad := int64(x.Choose(6)) * 16 // the transfer at this file offset fails; at 64 and more none fails
 		from := file(func(p []byte, at int64) (int, error) {
 			if bad <= at && at < bad+16 {
 				return 0, boom
@@ -136,8 +136,8 @@ type file func(p []byte, at int64) (int, error)
 func (f file) ReadAt(p []byte, at int64) (int, error)  { return f(p, at) }
 func (f file) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// TestCloseWhileLent closes a device while another one's work uses its memory and events. They must
-// be given back when that work is over, and not before.
+// TestCloseWhileLent closes a device while work of another device uses the closed device's memory
+// and events. Both must be given back when that work is over, and not before.
 func TestCloseWhileLent(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

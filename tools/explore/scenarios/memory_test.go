@@ -125,8 +125,8 @@ func TestDeallocaAfterFailure(t *testing.T) {
 	})
 }
 
-// TestFailWhileIssued fails the semaphore of work and frees its memory while the work is being
-// issued. No other work may get the memory before it is over.
+// TestFailWhileIssued fails the semaphore of work and frees the work's memory while the work is
+// being issued. No other work may get the memory before that work is over.
 func TestFailWhileIssued(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, pieces())
@@ -151,7 +151,7 @@ func TestFailWhileIssued(t *testing.T) {
 		kind := x.Choose(6)
 		outer, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 		r.must(err)
-		if kind == 5 { // other kinds must not have it, because the recording would use the memory too
+		if kind == 5 { // other kinds must not have this command, because the recording would use the memory too
 			_, err := outer.Add(gpu.Execute(c, a.All()))
 			r.must(err)
 		}

@@ -461,7 +461,7 @@ func TestCodeClosed(t *testing.T) {
 				err = r.wait(s, 1)
 				r.is(err, ended...)
 			} else {
-				s.Fail(err) // otherwise work that waits for it waits for ever
+				s.Fail(err) // otherwise work that waits for s waits for ever
 			}
 		})
 		err = launch(1, gpu.Order{Wait: pts(s, 1), Signal: pts(u, 1)})

@@ -44,8 +44,8 @@ func (r *rig) inParts(d *gpu.Device, scratch *gpu.Buffer, call func() error) *gp
 
 // TestPartsAgainst executes a recording of several parts twice concurrently, while a semaphore
 // fails, the recording is closed, its device is closed or lost, or a host call fails. Each
-// execution must finish or fail. Memory that it uses must not go to another alloc before it is
-// over.
+// execution must finish or fail. Memory that an execution uses must not go to another alloc before
+// the execution is over.
 func TestPartsAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -133,7 +133,7 @@ func TestSharedPools(t *testing.T) {
 
 // TestSharedAgainst lets a process use memory and an event of another one while both release them.
 // The importing device is closed or lost, or one of its calls fails. Work behind the event must see
-// the written data or fail, and freed must be called once for each of the two.
+// the written data or fail, and freed must be called once for the memory and once for the event.
 func TestSharedAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		x.Window(false)

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// recorded makes a recording of two fills of a buffer and n more, so that there is a graph.
+// recorded makes a recording of four fills of a buffer in a row: enough commands for a graph.
 func (r *rig) recorded(d *gpu.Device, b gpu.Range, v byte) *gpu.CommandBuffer {
 	c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 	r.must(err)
@@ -228,8 +228,8 @@ func TestRecordedHostCall(t *testing.T) {
 }
 
 // TestTimedBlocks executes a recording with timestamps on a driver that cannot record an event
-// again. Overlapping executions must have their own events, also if one waits for a later one, or
-// fails.
+// again. Overlapping executions must have their own events, also if an execution waits for a later
+// one, or fails.
 func TestTimedBlocks(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda()
@@ -374,7 +374,7 @@ func TestCloseAgainst(t *testing.T) {
 		r.must(err)
 		c := r.recorded(d, b.All(), 1)
 		var used *gpu.Buffer
-		// Gives the pool a slab.
+		// This allocation gives the pool a slab.
 		err = d.Queue(0).Submit(gpu.Order{Signal: pts(s0, 1)}, gpu.Alloc(&used, p, 64))
 		r.must(err)
 		r.must(used.Device().Queue(0).Submit(gpu.Order{Wait: pts(s0, 1), Signal: pts(s0, 2)}, gpu.Free(used)))

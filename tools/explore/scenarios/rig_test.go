@@ -24,7 +24,7 @@ type rig struct {
 // quick are options of devices whose waits park at once, so that schedules are short.
 func quick() gpu.Options { return gpu.Options{Queues: 2, Events: 2, Spin: -1, Poll: -1} }
 
-// pieces are quick with little staging memory, so that transfers go in pieces.
+// pieces are the options of quick with little staging memory, so that transfers go in pieces.
 func pieces() gpu.Options {
 	o := quick()
 	o.StageSize = 16

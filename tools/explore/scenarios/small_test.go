@@ -68,8 +68,9 @@ func TestSmallPublishFail(t *testing.T) {
 	})
 }
 
-// TestSmallFailOrder submits work that waits for another device's completed work, which is being
-// found to have failed because of a third.
+// TestSmallFailOrder submits work that waits for another device's completed work. Meanwhile a
+// waiter finds that the completed work has failed, because it depends on a third device, which is
+// lost.
 func TestSmallFailOrder(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 3}, small())

@@ -48,7 +48,7 @@ type session struct {
 	requests []string
 }
 
-// gputrace is the program, and folder has the traces of its tests' scenarios.
+// build builds gputrace, and writes the traces of its tests' scenarios to a folder.
 func build(t *testing.T) (gputrace, folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -254,7 +254,8 @@ type program struct {
 
 var programs = []program{
 	{"mlp", nil, func(n map[string]int) string {
-		// 8 inputs and the weights; an input and an output each time, and the weights.
+		// mlp uploads 8 inputs and the weights. It allocates an input and an output each time, and
+		// the weights.
 		want := map[string]int{"execute": 8, "download": 8, "upload": 9, "alloc": 17, "free": 17}
 		if !maps.Equal(n, want) {
 			return fmt.Sprintf("want %v", want)
@@ -273,8 +274,8 @@ var programs = []program{
 		}
 		return ""
 	}},
-	// 200 requests in batches, half of which may be cancelled at any time; 3 layers with two arrays
-	// each.
+	// The server answers 200 requests in batches; half of the requests may be cancelled at any
+	// time. It has 3 layers with two arrays each.
 	{"serve", []string{"-selftest"}, func(n map[string]int) string {
 		if n["download"] == 0 || n["download"] > 200 || n["dense"] != 3*n["download"] || n["upload"] != 6+n["download"] || n["alloc"] != n["free"] {
 			return "want 3 layers and an input for each of at most 200 answers"
@@ -349,7 +350,7 @@ func TestPagesShowWhatTheTraceHas(t *testing.T) {
 			if got := value[int](s, "viewer.arrows"); got < flows || i < own && name != "trouble" && name != "without-device-times" && name != "serve" && got != flows {
 				t.Errorf("the page has %d arrows, the trace %d", got, flows)
 			}
-			// Operations of each stream in order.
+			// Compare the order of the operations of each stream.
 			type key struct{ pid, tid int64 }
 			order := map[key][]string{}
 			sorted := slices.Clone(list)
@@ -409,7 +410,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	}
 	whole0, whole1 := view()
 
-	// Zooming by keys, back by 0.
+	// Zoom in by a key, and out by 0.
 	s.key("w")
 	a, b := view()
 	if !(b-a < 0.7*(whole1-whole0)) {
@@ -440,7 +441,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	if d := after.X - target.X; d > 3 || d < -3 {
 		t.Errorf("what was under the mouse moved by %v pixels", d)
 	}
-	// Dragging moves.
+	// Drag the timeline.
 	s.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, 800, 400, chromedp.ButtonLeft), chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 700, 400, chromedp.ButtonLeft),
 		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 600, 400, chromedp.ButtonLeft), chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, 600, 400, chromedp.ButtonLeft))
 	s.settle()
@@ -478,7 +479,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	}
 	s.shot("selected")
 
-	// Back to its last wait, and on again.
+	// Go back to the last wait, and on again.
 	s.key("[")
 	if cause := value[*selection](s, "viewer.selected()"); cause == nil || cause.Name != "step" || !slices.Contains(sel.Causes, cause.Index) || !slices.Contains(cause.Effects, sel.Index) {
 		t.Errorf("[ led from %+v to %+v", sel, cause)
@@ -487,7 +488,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	if v := value[*selection](s, "viewer.selected()"); v == nil || v.Name != "all-reduce" {
 		t.Errorf("] led to %+v", v)
 	}
-	// Along the row, to another row, and into it.
+	// Go along the row, to another row, and into it.
 	before := value[*selection](s, "viewer.selected()")
 	s.key(kb.ArrowRight)
 	right := value[*selection](s, "viewer.selected()")
@@ -528,7 +529,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	s.shot("critical")
 	s.key("c")
 
-	// Seeking.
+	// Seek operations by name.
 	s.seek("backward")
 	wait(s, `viewer.matches() === 8`)
 	s.key(kb.Enter)

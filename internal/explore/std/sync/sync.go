@@ -127,7 +127,7 @@ func OnceValues[T1, T2 any](f func() (T1, T2)) func() (T1, T2) {
 	}
 }
 
-// A Pool returns the value that was put last, or nothing, as Go's may.
+// A Pool returns the value that was put last, or nothing: Go's pool may drop values.
 type Pool struct {
 	New func() any
 

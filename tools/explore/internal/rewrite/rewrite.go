@@ -216,7 +216,7 @@ type edit struct {
 	errs    []error
 }
 
-// A change replaces the bytes from from to to by text.
+// A change replaces the bytes between the offsets from and to with text.
 type change struct {
 	from, to int
 	text     string
@@ -541,7 +541,8 @@ func pointed(t types.Type) bool {
 	return false
 }
 
-// selectStmt makes a switch from a select. Its init has a variable for each case.
+// selectStmt turns a select into a switch. The switch's init statement declares a variable for each
+// case.
 func (e *edit) selectStmt(n *ast.SelectStmt) {
 	e.selects++
 	var vars, values []string

@@ -121,7 +121,7 @@ func TestTwinABA(t *testing.T)  { run(t, aba(true)) }
 
 type thing struct{ a, b int }
 
-// once makes an object on first use. The fault reads a plain pointer without the lock.
+// TestFaultDoubleChecked makes an object on first use. It reads a plain pointer without the lock.
 func TestFaultDoubleChecked(t *testing.T) {
 	run(t, func(x *explore.T) {
 		var mu sync.Mutex
@@ -197,8 +197,8 @@ func philosophers(order bool) func(x *explore.T) {
 func TestFaultDeadlockOfThree(t *testing.T) { run(t, philosophers(false)) }
 func TestTwinDeadlockOfThree(t *testing.T)  { run(t, philosophers(true)) }
 
-// box is a queue of one. The fault does not wake a sender who waits for room if a receiver also
-// waits.
+// box is a queue for one element, with one condition variable for senders and receivers. The fault
+// wakes only one waiter, which may be a waiter that cannot go on.
 func box(broadcast bool) func(x *explore.T) {
 	return func(x *explore.T) {
 		var mu sync.Mutex
@@ -255,7 +255,7 @@ func counter(whole bool) func(x *explore.T) {
 func TestFaultLostUpdate(t *testing.T) { run(t, counter(false)) }
 func TestTwinLostUpdate(t *testing.T)  { run(t, counter(true)) }
 
-// racy counts without a lock. The race detector must find that.
+// TestFaultRace counts without a lock. The race detector must find that.
 func TestFaultRace(t *testing.T) {
 	run(t, func(x *explore.T) {
 		n, done := 0, make(chan bool, 1)

@@ -1,4 +1,5 @@
-// Cuda is linked with the bindings of CUDA, and opens nothing unless it is given an argument, which it never is.
+// Cuda links the bindings of CUDA. It opens the library only if it has an argument, which command
+// size never gives.
 package main
 
 import (

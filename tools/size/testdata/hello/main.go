@@ -1,4 +1,4 @@
-// Hello is what the other program's size and start are compared with.
+// Hello prints hello. Command size compares the other program's size and start with it.
 package main
 
 import "os"
