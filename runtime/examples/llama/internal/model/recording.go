@@ -88,7 +88,7 @@ func (r *recorder) decodeStep() {
 		return
 	}
 	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
-	if r.rows < wideRows || r.options.Invariant || w.quantised() {
+	if r.rows < wideRows || r.options.Invariant || w.quantised() || r.options.Comm != nil {
 		r.decode(k, 0, r.active, out)
 		return
 	}
@@ -105,7 +105,8 @@ func (r *recorder) decodeStep() {
 }
 
 // With wideRows rows or more, cuBLAS multiplies faster than package kernels. The results of cuBLAS
-// depend on the number of rows.
+// depend on the number of rows. Collectives divide the recording into short graphs, and those with
+// cuBLAS launch slowly.
 const wideRows = 32
 
 // feedForward records the rest of a layer, after the attention, and the norm that follows. cuBLAS
