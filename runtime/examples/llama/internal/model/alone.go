@@ -12,14 +12,14 @@ import (
 // openAlone makes the kernel that computes a token of a sequence that decodes alone in one launch,
 // if there is one for the model and the device.
 func (s *Shard) openAlone(ctx context.Context, d *kernels.Dims) error {
-	if s.options.Invariant || s.options.Ranks > 1 || d.FP8 == 1 || !persist.Supported(s.dev) {
+	if s.options.Invariant || s.options.Ranks > 1 && s.options.Peer == nil || d.FP8 == 1 || !persist.Supported(s.dev) {
 		return nil
 	}
 	w := s.weights
 	args := persist.Args{
 		Embeddings: w.embed, LastNorm: w.norm, Head: w.head,
 		Freq: s.state.Freq, Cache: s.state.Cache, Pages: s.state.Pages, Active: s.active,
-		Token: s.state.Token, Position: s.state.Position, Logits: s.rows.Logits.Slice(0, int(d.Vocab)),
+		Token: s.state.Token, Position: s.state.Position, Logits: s.rows.Logits.Slice(0, int(d.Vocab)), Rank: s.options.Peer,
 	}
 	for _, y := range w.layers {
 		args.Layers = append(args.Layers, persist.Layer{

@@ -82,10 +82,10 @@ func (s *Shard) ChunkTimes() (list []PartTime, err error) {
 		{"product, q k v", func(r *recorder, i int, y *layer) { r.product(s.wide, b.H, &y.qkv) }},
 		{"rope", func(r *recorder, i int, y *layer) { r.add(s.kernels.RopeChunk(n, chunk, &s.state, i, s.wide, b)...) }},
 		{"attend", func(r *recorder, i int, y *layer) { r.add(s.kernels.AttendChunk(n, chunk, &s.state, i, b)...) }},
-		{"product, out", func(r *recorder, i int, y *layer) { r.productSum(b.X, b.A, &y.o) }},
+		{"product, out", func(r *recorder, i int, y *layer) { r.product32(b.X, b.A, &y.o, 1) }},
 		{"product, gate up", func(r *recorder, i int, y *layer) { r.product(s.wide, b.H, &y.gateUp) }},
 		{"swiglu", func(r *recorder, i int, y *layer) { r.add(s.kernels.SwiGLU(n, s.wide, b)...) }},
-		{"product, down", func(r *recorder, i int, y *layer) { r.productSum(b.X, b.G, &y.down) }},
+		{"product, down", func(r *recorder, i int, y *layer) { r.product32(b.X, b.G, &y.down, 1) }},
 	} {
 		c, err := s.dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true})
 		if err != nil {

@@ -86,7 +86,9 @@ func TestGPUSmall(t *testing.T) {
 	}
 }
 
-func TestGPUManyRows(t *testing.T) { testManyRows(t, realGPUs(t, 1)[0]) }
+func TestGPUManyRows(t *testing.T) { testManyRows(t, realGPUs(t, 1)) }
+
+func TestGPUManyRowsTeam(t *testing.T) { testManyRows(t, realGPUs(t, 2)) }
 
 // TestGPUReference compares logits with those that testdata/reference.py wrote to the folder that
 // PUREGPU_LLAMA_REFERENCE names. Each sequence is given the reference's tokens, whatever the shard

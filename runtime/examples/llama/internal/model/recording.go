@@ -88,35 +88,43 @@ func (r *recorder) decodeStep() {
 		return
 	}
 	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
-	if r.rows < wideRows || r.options.Invariant || r.options.Ranks > 1 || w.quantised() {
+	if r.rows < wideRows || r.options.Invariant || w.quantised() || r.options.Comm != nil {
 		r.decode(k, 0, r.active, out)
 		return
 	}
+	r.add(k.Norm(r.rows, w.layers[0].attentionNorm, b)...)
 	for i := range w.layers {
-		y := &w.layers[i]
-		r.add(k.Norm(r.rows, y.attentionNorm, b)...)
-		r.product(r.wide, b.H, &y.qkv)
+		r.product(r.wide, b.H, &w.layers[i].qkv)
 		r.add(k.RopeRows(r.rows, r.active, s, i, r.wide, b)...)
 		r.add(k.Attend(r.rows, r.active, s, i, b)...)
-		r.feedForward(y, b)
+		r.feedForward(i, b)
 	}
-	r.add(k.Norm(r.rows, w.norm, b)...)
 	d := k.Dims()
 	r.product32(b.Logits, b.H, &matrix{Matrix: kernels.Matrix{Data: w.head}, rows: int(d.Vocab), cols: int(d.Width)}, 0)
 	r.add(k.Sample(r.rows, r.active, s, b, out)...)
 }
 
 // With wideRows rows or more, cuBLAS multiplies faster than package kernels. The results of cuBLAS
-// depend on the number of rows.
+// depend on the number of rows. Collectives divide the recording into short graphs, and those with
+// cuBLAS launch slowly.
 const wideRows = 32
 
-// feedForward records the rest of a layer, after the attention: cuBLAS computes the products.
-func (r *recorder) feedForward(y *layer, b *kernels.Buffers) {
-	r.productSum(b.X, b.A, &y.o)
-	r.add(r.kernels.Norm(r.rows, y.ffnNorm, b)...)
+// feedForward records the rest of a layer, after the attention, and the norm that follows. cuBLAS
+// computes the products.
+func (r *recorder) feedForward(layer int, b *kernels.Buffers) {
+	y := &r.weights.layers[layer]
+	r.productSum(b, b.A, &y.o, y.ffnNorm)
 	r.product(r.wide, b.H, &y.gateUp)
 	r.add(r.kernels.SwiGLU(r.rows, r.wide, b)...)
-	r.productSum(b.X, b.G, &y.down)
+	r.productSum(b, b.G, &y.down, r.normBehind(layer))
+}
+
+// normBehind returns the weight of the norm that follows a layer.
+func (r *recorder) normBehind(layer int) gpu.Range {
+	if next := layer + 1; next < len(r.weights.layers) {
+		return r.weights.layers[next].attentionNorm
+	}
+	return r.weights.norm
 }
 
 // decode records the layers from first on, and the choice of a token, for each of the active slots.
@@ -128,8 +136,7 @@ func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Sli
 	fused := r.options.Peer != nil && (r.rows > 1 || r.options.Invariant)
 	sum := func(norm gpu.Range) {
 		if fused {
-			d := k.Dims()
-			r.add(r.options.Peer.OpNorm(b.X, r.part, r.rows, int(d.Width), peer.Norm{Weight: norm, Eps: d.Eps, Half: d.Half, To: b.H}))
+			r.sumNorm(b, norm)
 		} else {
 			r.sum(b.X)
 		}
@@ -142,19 +149,16 @@ func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Sli
 	}
 	r.add(front.QKV(r.rows, active, s, first, w.layers[first].attentionNorm, w.layers[first].qkv.Matrix, b)...)
 	for i := first; i < len(w.layers); i++ {
-		y, next := &w.layers[i], w.norm
+		y := &w.layers[i]
 		if i > first {
 			behind(k.QKV(r.rows, active, s, i, y.attentionNorm, y.qkv.Matrix, b))
-		}
-		if i+1 < len(w.layers) {
-			next = w.layers[i+1].attentionNorm
 		}
 		r.add(k.Attend(r.rows, active, s, i, b)...)
 		r.add(k.Out(r.rows, r.adds(), y.o.Matrix, &to)...)
 		sum(y.ffnNorm)
 		behind(k.GateUp(r.rows, y.ffnNorm, y.gateUp.Matrix, b))
 		r.add(k.Down(r.rows, r.adds(), y.down.Matrix, &to)...)
-		sum(next)
+		sum(r.normBehind(i))
 	}
 	behind(k.Logits(r.rows, w.norm, w.head, b))
 	r.add(k.Sample(r.rows, active, s, b, out)...)
@@ -167,9 +171,9 @@ func (r *recorder) chunkStep(last bool) {
 	k, w, b, s := r.kernels, r.weights, r.prompt, &r.state
 	chunk := r.chunk.Slice(0, 3)
 	r.add(k.EmbedChunk(r.rows, r.chunk.Slice(chunkHead, chunkHead+r.rows), w.embed, b)...)
+	r.add(k.Norm(r.rows, w.layers[0].attentionNorm, b)...)
 	for i := range w.layers {
 		y := &w.layers[i]
-		r.add(k.Norm(r.rows, y.attentionNorm, b)...)
 		if i == len(w.layers)-1 {
 			kv := y.qkv.from(int(k.Dims().Heads * k.Dims().HeadDim))
 			r.product(r.wide, b.H, &kv)
@@ -179,7 +183,7 @@ func (r *recorder) chunkStep(last bool) {
 		r.product(r.wide, b.H, &y.qkv)
 		r.add(k.RopeChunk(r.rows, chunk, s, i, r.wide, b)...)
 		r.add(k.AttendChunk(r.rows, chunk, s, i, b)...)
-		r.feedForward(y, b)
+		r.feedForward(i, b)
 	}
 	if last {
 		r.add(k.Last(chunk, s, b, r.Shard.rows)...)
@@ -224,14 +228,26 @@ func (r *recorder) product(c, a gpu.Slice[uint16], m *matrix) {
 	}
 }
 
-// productSum records x += a·mᵀ, with the sum of all shards' products.
-func (r *recorder) productSum(x gpu.Slice[float32], a gpu.Slice[uint16], m *matrix) {
+// sumNorm records sum of b.X, and sets b.H to the norm of b.X with a weight.
+func (r *recorder) sumNorm(b *kernels.Buffers, weight gpu.Range) {
+	if r.options.Peer == nil {
+		r.sum(b.X)
+		r.add(r.kernels.Norm(r.rows, weight, b)...)
+		return
+	}
+	d := r.kernels.Dims()
+	r.add(r.options.Peer.OpNorm(b.X, r.part, r.rows, int(d.Width), peer.Norm{Weight: weight, Eps: d.Eps, Half: d.Half, To: b.H}))
+}
+
+// productSum records b.X += a·mᵀ, with the sum of all shards' products, and sets b.H to the norm of
+// b.X with a weight.
+func (r *recorder) productSum(b *kernels.Buffers, a gpu.Slice[uint16], m *matrix, weight gpu.Range) {
 	old := 0.0
 	if r.adds() {
 		old = 1
 	}
-	r.product32(r.summed(x), a, m, old)
-	r.sum(x)
+	r.product32(r.summed(b.X), a, m, old)
+	r.sumNorm(b, weight)
 }
 
 // product32 records c = old·c + a·mᵀ, in float32.

@@ -255,34 +255,52 @@ func checkLogits(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, s *mod
 
 // TestManyRows compares the logits of tokens that so many sequences decode together that other
 // products are used.
-func TestManyRows(t *testing.T) { testManyRows(t, simulated(t, 1, simdriver.Config{})[0]) }
+func TestManyRows(t *testing.T) { testManyRows(t, simulated(t, 2, simdriver.Config{})) }
 
-func testManyRows(t *testing.T, dev *gpu.Device) {
+// testManyRows uses the first device, and then a team of all, if there are several.
+func testManyRows(t *testing.T, devices []*gpu.Device) {
 	t.Helper()
+	o := model.Options{Slots: 40, ChunkTokens: 16, Pages: 240}
 	for _, kind := range []checkpoint.DType{checkpoint.BF16, checkpoint.F16} {
 		ck := written(t, tiny)
 		if kind != checkpoint.BF16 {
 			ck = converted(t, tiny, kind)
 		}
-		ref, s := newReference(t, ck), openOn(t, dev, ck, model.Options{Slots: 40, ChunkTokens: 16})
-		var all []*sequence
-		for i := range 33 {
-			n := 1 + i%4*5
-			q := &sequence{slot: 39 - i, prompt: random(rand.New(rand.NewPCG(3, uint64(i))), n, ref.Vocab), pages: pages(s, i)}
-			q.begin(t, s)
-			all = append(all, q)
-		}
-		for range 2 {
-			decode(t, s, 1, all...)
-			for row, q := range all {
-				logits, err := s.Logits(row)
-				if err != nil {
-					t.Fatal(err)
+		s := openOn(t, devices[0], ck, o)
+		checkManyRows(t, ck, s, s)
+		for _, way := range ways {
+			if len(devices) > 1 {
+				team, shards := teamOn(t, way, devices, ck, o)
+				checkManyRows(t, ck, team, shards[1])
+				if err := team.Close(); err != nil {
+					t.Error(err)
 				}
-				tokens := append(slices.Clone(q.prompt), q.tokens[:len(q.tokens)-1]...)
-				want := ref.logits(tokens)
-				compare(t, fmt.Sprintf("row %d", row), logits, q.tokens[len(q.tokens)-1], want[len(tokens)-1])
 			}
+		}
+	}
+}
+
+// checkManyRows compares the logits of shard s of runner r with the reference.
+func checkManyRows(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, s *model.Shard) {
+	t.Helper()
+	ref := newReference(t, ck)
+	var all []*sequence
+	for i := range 33 {
+		n := 1 + i%4*5
+		q := &sequence{slot: 39 - i, prompt: random(rand.New(rand.NewPCG(3, uint64(i))), n, ref.Vocab), pages: pages(r, i)}
+		q.begin(t, r)
+		all = append(all, q)
+	}
+	for range 2 {
+		decode(t, r, 1, all...)
+		for row, q := range all {
+			logits, err := s.Logits(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tokens := append(slices.Clone(q.prompt), q.tokens[:len(q.tokens)-1]...)
+			want := ref.logits(tokens)
+			compare(t, fmt.Sprintf("row %d", row), logits, q.tokens[len(q.tokens)-1], want[len(tokens)-1])
 		}
 	}
 }

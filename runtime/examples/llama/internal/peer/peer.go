@@ -26,11 +26,14 @@ const MaxRanks = 8
 // numbers. sum.cu has the same constants.
 const blocks, capacity = 128, 1024
 
+// ScratchSize is the size in bytes of each rank's scratch memory: see [Sum.Scratch].
+const ScratchSize = 4 << 20
+
 // Peers is struct Peers in C.
 type Peers struct {
 	Words       [MaxRanks]uint64 // addresses of the ranks' exchanged words
 	Own         uint64           // the address of this rank
-	Lost        uint64           // address of the host's word for a rank that was lost
+	Lost        uint64           // address of the host's word: 1 + the rank that was lost; 1 + MaxRanks: an unknown one
 	Patience    uint64           // nanoseconds
 	Rank, Ranks int32
 }
@@ -40,12 +43,13 @@ func words(ranks int) int { return 2 * blocks * ranks * 2 * capacity * 2 }
 
 // A Sum is one device's rank in a set of devices that add numbers.
 type Sum struct {
-	dev   *gpu.Device
-	peers Peers
-	code  *SumCode
-	words gpu.Slice[uint64]
-	state gpu.Slice[uint32] // element 0 is not 0 once a rank was lost; then the tag of each block's next round
-	lost  gpu.Slice[uint32] // of the host: 1 + the rank that was lost
+	dev     *gpu.Device
+	devices []*gpu.Device
+	peers   Peers
+	code    *SumCode
+	words   gpu.Slice[uint64] // for sums, and behind them the scratch memory
+	state   gpu.Slice[uint32] // element 0 is not 0 once a rank was lost; then the tag of each block's next round
+	lost    gpu.Slice[uint32] // of the host: 1 + the rank that was lost
 }
 
 // New makes a rank on each device. A device that waits for longer than patience for another gives
@@ -64,7 +68,7 @@ func New(ctx context.Context, devices []*gpu.Device, patience time.Duration) ([]
 	sums, errs := make([]*Sum, len(devices)), make([]error, len(devices))
 	var all sync.WaitGroup
 	for i, dev := range devices {
-		sums[i] = &Sum{dev: dev, peers: Peers{Rank: int32(i), Ranks: int32(len(devices)), Patience: uint64(patience)}}
+		sums[i] = &Sum{dev: dev, devices: devices, peers: Peers{Rank: int32(i), Ranks: int32(len(devices)), Patience: uint64(patience)}}
 		all.Go(func() { errs[i] = sums[i].open(ctx) })
 	}
 	all.Wait()
@@ -107,7 +111,7 @@ func (s *Sum) open(ctx context.Context) (err error) {
 	if s.code, _, err = CompileSum(s.dev, compile.Options{Options: options(s.Count())}); err != nil {
 		return err
 	}
-	if s.words, err = gpu.AllocSlice[uint64](s.dev, gpu.DeviceMem, words(int(s.peers.Ranks))); err != nil {
+	if s.words, err = gpu.AllocSlice[uint64](s.dev, gpu.DeviceMem, words(s.Count())+ScratchSize/8); err != nil {
 		return err
 	}
 	if s.state, err = gpu.AllocSlice[uint32](s.dev, gpu.DeviceMem, 1+blocks); err != nil {
@@ -127,8 +131,23 @@ func options(ranks int) []string { return []string{"--std=c++17", fmt.Sprintf("-
 
 func address[T any](s gpu.Slice[T]) uint64 { return uint64(s.Range().Buffer.Ptr()) + s.Range().Offset }
 
+// Scratch returns memory for kernels that exchange other words than sums do. It has ScratchSize
+// bytes, and is used by one kernel at a time. The addresses in Peers are those of the ranks' scratch
+// memory. A kernel that gives up waiting for another rank writes to the word at Peers.Lost.
+func (s *Sum) Scratch() (gpu.Slice[uint64], Peers) {
+	n, p := words(s.Count()), s.peers
+	p.Own += uint64(8 * n)
+	for r := range p.Words[:p.Ranks] {
+		p.Words[r] += uint64(8 * n)
+	}
+	return s.words.Slice(n, n+ScratchSize/8), p
+}
+
 // Rank returns the rank.
 func (s *Sum) Rank() int { return int(s.peers.Rank) }
+
+// Devices returns the devices of all ranks.
+func (s *Sum) Devices() []*gpu.Device { return s.devices }
 
 // Count returns how many ranks there are.
 func (s *Sum) Count() int { return int(s.peers.Ranks) }
@@ -184,14 +203,18 @@ func (s *Sum) grid(rows, threads int) gpu.Grid {
 	return g
 }
 
-// Err returns an error once a sum has given up waiting for a rank. All later sums then end at once,
+// Err returns an error once a kernel has given up waiting for a rank. All later sums then end at once,
 // with wrong results.
 func (s *Sum) Err() error {
-	if r := atomic.LoadUint32(&s.lost.Host()[0]); r > 0 {
-		return fmt.Errorf("peer: rank %d waited %v for the numbers of rank %d: its GPU was lost, or did not get the same work",
-			s.peers.Rank, time.Duration(s.peers.Patience), r-1)
+	r, from := atomic.LoadUint32(&s.lost.Host()[0]), "another rank"
+	if r == 0 {
+		return nil
 	}
-	return nil
+	if r <= MaxRanks {
+		from = fmt.Sprintf("rank %d", r-1)
+	}
+	return fmt.Errorf("peer: rank %d waited %v for the numbers of %s: its GPU was lost, or did not get the same work",
+		s.peers.Rank, time.Duration(s.peers.Patience), from)
 }
 
 // Close frees the rank's memory.

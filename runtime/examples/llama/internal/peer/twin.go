@@ -99,7 +99,7 @@ func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) 
 					for r := range all {
 						v := parts[c.from+i]
 						if r != rank {
-							word, ok := await(&all[rank][at(c, r, i)], *tag, time.Duration(p.Patience))
+							word, ok := AwaitWord(&all[rank][at(c, r, i)], *tag, time.Duration(p.Patience))
 							if !ok {
 								tags[0] = 1
 								atomic.StoreUint32(&lost[0], uint32(1+r))
@@ -119,8 +119,9 @@ func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) 
 	return sums, nil
 }
 
-// await returns the word as soon as it has the tag. It reports false if that takes too long.
-func await(word *uint64, tag uint32, patience time.Duration) (w uint64, ok bool) {
+// AwaitWord returns a word as soon as its upper half is the tag. It reports false if that takes too
+// long. It is for twins of kernels that exchange words.
+func AwaitWord(word *uint64, tag uint32, patience time.Duration) (w uint64, ok bool) {
 	var begin time.Time
 	for polls := 0; ; polls++ {
 		if w = atomic.LoadUint64(word); uint32(w>>32) == tag {

@@ -153,7 +153,7 @@ func warm(t *testing.T, dev *gpu.Device, d Dims, tunes ...Tuning) {
 	start := time.Now()
 	var wait sync.WaitGroup
 	for _, tune := range tunes {
-		p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), tune)
+		p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), 1, tune)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func TestGPUTimes(t *testing.T) {
 	}
 	warm(t, dev, d, tunes...)
 	for i, v := range chosen {
-		p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), v.Tuning)
+		p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), 1, v.Tuning)
 		if err != nil {
 			t.Error(v.name, err)
 			continue
@@ -322,3 +322,30 @@ func (d *Dims) weights() float64 {
 	w, q, f := float64(d.Width), float64(d.Heads*d.HeadDim), float64(d.FFN)
 	return 2 * (float64(d.Layers)*(w*float64(d.qkv())+w*q+3*w*f+2*w) + float64(d.Vocab)*w)
 }
+
+// realTwo opens two GPUs, or skips the test.
+func realTwo(t *testing.T) []*gpu.Device {
+	t.Helper()
+	d, err := drivers.Open(drivers.CUDA)
+	if err != nil {
+		t.Skip(err)
+	}
+	devices := two(t, d)
+	if !Supported(devices[0]) {
+		t.Skip(devices[0].Info().Arch, "cannot run the kernel")
+	}
+	return devices
+}
+
+// TestGPUTeam compares two GPUs with one.
+func TestGPUTeam(t *testing.T) {
+	half := tinySize()
+	half.Half, half.RopeFactor = 1, 1.2
+	wide := doubleSize()
+	wide.Layers, wide.Vocab, wide.MaxPages = 3, 500, 20
+	for name, d := range map[string]Dims{"bfloat16": tinySize(), "float16": half, "wide": wide} {
+		t.Run(name, func(t *testing.T) { testTeam(t, realTwo(t), d, tolerance, 1000) })
+	}
+}
+
+func TestGPUTeamLost(t *testing.T) { testLost(t, realTwo(t)) }

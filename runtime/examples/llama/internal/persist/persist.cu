@@ -20,7 +20,12 @@
 // the layer before. A word is overwritten only by a block that has input which depends, through the
 // matrices between, on every block that reads the old value.
 //
-// Macros, by options -D: BLOCKS, LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB, MAX_PAGES,
+// Several ranks, each on a device of its own, can share a model: tensor parallelism. A rank has a part
+// of the heads and of the FFN, so its products with the matrices out and down are parts of sums. It
+// writes them to the words of all ranks, and every rank adds the parts in the order of the ranks. The
+// part of rank 0 includes the residual stream. All ranks must launch the same steps.
+//
+// Macros, by options -D: RANKS, BLOCKS, LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB, MAX_PAGES,
 // HALF, and for speed WARPS (consumers), STAGES, GATHER (rows between two barriers of a block), COPIES
 // (of exchanged words: a block reads one of them), HINT (the percentage of an exchange's words that must
 // be written before warps poll the words: until then one thread of a block polls a count). With
@@ -35,6 +40,21 @@ struct Dims {
 	int layers, width, heads, kvHeads, headDim, ffn, vocab, maxPages, half, fp8;
 	float eps, ropeFactor;
 };
+
+// As in package peer. Addresses are those of work.
+struct Peers {
+	u64 work[8], own;
+	u64 lost;        // address of a word of the host: not 0 once a rank was lost
+	u64 patience;    // nanoseconds
+	int rank, ranks; // ranks is RANKS
+};
+
+// With several ranks, words are exchanged between devices.
+#if RANKS > 1
+#define SCOPE "sys"
+#else
+#define SCOPE "gpu"
+#endif
 
 constexpr int PAGE_TOKENS = 16;
 constexpr int QKV = (HEADS + 2 * KV_HEADS) * HEAD_DIM, Q = HEADS * HEAD_DIM;
@@ -64,9 +84,9 @@ static_assert(PARTS > 0, "each head must have a block");
 static_assert(WIDTH % 8 == 0 && FFN % 8 == 0 && HEAD_DIM % 32 == 0 && HEAD_DIM <= CONSUMERS, "sizes");
 
 // Exchanged words, in u32. The blocks' counts of launches are before them in work.
-constexpr int AT_OUT = 0;                       // residual stream behind the attention
-constexpr int AT_DOWN = AT_OUT + padded(WIDTH); // residual stream behind the layer
-constexpr int AT_GATE = AT_DOWN + padded(WIDTH);
+constexpr int AT_OUT = 0;                               // [RANKS]: residual stream behind the attention
+constexpr int AT_DOWN = AT_OUT + RANKS * padded(WIDTH); // [RANKS]: residual stream behind the layer
+constexpr int AT_GATE = AT_DOWN + RANKS * padded(WIDTH);
 constexpr int AT_PARTS = AT_GATE + padded(FFN);
 constexpr int AT_QKV = AT_PARTS + PARTS * padded(Q);
 constexpr int AT_STATS = AT_QKV + QKV; // of a part and head: maximum, sum
@@ -91,6 +111,8 @@ struct Shared {
 	float cosine[HEAD_DIM / 2], sine[HEAD_DIM / 2];
 	float heads[WARPS][HEAD_DIM + 2]; // attention of a warp: sum of values, maximum, sum
 	Layer layers[LAYERS];
+	Peers peers;
+	volatile int lost; // not 0 once a rank was lost: then nothing waits for words
 };
 __shared__ Shared sh;
 extern __shared__ __align__(128) unsigned char ring[];
@@ -126,8 +148,8 @@ __device__ __forceinline__ void multiplyTile(float (&c)[4], u32 a0, u32 a1, u32 
 		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// Patience traps if a wait is too long.
-struct Patience {
+// A Limit traps if a wait is too long.
+struct Limit {
 #ifdef SPIN_LIMIT
 	long long start = clock64();
 	__device__ __forceinline__ void poll() { if (clock64() - start > SPIN_LIMIT) asm volatile("trap;"); }
@@ -136,12 +158,49 @@ struct Patience {
 #endif
 };
 
+// A Patience ends a wait for words that another rank does not write.
+#if RANKS > 1
+struct Patience {
+	u32 polls = 0;
+	u64 since = 0;
+
+	__device__ __forceinline__ bool over()
+	{
+		if (sh.lost)
+			return true;
+		if (++polls % 256 != 0)
+			return false;
+		u64 now;
+		asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+		if (since == 0)
+			since = now;
+		volatile u32 *lost = (volatile u32 *)sh.peers.lost;
+		if (*lost == 0 && now - since < sh.peers.patience)
+			return false;
+		if (*lost == 0)
+			*lost = 1 + 8; // it is not known which rank
+		sh.lost = 1;
+		return true;
+	}
+};
+#else
+struct Patience {
+	Limit limit;
+
+	__device__ __forceinline__ bool over()
+	{
+		limit.poll();
+		return false;
+	}
+};
+#endif
+
 // Barriers in shared memory.
 __device__ __forceinline__ u32 address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 
 __device__ __forceinline__ void await(const u64 *barrier, u32 parity)
 {
-	Patience p;
+	Limit p;
 	for (;;) {
 		u32 done;
 		asm volatile("{\n\t.reg .pred p;\n\t"
@@ -171,7 +230,7 @@ __device__ __forceinline__ u32 rounded(float x) { return __float_as_uint(x) + (x
 
 __device__ __forceinline__ void store(u32 *at, u32 w)
 {
-	asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" :: "l"(at), "r"(w) : "memory");
+	asm volatile("st.relaxed." SCOPE ".global.u32 [%0], %1;" :: "l"(at), "r"(w) : "memory");
 }
 
 // put writes a word to all copies.
@@ -183,24 +242,27 @@ __device__ __forceinline__ void put(u32 *at, float x, u32 tag)
 		store(at + c * WORDS, w);
 }
 
+// workOf returns the memory for exchange of a rank.
+__device__ __forceinline__ u32 *workOf(int rank, u32 *own) { return RANKS > 1 ? (u32 *)sh.peers.work[rank] : own; }
+
 __device__ __forceinline__ u32 load(const u32 *at)
 {
 	u32 w;
-	asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(w) : "l"(at) : "memory");
+	asm volatile("ld.relaxed." SCOPE ".global.u32 %0, [%1];" : "=r"(w) : "l"(at) : "memory");
 	return w;
 }
 
 __device__ __forceinline__ uint4 peek(const u32 *at)
 {
 	uint4 w;
-	asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w) : "l"(at) : "memory");
+	asm volatile("ld.relaxed." SCOPE ".global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w) : "l"(at) : "memory");
 	return w;
 }
 
 __device__ __forceinline__ uint2 peek2(const u32 *at)
 {
 	uint2 w;
-	asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(w.x), "=r"(w.y) : "l"(at) : "memory");
+	asm volatile("ld.relaxed." SCOPE ".global.v2.u32 {%0, %1}, [%2];" : "=r"(w.x), "=r"(w.y) : "l"(at) : "memory");
 	return w;
 }
 
@@ -248,9 +310,8 @@ template <int N> __device__ __forceinline__ void takeEights(const u32 *const (&f
 			wrong |= untagged(w[i][0], tag) | untagged(w[i][1], tag);
 			values(w[i][0], w[i][1], x[i]);
 		}
-		if (!wrong)
+		if (!wrong || p.over())
 			return;
-		p.poll();
 	}
 }
 
@@ -385,9 +446,9 @@ struct Consumer {
 	Cursor at;
 	int lane, warp;
 	u32 parity = 0;   // of the half of sh.sums that is next
-	u32 *words;       // exchanged words
+	u32 *work;        // counts and exchanged words
+	u32 *words;       // the words
 	const u32 *copy;  // the copy of them that this block reads
-	u32 *counts;
 
 	__device__ __forceinline__ int element(int p) const { return (2 * p + lane / 16) * SEGMENT + warp * PIECE + lane % 16 * 8; }
 
@@ -464,12 +525,46 @@ struct Consumer {
 		return y;
 	}
 
-	// written counts words that the block's first n threads have written.
+	// written counts words that the block's first n threads have written. Words of sums count at all
+	// ranks.
 	__device__ __forceinline__ void written(int count, int n)
 	{
 		__syncwarp();
-		if (count >= 0 && lane == 0 && warp * 32 < n)
-			asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" :: "l"(counts + count * 32), "r"(min(32, n - warp * 32)) : "memory");
+		if (count < 0 || lane != 0 || warp * 32 >= n)
+			return;
+		bool sum = RANKS > 1 && (count == OUT_COUNT || count == DOWN_COUNT);
+		for (int r = 0; r < (sum ? RANKS : 1); r++)
+			asm volatile("red.relaxed." SCOPE ".global.add.u32 [%0], %1;"
+				:: "l"((sum ? workOf(r, work) : work) + AT_COUNTS + count * 32), "r"(min(32, n - warp * 32)) : "memory");
+	}
+
+	// putSum writes this rank's part of number i of a sum to all ranks.
+	__device__ __forceinline__ void putSum(int at, int i, float residual, float y, u32 tag)
+	{
+		int rank = RANKS > 1 ? sh.peers.rank : 0;
+		if (rank == 0)
+			y += residual;
+#pragma unroll
+		for (int r = 0; r < RANKS; r++)
+			put(workOf(r, work) + AT_WORDS + at + rank * padded(WIDTH) + spread(i), y, tag);
+	}
+
+	// takeSum reads a warp's part of a sum.
+	__device__ __forceinline__ void takeSum(int count, int at, u32 tag, float (&x)[passes(WIDTH)][8])
+	{
+		expect(count, RANKS * WIDTH, tag);
+		take<WIDTH>(at, tag, x);
+#pragma unroll
+		for (int r = 1; r < RANKS; r++) {
+			float y[passes(WIDTH)][8];
+			take<WIDTH>(at + r * padded(WIDTH), tag, y);
+#pragma unroll
+			for (int p = 0; p < passes(WIDTH); p++) {
+#pragma unroll
+				for (int j = 0; j < 8; j++)
+					x[p][j] += y[p][j];
+			}
+		}
 	}
 
 	// expect waits until the percentage of an exchange's words is counted, n in each layer. The count may
@@ -480,8 +575,8 @@ struct Consumer {
 		if (threadIdx.x == 0) {
 			u32 enough = tag * (u32)n - (u32)(n * (100 - HINT) / 100);
 			Patience p;
-			while ((int)(load(counts + count * 32) - enough) < 0)
-				p.poll();
+			while ((int)(load(work + AT_COUNTS + count * 32) - enough) < 0 && !p.over()) {
+			}
 		}
 		consumers();
 #endif
@@ -512,9 +607,7 @@ struct Consumer {
 				wait[p] = wait[p] && (untagged(w[p][0], tag) | untagged(w[p][1], tag));
 				again |= wait[p];
 			}
-			if (again)
-				patience.poll();
-		} while (again);
+		} while (again && !patience.over());
 #pragma unroll
 		for (int p = 0; p < passes(K); p++)
 			values(w[p][0], w[p][1], x[p]);
@@ -717,9 +810,7 @@ struct Consumer {
 							wait[i] = wait[i] && (untagged(stats[i], tag) | untagged(w[i][0], tag) | untagged(w[i][1], tag));
 							again |= wait[i];
 						}
-						if (again)
-							patience.poll();
-					} while (again);
+					} while (again && !patience.over());
 #pragma unroll
 					for (int i = 0; i < BATCH; i++) {
 						if (first + i < used) {
@@ -744,7 +835,7 @@ struct Consumer {
 	}
 };
 
-extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims, const u64 *table, const void *embeddings, const void *lastNorm,
+extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims, Peers peers, const u64 *table, const void *embeddings, const void *lastNorm,
 	const void *head, const float *freq, void *cache, const int *pages, const int *active, const int *token,
 	const int *position, u64 *work, float *logits)
 {
@@ -756,6 +847,8 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 		}
 		asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 		asm volatile("fence.proxy.async;" ::: "memory");
+		if (RANKS > 1)
+			sh.peers = peers, sh.lost = 0;
 	}
 	for (int i = threadIdx.x; i < LAYERS * 6; i += CONSUMERS + 32)
 		((u64 *)sh.layers)[i] = table[i];
@@ -784,7 +877,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 
 	Consumer c;
 	c.lane = threadIdx.x % 32, c.warp = threadIdx.x / 32;
-	c.counts = (u32 *)work + AT_COUNTS, c.words = (u32 *)work + AT_WORDS, c.copy = c.words + blockIdx.x % COPIES * WORDS;
+	c.work = (u32 *)work, c.words = c.work + AT_WORDS, c.copy = c.words + blockIdx.x % COPIES * WORDS;
 	u32 launch = (u32)work[blockIdx.x]; // this block's launches before
 	int newPage = pages[pos / PAGE_TOKENS];
 	float x[passes(WIDTH)][8];
@@ -803,10 +896,8 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 		u32 tag = launch * LAYERS + l + 1;
 		Rows out = rowsOfOut(l), gate = rowsOfGate(l), down = rowsOfDown(l), qkv = rowsOfQKV(l);
 		c.weights(sh.layers[l].norm1, weight);
-		if (l > 0) {
-			c.expect(DOWN_COUNT, WIDTH, tag - 1);
-			c.take<WIDTH>(AT_DOWN, tag - 1, x);
-		}
+		if (l > 0)
+			c.takeSum(DOWN_COUNT, AT_DOWN, tag - 1, x);
 		c.norm(x, weight, sh.residual[0], out, in);
 		c.multiply<WIDTH, false>(in, qkv.n, QKV_COUNT, [&](int i, float y) {
 			put(c.words + AT_QKV + qkv.first + i, y * Consumer::scale(dims.eps), tag);
@@ -823,12 +914,11 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 			c.expect(PARTS_COUNT, TASKS * HEAD_DIM, tag);
 			c.combine(part.used, tag, a);
 			c.multiply<Q, false>(a, out.n, OUT_COUNT, [&](int i, float y) {
-				put(c.words + AT_OUT + spread(out.first + i), sh.residual[0][i] + y, tag);
+				c.putSum(AT_OUT, out.first + i, sh.residual[0][i], y, tag);
 			});
 		}
 		c.weights(sh.layers[l].norm2, weight);
-		c.expect(OUT_COUNT, WIDTH, tag);
-		c.take<WIDTH>(AT_OUT, tag, x);
+		c.takeSum(OUT_COUNT, AT_OUT, tag, x);
 		c.norm(x, weight, sh.residual[1], down, in);
 		c.multiply<WIDTH, true>(in, gate.n, GATE_COUNT, [&](int i, float g, float u) {
 			float f = Consumer::scale(dims.eps);
@@ -844,14 +934,13 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 			for (int p = 0; p < passes(FFN); p++)
 				h.set(p, y[p]);
 			c.multiply<FFN, false>(h, down.n, DOWN_COUNT, [&](int i, float y) {
-				put(c.words + AT_DOWN + spread(down.first + i), sh.residual[1][i] + y, tag);
+				c.putSum(AT_DOWN, down.first + i, sh.residual[1][i], y, tag);
 			});
 		}
 	}
 	Rows rows = rowsOfHead();
 	c.weights((const u16 *)lastNorm, weight);
-	c.expect(DOWN_COUNT, WIDTH, launch * LAYERS + LAYERS);
-	c.take<WIDTH>(AT_DOWN, launch * LAYERS + LAYERS, x);
+	c.takeSum(DOWN_COUNT, AT_DOWN, launch * LAYERS + LAYERS, x);
 	c.norm(x, weight, sh.residual[0], Rows(0, 0), in);
 	c.multiply<WIDTH, false>(in, rows.n, -1, [&](int i, float y) {
 		logits[rows.first + i] = y * Consumer::scale(dims.eps);

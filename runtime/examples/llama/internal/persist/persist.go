@@ -1,6 +1,9 @@
 // Package persist decodes one token of a Llama-style model in one launch, for a sequence that runs
 // alone. All multiprocessors work from the beginning to the end and read the weights without a pause.
 // Launches of single operations reach about two thirds of the memory's bandwidth.
+//
+// Several devices can share the model, in tensor parallelism: then each launch writes its part of
+// the sums to the memory of the others.
 package persist
 
 import (
@@ -11,13 +14,15 @@ import (
 	"strings"
 
 	"github.com/puregpu/puregpu/runtime/compile"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
 // PageTokens is the number of tokens of a page of the cache.
 const PageTokens = 16
 
-// Dims are the sizes of a model. In C it is struct Dims.
+// Dims are the sizes of a model. If ranks share it, Heads, KVHeads and FFN are those of one rank. In
+// C it is struct Dims.
 type Dims struct {
 	Layers, Width, Heads, KVHeads, HeadDim, FFN, Vocab int32
 
@@ -76,6 +81,11 @@ type Args struct {
 	Token    gpu.Slice[int32]   // [slots]: the input
 	Position gpu.Slice[int32]   // [slots]: the input's position
 	Logits   gpu.Slice[float32] // [Vocab]: the result
+
+	// Rank is this device's rank if several devices share the model; otherwise it is nil. The decoder
+	// uses its scratch memory. All ranks' devices must be alike. A decoder is made for every rank before
+	// a step is launched, and every rank launches the same steps.
+	Rank *peer.Sum
 }
 
 // A Decoder is the kernel for a model. It serves one sequence of steps: two of its launches must not
@@ -84,6 +94,7 @@ type Decoder struct {
 	dims  Dims
 	code  *PersistCode
 	grid  gpu.Grid
+	peers peer.Peers
 	work  gpu.Slice[uint64] // words that blocks exchange; see persist.cu
 	table gpu.Slice[uint64] // addresses of the layers' weights
 	args  Args
@@ -97,7 +108,16 @@ func New(ctx context.Context, dev *gpu.Device, d Dims, args Args, t Tuning) (*De
 	if err := d.check(&args); err != nil {
 		return nil, err
 	}
-	p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), t)
+	ranks := 1
+	if args.Rank != nil {
+		ranks = args.Rank.Count()
+		for _, other := range args.Rank.Devices() { // the kernel assumes the same grid on all
+			if a, b := dev.Info(), other.Info(); a.Arch != b.Arch || a.Processors != b.Processors || a.SharedOptIn != b.SharedOptIn {
+				return nil, fmt.Errorf("persist: %s and %s share the model: devices of one kind are needed: %w", a.Name, b.Name, gpu.ErrUnsupported)
+			}
+		}
+	}
+	p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), ranks, t)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +136,9 @@ func New(ctx context.Context, dev *gpu.Device, d Dims, args Args, t Tuning) (*De
 
 // upload clears the exchanged words and writes the table of addresses.
 func (c *Decoder) upload(ctx context.Context, dev *gpu.Device, words int) (err error) {
-	if c.work, err = gpu.AllocSlice[uint64](dev, gpu.DeviceMem, words); err != nil {
+	if c.args.Rank != nil {
+		c.work, c.peers = c.args.Rank.Scratch()
+	} else if c.work, err = gpu.AllocSlice[uint64](dev, gpu.DeviceMem, words); err != nil {
 		return err
 	}
 	if c.table, err = gpu.AllocSlice[uint64](dev, gpu.DeviceMem, 6*len(c.args.Layers)); err != nil {
@@ -141,7 +163,7 @@ func (c *Decoder) upload(ctx context.Context, dev *gpu.Device, words int) (err e
 // values it adds to the cache. It can be recorded.
 func (c *Decoder) Op() gpu.Op {
 	a := &c.args
-	return c.code.Decode.Launch(c.grid, c.dims, c.table, a.Embeddings, a.LastNorm, a.Head, a.Freq, a.Cache, a.Pages, a.Active,
+	return c.code.Decode.Launch(c.grid, c.dims, c.peers, c.table, a.Embeddings, a.LastNorm, a.Head, a.Freq, a.Cache, a.Pages, a.Active,
 		a.Token, a.Position, c.work, a.Logits)
 }
 
@@ -150,10 +172,11 @@ func (c *Decoder) Close() (err error) {
 	if c.code != nil {
 		err = c.code.Close()
 	}
-	for _, s := range []gpu.Slice[uint64]{c.work, c.table} {
-		if s.Range().Buffer != nil {
-			err = errors.Join(err, s.Close())
-		}
+	if c.work.Range().Buffer != nil && c.args.Rank == nil {
+		err = errors.Join(err, c.work.Close())
+	}
+	if c.table.Range().Buffer != nil {
+		err = errors.Join(err, c.table.Close())
 	}
 	return err
 }
@@ -192,12 +215,12 @@ func (d *Dims) check(a *Args) error {
 type plan struct {
 	Dims
 	Tuning
-	blocks int
+	blocks, ranks int
 }
 
 // plan completes a tuning for a device. Every block must have a row of each matrix.
-func (d *Dims) plan(processors, shared int, t Tuning) (*plan, error) {
-	p := &plan{Dims: *d, Tuning: t}
+func (d *Dims) plan(processors, shared, ranks int, t Tuning) (*plan, error) {
+	p := &plan{Dims: *d, Tuning: t, ranks: ranks}
 	p.blocks = min(processors, d.qkv(), int(d.Width), int(d.FFN), int(d.Vocab))
 	for _, c := range []struct {
 		field *int
@@ -212,6 +235,9 @@ func (d *Dims) plan(processors, shared int, t Tuning) (*plan, error) {
 	}
 	if p.Stages < 2 {
 		return nil, fmt.Errorf("persist: %d bytes of shared memory: %w", shared, gpu.ErrUnsupported)
+	}
+	if n := 8 * p.words(); ranks > 1 && n > peer.ScratchSize {
+		return nil, fmt.Errorf("persist: %d ranks exchange %d bytes, and there is room for %d: %w", ranks, n, peer.ScratchSize, gpu.ErrUnsupported)
 	}
 	return p, nil
 }
@@ -233,12 +259,12 @@ func align(n, to int) int { return (n + to - 1) / to * to }
 // static is an upper bound of the size of struct Shared without the stages' barriers.
 func (p *plan) static() int {
 	floats := (2*gather+1)*warps + 2*(int(p.Width)/p.blocks+1) + int(p.HeadDim) + warps*(int(p.HeadDim)+2)
-	return 4*floats + 48*int(p.Layers) + 256
+	return 4*floats + 48*int(p.Layers) + 400
 }
 
 // words is the length of the exchanged memory: launches of each block, counts, exchanged words.
 func (p *plan) words() int {
-	words := 2*padded(p.Width) + padded(p.FFN) + p.parts()*(padded(p.Heads*p.HeadDim)+2*int(p.Heads)) + p.qkv()
+	words := 2*p.ranks*padded(p.Width) + padded(p.FFN) + p.parts()*(padded(p.Heads*p.HeadDim)+2*int(p.Heads)) + p.qkv()
 	return (align(2*p.blocks, 32) + 5*32 + p.Copies*align(words, 32)) / 2
 }
 
@@ -255,7 +281,7 @@ func (p *plan) options() []string {
 		name  string
 		value int
 	}{
-		{"BLOCKS", p.blocks}, {"LAYERS", int(p.Layers)}, {"WIDTH", int(p.Width)}, {"HEADS", int(p.Heads)}, {"KV_HEADS", int(p.KVHeads)},
+		{"RANKS", p.ranks}, {"BLOCKS", p.blocks}, {"LAYERS", int(p.Layers)}, {"WIDTH", int(p.Width)}, {"HEADS", int(p.Heads)}, {"KV_HEADS", int(p.KVHeads)},
 		{"HEAD_DIM", int(p.HeadDim)}, {"FFN", int(p.FFN)}, {"VOCAB", int(p.Vocab)}, {"MAX_PAGES", int(p.MaxPages)}, {"HALF", int(p.Half)},
 		{"WARPS", warps}, {"STAGES", p.Stages}, {"GATHER", gather}, {"COPIES", p.Copies}, {"HINT", p.Hint},
 	} {

@@ -7,9 +7,20 @@ func fullSize() Dims {
 	return Dims{Layers: 16, Width: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 5632, Vocab: 32000, MaxPages: 256, Eps: 1e-5, RopeFactor: 1}
 }
 
+// doubleSize is the model whose speed is measured on two devices: 3.37 GB of weights.
+func doubleSize() Dims {
+	return Dims{Layers: 16, Width: 3072, Heads: 48, KVHeads: 12, HeadDim: 64, FFN: 8192, Vocab: 32000, MaxPages: 256, Eps: 1e-5, RopeFactor: 1}
+}
+
+// of returns the sizes of the part that each of some ranks has.
+func (d Dims) of(ranks int32) Dims {
+	d.Heads, d.KVHeads, d.FFN = d.Heads/ranks, d.KVHeads/ranks, d.FFN/ranks
+	return d
+}
+
 // tinySize has rows that end inside a segment, and an odd vocabulary.
 func tinySize() Dims {
-	return Dims{Layers: 3, Width: 72, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 200, Vocab: 101, MaxPages: 40, Eps: 1e-5, RopeFactor: 1}
+	return Dims{Layers: 3, Width: 72, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 208, Vocab: 101, MaxPages: 40, Eps: 1e-5, RopeFactor: 1}
 }
 
 // halfSize has float16 weights, heads of 128 and rows of several segments.

@@ -3,9 +3,12 @@ package persist
 import (
 	"errors"
 	"math"
+	"sync/atomic"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
@@ -16,8 +19,9 @@ type Twins struct{}
 // A twin is one launch.
 type twin struct {
 	*simdriver.Grid
-	dims Dims
-	errs []error
+	dims  Dims
+	peers peer.Peers
+	errs  []error
 }
 
 // view returns n elements of the memory at p, or zeros if there is no such memory.
@@ -141,9 +145,43 @@ func (t *twin) attend(layer driver.Ptr, pages []int32, position int, q, k, v []f
 	return out
 }
 
+// add adds y to x. If ranks share the model, it adds the y of all ranks, in their order. The ranks
+// exchange words of a tag and a float32, [2][ranks][width]. which is the first index: two sums follow
+// each other in turn, so a rank that writes words again has got the other sum from all ranks, and they
+// have read these words before.
+func (t *twin) add(x, y []float64, which int, tag uint32) {
+	ranks, width := int(t.peers.Ranks), len(x)
+	if ranks == 0 {
+		for i := range x {
+			x[i] += y[i]
+		}
+		return
+	}
+	all := make([][]uint64, ranks) // the words that go to each rank
+	for r := range all {
+		all[r] = view[uint64](t, driver.Ptr(t.peers.Words[r]), 2*ranks*width)[which*ranks*width:][:ranks*width]
+		for i, v := range y {
+			word := uint64(tag)<<32 | uint64(math.Float32bits(float32(v)))
+			atomic.StoreUint64(&all[r][int(t.peers.Rank)*width+i], word)
+		}
+	}
+	lost := view[uint32](t, driver.Ptr(t.peers.Lost), 1)
+	for i := range all[t.peers.Rank] {
+		if atomic.LoadUint32(&lost[0]) != 0 {
+			return
+		}
+		word, ok := peer.AwaitWord(&all[t.peers.Rank][i], tag, time.Duration(t.peers.Patience))
+		if !ok {
+			atomic.StoreUint32(&lost[0], uint32(1+i/width))
+			return
+		}
+		x[i%width] += float64(math.Float32frombits(uint32(word)))
+	}
+}
+
 // Decode computes the logits of one token.
-func (Twins) Decode(g *simdriver.Grid, d Dims, table, embeddings, lastNorm, head, freq, cache, pages, active, token, position, _, logits driver.Ptr) error {
-	t := &twin{Grid: g, dims: d}
+func (Twins) Decode(g *simdriver.Grid, d Dims, p peer.Peers, table, embeddings, lastNorm, head, freq, cache, pages, active, token, position, work, logits driver.Ptr) error {
+	t := &twin{Grid: g, dims: d, peers: p}
 	slot := read[int32](t, active, 1)[0]
 	if slot < 0 {
 		return errors.Join(t.errs...)
@@ -156,10 +194,11 @@ func (Twins) Decode(g *simdriver.Grid, d Dims, table, embeddings, lastNorm, head
 	for i, b := range read[uint16](t, embeddings+driver.Ptr(2*width*entry(token)), width) {
 		x[i] = t.number(b)
 	}
-	add := func(y []float64) {
-		for i := range x {
-			x[i] += y[i]
-		}
+	var tag uint32
+	if p.Ranks > 0 { // the tag of the last sum is behind the words
+		last := &view[uint32](t, work+driver.Ptr(8*2*int(p.Ranks)*width), 1)[0]
+		tag = *last
+		defer func() { *last = tag }()
 	}
 	nq, nk := int(d.Heads*d.HeadDim), int(d.KVHeads*d.HeadDim)
 	for l := range int(d.Layers) {
@@ -169,13 +208,14 @@ func (Twins) Decode(g *simdriver.Grid, d Dims, table, embeddings, lastNorm, head
 		t.rotate(q, freqs, pos)
 		t.rotate(k, freqs, pos)
 		layer := cache + driver.Ptr(l*d.pageBytes()/int(d.Layers))
-		add(t.multiply(w[2], width, t.attend(layer, list, pos, q, k, v)))
+		tag++
+		t.add(x, t.multiply(w[2], width, t.attend(layer, list, pos, q, k, v)), 0, tag)
 		gateUp := t.multiply(w[4], 2*ffn, t.norm(w[3], x))
 		h := gateUp[:ffn]
 		for i, g := range h {
 			h[i] = g / (1 + math.Exp(-g)) * gateUp[ffn+i]
 		}
-		add(t.multiply(w[5], width, h))
+		t.add(x, t.multiply(w[5], width, h), 1, tag)
 	}
 	to := view[float32](t, logits, int(d.Vocab))
 	for i, y := range t.multiply(head, int(d.Vocab), t.norm(lastNorm, x)) {

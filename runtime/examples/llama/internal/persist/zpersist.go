@@ -9,6 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	peer "github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -61,7 +62,7 @@ func (c *PersistCode) Close() error {
 
 // Decode is the kernel decode of persist.cu, a value that may be copied. In C it is:
 //
-//	void decode(Dims dims, const u64 *table, const void *embeddings, const void *lastNorm, const void *head, const float *freq, void *cache, const int *pages, const int *active, const int *token, const int *position, u64 *work, float *logits)
+//	void decode(Dims dims, Peers peers, const u64 *table, const void *embeddings, const void *lastNorm, const void *head, const float *freq, void *cache, const int *pages, const int *active, const int *token, const int *position, u64 *work, float *logits)
 type Decode struct {
 	kernel *gpu.Kernel
 	typed  *gpu.TypedKernel[decodeArgs]
@@ -69,6 +70,7 @@ type Decode struct {
 
 type decodeArgs struct {
 	dims                           Dims
+	peers                          peer.Peers
 	table                          gpu.Slice[uint64]
 	embeddings, lastNorm, head     gpu.Range
 	freq                           gpu.Slice[float32]
@@ -79,8 +81,8 @@ type decodeArgs struct {
 }
 
 // Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
-func (k Decode) Launch(grid gpu.Grid, dims Dims, table gpu.Slice[uint64], embeddings, lastNorm, head gpu.Range, freq gpu.Slice[float32], cache gpu.Range, pages, active, token, position gpu.Slice[int32], work gpu.Slice[uint64], logits gpu.Slice[float32]) gpu.Op {
-	return k.typed.Launch(grid, decodeArgs{dims, table, embeddings, lastNorm, head, freq, cache, pages, active, token, position, work, logits})
+func (k Decode) Launch(grid gpu.Grid, dims Dims, peers peer.Peers, table gpu.Slice[uint64], embeddings, lastNorm, head gpu.Range, freq gpu.Slice[float32], cache gpu.Range, pages, active, token, position gpu.Slice[int32], work gpu.Slice[uint64], logits gpu.Slice[float32]) gpu.Op {
+	return k.typed.Launch(grid, decodeArgs{dims, peers, table, embeddings, lastNorm, head, freq, cache, pages, active, token, position, work, logits})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
@@ -92,7 +94,7 @@ func (k Decode) Kernel() *gpu.Kernel {
 // Each method is called once per launch, and does the work of all its threads: see
 // simdriver.NewKernel. Embed [NoPersistTwins] to leave some out.
 type PersistTwins interface {
-	Decode(grid *simdriver.Grid, dims Dims, table, embeddings, lastNorm, head, freq, cache, pages, active, token, position, work, logits driver.Ptr) error
+	Decode(grid *simdriver.Grid, dims Dims, peers peer.Peers, table, embeddings, lastNorm, head, freq, cache, pages, active, token, position, work, logits driver.Ptr) error
 }
 
 // SimPersist returns the twins by the names of their kernels, for simdriver.Config.Kernels. If t is
@@ -110,6 +112,6 @@ func SimPersist(t PersistTwins) map[string]simdriver.Kernel {
 // kernel.
 type NoPersistTwins struct{}
 
-func (NoPersistTwins) Decode(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
+func (NoPersistTwins) Decode(*simdriver.Grid, Dims, peer.Peers, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
 	return errors.New("kernel decode of persist.cu has no twin: implement PersistTwins.Decode")
 }
