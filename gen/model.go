@@ -161,7 +161,7 @@ type role int
 const (
 	roleValue    role = iota // argument passed unchanged
 	roleStruct               // struct by value
-	rolePointer              // *T argument
+	rolePointer              // *T or unsafe.Pointer argument
 	roleString               // string argument, NUL-terminated on the way
 	roleSlice                // slice argument; C gets its first element
 	roleCount                // no argument: the length of a slice

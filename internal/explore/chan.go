@@ -20,7 +20,7 @@ type channel struct {
 // A waiter is a goroutine that waits for a channel. In a select it may wait for several channels.
 type waiter struct {
 	g    *goroutine
-	elem unsafe.Pointer // address of the received or sent element; nil if the channel has a buffer: the goroutine then tries again
+	elem unsafe.Pointer // address of the received or sent element; unused if the channel has a buffer: then the goroutine tries again
 	ok   *bool
 	at   int  // index of the select's case
 	met  *int // set to the index of the case that was executed; -1 before

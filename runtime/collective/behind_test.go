@@ -20,7 +20,7 @@ var waysToFail = []struct {
 	timeout time.Duration
 	joins   bool // rank 1 submits the all-reduce too
 	end     func(t *testing.T, d *simdriver.Driver, comms []*collective.Communicator)
-	err     error // the failure's error; nil if only the communicator's own error says it
+	err     error // what the communicator's error must wrap
 }{
 	{name: "the peer is killed", joins: true, end: func(t *testing.T, d *simdriver.Driver, _ []*collective.Communicator) {
 		must(t, d.KillComm(d.Comms(1)[0], time.Millisecond))

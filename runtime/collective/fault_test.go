@@ -862,8 +862,8 @@ func TestGroupFails(t *testing.T) {
 	})
 }
 
-// TestAbortUnbound makes the driver refuse to bind the thread that aborts a communicator. Closing
-// the communicator must abort it, and the device must stay usable.
+// TestAbortUnbound makes the driver refuse to bind the thread that aborts a communicator. The
+// communicator's own thread must abort it then, and the device must stay usable.
 func TestAbortUnbound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})

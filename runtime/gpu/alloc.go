@@ -126,8 +126,8 @@ func (r *record) free(b *memory.Buffer) error {
 // freeElsewhere submits a Free for memory of a native pool that this queue's stream must not free.
 // One case is memory of another device: the driver might make that device's streams wait for this
 // queue's stream. The other case is memory that another stream allocated, if Caps.PoolsByStream is
-// set. When this queue reaches the Free, the host submits it to the queue that allocated the
-// memory.
+// set. The Free is submitted to the queue that allocated the memory, and is parked there until this
+// queue reaches it.
 func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
 	if err := o.checkAll(); err != nil {
 		return fmt.Errorf("gpu: free on %v: %w", q, err)

@@ -176,7 +176,8 @@ func (f *fuzz) near(q *gpu.Queue, n int) int {
 	return f.n(n)
 }
 
-// launch returns a launch for a queue, or for a nil queue.
+// launch returns a launch, mostly of a kernel of the queue's device. Its grid and arguments may be
+// invalid.
 func (f *fuzz) launch(q *gpu.Queue) gpu.Op {
 	n := uint64(f.n(40))
 	k := f.kernels[f.near(q, len(f.kernels))]

@@ -109,8 +109,8 @@ func (op Op) With(values ...ParamValue) Op {
 	return op
 }
 
-// given returns the values of an execution. If they fit into the Op, they are at the end of args.
-// The values of the last call of With come first.
+// given returns the values of an execution. If they fit into the Op, they are at the end of args,
+// with those of the last call of With first.
 func (op *Op) given() []recording.Given {
 	if op.more != nil && op.more.given != nil {
 		return op.more.given

@@ -11,8 +11,8 @@ import (
 
 // A Stream runs operations in order: each operation begins when the previous operation is done. An
 // operation may be submitted while the previous operation still waits for a semaphore.
-// [Queue.NewStream] makes a Stream of a queue. A Stream takes the same Ops as its [Queue], without
-// lists of points. Its calls return as early as calls of the queue, and cost the host as much time.
+// [Queue.NewStream] makes a Stream of a queue. A Stream takes the same Ops as its [Queue], but no
+// [Order]: it makes the waits and signals between its operations itself. Its calls return as early as calls of the queue, and cost the host as much time.
 // Streams of one queue or of several run concurrently.
 //
 // A stream fails as a whole, and for good: when a call is refused, when an operation fails, or when

@@ -290,7 +290,7 @@ func TestSharedEventParked(t *testing.T) {
 // in0 returns a context that ends soon.
 func in0(t *testing.T) context.Context { return in(t, time.Millisecond) }
 
-// TestSharedEventErrors checks everything that shared events refuse.
+// TestSharedEventErrors checks what shared events refuse, and what still works after Close.
 func TestSharedEventErrors(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {

@@ -395,7 +395,8 @@ func (o *observer) place(x *span) bool {
 	return true
 }
 
-// placeCommand finds a command's times after place(x), and reports whether it found them.
+// placeCommand finds the times of a command of x, and reports whether it found them. place(x) must
+// have succeeded before.
 func (o *observer) placeCommand(x *span, c *commandTimes) bool {
 	if c.begin == nil || c.end == nil {
 		return false

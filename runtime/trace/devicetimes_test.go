@@ -423,9 +423,8 @@ func (v *slowDevice) Record(e driver.Event, s driver.Stream) error {
 	return v.Device.Record(e, s)
 }
 
-// TestTraceSlowHost lets a slow host issue work to an idle stream. If the host was slow before the
-// work, the recorded time is the work's time. If the host was slow after the work, the margin
-// covers the excess in the recorded time.
+// TestTraceSlowHost lets a slow host issue fills. The recorded time of a fill must be exact if the
+// trace can tell that the stream was idle before it. Otherwise the margin must cover the excess.
 func TestTraceSlowHost(t *testing.T) {
 	const n, us, slow, took = 16, time.Microsecond, 30 * time.Microsecond, 10 * time.Microsecond
 	for _, x := range []struct {

@@ -89,10 +89,9 @@ func (o *observer) Closed() {
 	}
 }
 
-// A span collects the facts about one submission. It is an observe.Submission. The submission has
-// its span from the call until its record is released. Then the span becomes one record. If its
-// device times must still be queried, it becomes a record when the records are taken (see
-// devicetimes.go).
+// A span collects the facts about one submission. It is an observe.Submission. When the submission
+// ends, the span becomes a [Record] of it, and one of each command that was timed. If device times
+// must still be queried, that is done when the records are taken (see devicetimes.go).
 type span struct {
 	*observer
 	rec  Record

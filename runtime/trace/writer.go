@@ -400,7 +400,7 @@ func (w *writer) submission(r *Record) {
 		Channel: r.Communicator, Collective: r.Collective, Rank: r.Rank, Ranks: r.Ranks}
 	w.list(x, r)
 	issued := traceformat.Time(r.Issued)
-	if issued == 0 && r.Err == nil { // a barrier that was never in a stream
+	if issued == 0 && r.Err == nil { // a barrier that was in no stream, or a notification
 		issued = traceformat.Time(r.Done)
 	}
 	async := func(phase traceformat.Phase, name string, at traceformat.Time, a traceformat.Args) {

@@ -45,7 +45,7 @@ type segment struct {
 	gone  bool    // the pool has given the segment back
 
 	mu     sync.RWMutex
-	oldest *block // list of blocks that have not ended, in the order of AllocAsync
+	oldest *block // list in the order of AllocAsync; settle removes the blocks that have ended
 	newest *block
 	graves [16]struct {
 		base driver.Ptr

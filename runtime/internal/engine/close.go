@@ -307,8 +307,8 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 			streams = append(streams, tl.Stream)
 		}
 	}
-	// A stream may be busy although it has passed all numbered work: frees and timing events have
-	// no number.
+	// A stream may be busy although it has passed all numbered work. Timing events have no number,
+	// nor do frees of pool memory whose buffer was closed.
 	for _, h := range append(streams, others...) {
 		if why = d.DestroyStream(ctx, h, add); why != "" {
 			return why

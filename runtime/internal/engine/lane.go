@@ -21,8 +21,8 @@ import (
 //
 // Any goroutine may call the methods. Only CloseWithDevice waits for the lane's thread.
 type Lane interface {
-	// Take appends a submission to the lane's queue. The submitter calls it, without locks, before
-	// any goroutine can call Ready for s. The lane may pass more information to s.Observers. If the
+	// Take appends a submission to the lane's queue. The submitter calls it, without locks of the
+	// engine, before any goroutine can call Ready for s. The lane may pass more information to s.Observers. If the
 	// lane accepts no more work, Take returns the reason, and the caller fails the submission.
 	Take(s *Submission) error
 

@@ -647,7 +647,8 @@ func TestLostWhileFollowed(t *testing.T) {
 			}()
 			untilIn("(*loan).add(")
 			d.LoseDevice(0, nil)
-			// The search for devices that wait for this one finds none yet.
+			// Lose the first device, as Lose does, but without the search for devices that wait for it.
+			// The search would find none yet.
 			native(devs[0]).MarkLost(io.ErrUnexpectedEOF)
 			native(devs[0]).FailInFlight()
 			native(devs[0]).LentMutex().Unlock()

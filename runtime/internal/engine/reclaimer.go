@@ -5,7 +5,7 @@ import "sync"
 // A reclaimer frees unused memory, code and graphs on a thread of its own that is bound to the
 // device. A driver may wait for all work of the device before it frees memory, unloads code or
 // destroys a graph. The pending-queue thread must not make such a call: the driver may wait for
-// work that itself waits for a parked submission, which only the pending-queue thread can issue.
+// work that itself waits for a parked submission, which this thread may have to issue.
 // The reclaimer's goroutine starts when there is something to free, and ends when nothing is left.
 //
 // While CUDA waits in such a call, it accepts no work for any stream. So the reclaimer pauses while

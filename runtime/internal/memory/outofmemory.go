@@ -36,7 +36,7 @@ func (p *Pool) collects(size uint64, err error) bool {
 func (p *Pool) tooLarge(size uint64) bool {
 	limit := p.opt.MaxSize
 	if p.over != nil {
-		limit &^= Alignment - 1 // because blocks are multiples of Alignment
+		limit &^= Alignment - 1 // a block is a multiple of Alignment, and the buffer's size need not be
 	}
 	return p.opt.MaxSize > 0 && size > limit || CanBe(size) != nil
 }

@@ -53,10 +53,10 @@ func (b *Buffer) ofHostPool() bool {
 	return b != nil && b.from == pooled && b.pool.blocks == nil && b.mem.Kind == driver.HostMem
 }
 
-// Usable returns an error if only copies may use the range on the device: shareable memory of
-// another device, or memory of a pool or growing memory that gives the device no access. The range
-// has been checked. A driver may end the process if it gets another operation. A kernel that
-// accesses such memory loses the device.
+// Usable returns an error if the device can only copy the range. That is so for shareable memory of
+// another device. It is so for device memory of a native pool and for growing memory to which the
+// device was given no access. A driver may end the process if an operation other than a copy uses
+// such memory, and a kernel that uses it loses the device. The caller has checked the range.
 func (r Range) Usable(op string, d *Device) error {
 	b := r.Buffer
 	if b.mem.Kind == driver.ShareableMem && !d.same(b.dev) {

@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// NodeOps returns operations of every kind, on 64 bytes at p. The third operation has attributes.
+// NodeOps returns operations of all kinds but those of conditionals, on 64 bytes at p. The third
+// operation has attributes.
 func NodeOps(p driver.Ptr, attrs driver.LaunchAttrs, child driver.Graph) []driver.NodeOp {
 	return []driver.NodeOp{
 		{Kind: driver.EmptyNode},
