@@ -12,8 +12,9 @@ import (
 // A Stream runs operations in order: each operation begins when the previous operation is done. An
 // operation may be submitted while the previous operation still waits for a semaphore.
 // [Queue.NewStream] makes a Stream of a queue. A Stream takes the same Ops as its [Queue], but no
-// [Order]: it makes the waits and signals between its operations itself. Its calls return as early as calls of the queue, and cost the host as much time.
-// Streams of one queue or of several run concurrently.
+// [Order]: it makes the waits and signals between its operations itself. Its calls return as early
+// as calls of the queue, and cost the host as much time. Streams of one queue or of several run
+// concurrently.
 //
 // A stream fails as a whole, and for good: when a call is refused, when an operation fails, or when
 // the program calls [Stream.Fail]. Operations that have not been issued before the failure do not
