@@ -122,7 +122,7 @@ func TestPeersOfGroups(t *testing.T) {
 }
 
 // TestGroupFailures makes calls of a group fail on one device. Load and NewPools must then release
-// the modules and pools of the other devices, and Close must close the other devices.
+// the modules and pools of the other devices, and Close must still close all devices.
 func TestGroupFailures(t *testing.T) {
 	eachCaps(t, "code", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})

@@ -146,8 +146,8 @@ func TestLaunchAttrsRefused(t *testing.T) {
 }
 
 // TestLaunchesBetweenGraphs records cooperative launches between other launches. If the device
-// supports them in graphs, the recording must become one graph, otherwise several graphs with
-// launches between them.
+// supports cooperative launches in graphs, the recording must become one graph. Otherwise GraphMode
+// must make several graphs, with launches between them.
 func TestLaunchesBetweenGraphs(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Graphs || !caps.Cooperative {

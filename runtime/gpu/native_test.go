@@ -164,7 +164,7 @@ func TestNativeHolds(t *testing.T) {
 				recorded(t)(c.Add(gpu.Native("", fn, to.Range(0, 8))))
 				must(t, c.End())
 				run = func(o gpu.Order, at gpu.Range) error { return dev.Queue(0).Submit(o, gpu.Execute(c, at)) }
-				executed++ // if the recording becomes a graph, the graph is made by this execution or before
+				executed++ // this execution makes the graph, if there is one, and the next execution updates it
 				must(t, run(gpu.Order{Signal: pts(s[1], executed)}, b.Range(0, 8)))
 				must(t, s[1].Wait(in(t, time.Minute), executed))
 			}
