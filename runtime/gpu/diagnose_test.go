@@ -37,7 +37,7 @@ type errorText struct{ error }
 
 func (e errorText) String() string { return fmt.Sprint(e.error) }
 
-// TestNames checks that errors name semaphores and queues.
+// TestNames checks that errors and String methods name semaphores and queues.
 func TestNames(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), named(t, "tokens")
@@ -214,7 +214,8 @@ func TestWaitEndedSays(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestStagingStats checks the statistics of pinned staging memory during and after a transfer.
+// TestStagingStats checks the statistics of pinned staging memory for transfers and for data in a
+// recording.
 func TestStagingStats(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{StageSize: 4096}), semaphores(t, 1)[0]

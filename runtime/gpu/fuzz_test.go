@@ -66,7 +66,7 @@ type fuzz struct {
 	recordings   []*gpu.CommandBuffer
 	next         map[*gpu.Semaphore]uint64 // the highest value that a call was to signal
 	bindings     map[*gpu.CommandBuffer]int
-	done         []*gpu.Semaphore // one for each accepted operation, which signals it
+	done         []*gpu.Semaphore // one for each accepted operation; each must be reached or fail
 	what         []string         // the names of the operations in done
 	running      atomic.Int64     // the number of running host calls
 }

@@ -171,8 +171,8 @@ func TestGroupFailures(t *testing.T) {
 	})
 }
 
-// TestAcross copies between devices of two drivers. It makes one device fail, closes one device
-// during the copy, and copies in both directions at once.
+// TestAcross copies between devices of two drivers. It injects a fault into one device, closes one
+// device during the copy, and copies in both directions at once.
 func TestAcross(t *testing.T) {
 	const stage, size = 4096, 10*4096 + 5
 	type side struct {
@@ -197,7 +197,8 @@ func TestAcross(t *testing.T) {
 		"its work":   {Op: simdriver.OpRecord, N: 7, Lost: true, AtExecution: true},
 	} {
 		eachCaps(t, "B80 B117 fails: "+name, func(t *testing.T, caps driver.Caps) {
-			// If here is true, the device of the queue fails, otherwise the other device.
+			// If here is true, the fault is in the device of the queue, otherwise in the other
+			// device.
 			for _, here := range []bool{true, false} {
 				for _, up := range []bool{true, false} {
 					x, y := setup(t, caps)
@@ -212,14 +213,14 @@ func TestAcross(t *testing.T) {
 					s := semaphores(t, 2)
 					must(t, x.v.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Copy(dst.b.All(), src.b.All())))
 					err := s[0].Wait(minute(t), 1)
-					asked := name == "an event" // the copy may succeed in spite of this failure
+					asked := name == "an event" // the copy may succeed in spite of this fault
 					if err == nil && i.Hits() > 0 && !asked {
 						t.Errorf("here %t, up %t: it has not failed", here, up)
 					}
 					if lost := errors.Is(err, driver.ErrLost); i.Hits() > 0 && lost != f.Lost {
 						t.Errorf("here %t, up %t: %v", here, up, err)
 					}
-					// The device that has not failed works.
+					// The device without the fault still works.
 					must(t, good.v.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(good.b.All(), []byte{1})))
 					must(t, s[1].Wait(minute(t), 1))
 				}
