@@ -40,7 +40,7 @@ func (e *env) teams(least int, f func(t *team)) {
 }
 
 // types returns the element types to test. A simulated driver, which counts calls, tests all types
-// only if it has eight devices and the harness is not brief.
+// only if it has at least eight devices and the harness is not brief.
 func (e *env) types() []collective.ElementType {
 	infos, err := e.h.Driver.Devices()
 	e.must(err)

@@ -1214,7 +1214,7 @@ var commandBuffers = []test{
 		e.must(d.Close())
 		for i := range all {
 			e.failed(s[4+i], 1, gpu.ErrClosed)
-			// The execution fails only if its host call had not begun when the device was closed.
+			// Close has failed the execution if a part of it was still parked.
 			if err := s[i].Wait(e.ctx, 1); err != nil && !errors.Is(err, gpu.ErrClosed) {
 				e.Error(err)
 			}

@@ -24,7 +24,7 @@ import (
 // A stand has the objects that the tests in operations use.
 type stand struct {
 	*env
-	d     *gpu.Device // the device
+	d     *gpu.Device
 	other *gpu.Device // another device of the driver, or the same device opened again
 	count int         // number of distinct devices: 1 or 2
 	group *gpu.Group  // a group of d and other
@@ -86,7 +86,7 @@ func (x *stand) launch(g gpu.Grid) gpu.Op {
 	return gpu.Launch(x.k, g, uint64(8), x.b.Range(0, 32), x.b.Range(32, 32))
 }
 
-// alloc allocates memory and waits for it.
+// alloc allocates memory of the pool x.p and waits for it.
 func (x *stand) alloc() *gpu.Buffer {
 	s := x.sem()
 	var b *gpu.Buffer
@@ -265,8 +265,8 @@ var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil),
 	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*collective.Communicator)(nil), (*collective.Memory)(nil), (*interop.Event)(nil), (*interop.Pool)(nil), (*gpu.Timing)(nil)}
 
 // operations are tests of functions and methods of packages gpu, collective and interop. Most tests
-// have the name of a function, or of a type and a method. A test checks that there is one for each
-// method of ofCurrent and for each name that functions returns.
+// have the name of a function, or of a type and a method. There must be a test for each exported
+// method of the types in ofCurrent, and for each name that functions returns.
 var operations = []struct {
 	name string
 	run  func(x *stand)
@@ -1321,8 +1321,8 @@ var current = []test{
 }
 
 // tryAll runs the tests in operations with each of one or two devices current, and with none. In
-// GraphMode it runs only those of methods of CommandBuffer. If devices is 1, the stand's other
-// device is the first device, opened again.
+// GraphMode it runs only the tests whose names contain CommandBuffer. If devices is 1, the stand's
+// other device is the first device, opened again.
 func tryAll(e *env, devices int) {
 	if e.h.Current == nil {
 		e.Skip("there is no current device")

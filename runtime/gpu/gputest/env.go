@@ -12,7 +12,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A test is a test of the suite.
 type test struct {
 	name    string
 	devices int         // how many devices the test needs; 0 means 1, and every means all devices
@@ -82,7 +81,7 @@ func (e *env) wait(s *gpu.Semaphore, v uint64) {
 	e.must(s.Wait(e.ctx, v))
 }
 
-// at checks a semaphore's value.
+// at checks that a semaphore is at v and has not failed.
 func (e *env) at(s *gpu.Semaphore, v uint64) {
 	e.Helper()
 	if got, err := s.Query(); got != v || err != nil {

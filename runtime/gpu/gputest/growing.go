@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// growing reserves growing memory of a device, and maps some pages. If the device has no such
-// memory, it skips the test.
+// growing reserves growing memory of a device, and maps some pages. It returns the memory and the
+// size of a page. If the device has no growing memory, it skips the test.
 func (e *env) growing(d *gpu.Device, max, pages uint64, o growing.Options) (m *growing.Memory, page uint64) {
 	e.Helper()
 	m, err := growing.Reserve(d, max, o)

@@ -53,7 +53,6 @@ func (e *env) allocOn(d *gpu.Device, kind gpu.MemKind, n uint64) *gpu.Buffer {
 	return b
 }
 
-// caps returns a device's capabilities.
 func (e *env) caps(index int) (c driver.Caps) {
 	e.Helper()
 	locked(func() {

@@ -43,7 +43,6 @@ func (e *env) byStream(p *gpu.Pool) bool {
 	return caps.Pools && caps.PoolsByStream && !o.Portable && o.Over == nil
 }
 
-// sub runs a subtest.
 func (e *env) sub(name string, run func(e *env)) {
 	e.Helper()
 	e.Run(name, func(t *testing.T) {
@@ -480,7 +479,8 @@ var pools = []test{
 			first, second := make([]byte, 1<<20), make([]byte, 1<<20)
 			e.must(e.q(0).Submit(gpu.Order{}, gpu.Download(first, a.All())))
 			e.must(e.q(0).Submit(signal(x, 1), gpu.Free(a)))
-			b := e.alloc(1, gpu.Order{}, p, 1<<20) // a pool over a buffer has no room for a and b at once
+			// A pool over a buffer has no room for a and b at the same time.
+			b := e.alloc(1, gpu.Order{}, p, 1<<20)
 			e.must(e.q(1).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{2})))
 			e.must(e.q(1).Submit(signal(y, 1), gpu.Download(second, b.All())))
 			e.at(y, 0)
@@ -504,7 +504,8 @@ var pools = []test{
 			e.at(x, 0)
 			e.must(host.Signal(1))
 			e.wait(x, 2)
-			if m := e.memory(p); portable && m.ReservedHigh > size { // drivers round the limit up
+			// Drivers may round the limits of their own pools up.
+			if m := e.memory(p); portable && m.ReservedHigh > size {
 				e.Errorf("%d bytes were reserved, and %d are the limit", m.ReservedHigh, size)
 			}
 			e.must(e.q(0).Submit(signal(x, 3), gpu.Free(b)))

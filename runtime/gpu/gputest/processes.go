@@ -40,9 +40,8 @@ type (
 	}
 )
 
-// RunFar does the work of the far process in the suite's tests. It opens device 0 of a driver,
-// executes the requests that it reads from from, and writes the answers to to. It returns when from
-// ends.
+// RunFar does the work of the far process in the suite's tests. It opens device 0 of a driver, and
+// executes and answers requests until its input ends.
 func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -75,10 +74,10 @@ type far struct {
 	dev       *gpu.Device
 	ctx       context.Context
 	own, near *gpu.Buffer // memory of this process, and imported memory of the near process
-	// ready is the far process's event, and there is the near process's event. Both are nil if the
-	// devices cannot share events.
+	// The event ready belongs to the far process, and the event there to the near process. Both
+	// are nil if the devices cannot share events.
 	ready, there *interop.Event
-	left         chan struct{} // gets a value for each of near and there when it is released
+	left         chan struct{} // gets a value when near is released, and when there is released
 	s            gpu.Semaphore
 	n            uint64 // the value of s that the last operation signals
 }
@@ -116,7 +115,7 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 			return a, errors.Join(err, f.s.Wait(f.ctx, f.n))
 		}
 		return a, errors.Join(err, q.Submit(f.next(), interop.RecordEvent(f.ready)), f.s.WaitIssued(f.ctx, f.n))
-	case "read": // return the contents of some memory
+	case "read": // return the contents of memory that the near process has exported
 		freed := make(chan struct{})
 		b, err := interop.ImportMemory(f.dev, q.Memory, func() { close(freed) })
 		if err != nil {
@@ -227,14 +226,15 @@ func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 type table struct {
 	*other
 	own, far *gpu.Buffer
-	// there is the near process's event, and ready is the far process's event. Both are nil if the
-	// devices cannot share events.
+	// The event there belongs to the near process, and the event ready to the far process. Both
+	// are nil if the devices cannot share events.
 	there, ready *interop.Event
 	s            *gpu.Semaphore
 	n            uint64
 }
 
-// table makes memory and an event in each process, and shares them with the other process.
+// table makes memory in each process, and shares it with the other process. It does the same with
+// events if the devices can share events.
 func (o *other) table(size uint64) *table {
 	o.Helper()
 	d := o.devs[0]
@@ -472,11 +472,11 @@ var processes = []test{
 // valueTurns is the number of times that two processes exchange a number.
 const valueTurns = 200
 
-// CheckKilled kills the far process while a stream waits for an event of that process. Drivers do
-// not define what happens then. CheckKilled logs the results of the wait, of a use of the imported
-// memory, and of Shutdown. It checks that other queues work, that the program can fail a semaphore
-// for which it waits, and that Shutdown returns no unexpected error. A real device may be lost, so
-// call CheckKilled in a process of its own.
+// CheckKilled gives a stream a wait for an event of the far process, and then kills that process.
+// Drivers do not define what happens then. CheckKilled logs the results of the wait, of a use of
+// the imported memory, and of Shutdown. It checks that other queues work, that the program can fail
+// a semaphore for which it waits, and that Shutdown returns no unexpected error. A real device may
+// be lost, so call CheckKilled in a process of its own.
 func CheckKilled(t *testing.T, d driver.Driver, far Far) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -53,7 +53,7 @@ func (r *alone) do(what string, send []byte, size int, want []byte, op func(dst,
 
 func (r *alone) moves(typ collective.ElementType, count int) {
 	n, me, size := r.c.Count(), r.c.Rank(), count*typ.Size()
-	data := func(rank int) []byte { return random(n*size, uint64(rank+1)) } // n parts, one for each rank
+	data := func(rank int) []byte { return random(n*size, uint64(rank+1)) } // a part for each rank
 	part := func(rank, i int) []byte { return data(rank)[i*size:][:size] }
 	all := func(f func(rank int) []byte) (joined []byte) {
 		for i := range n {

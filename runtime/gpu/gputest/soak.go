@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// settling is the least duration of a soak that checks whether its pool stops growing after a
+// settling is the shortest duration for which SoakPool checks that the pool hardly grows after a
 // quarter of the time.
 const settling = 20 * time.Second
 
