@@ -154,7 +154,7 @@ type meddler struct {
 	r *rand.Rand
 }
 
-// meddle does one of these things, or nothing.
+// meddle queries or trims one object, uses one mortal, or does nothing.
 func (m *meddler) meddle() error {
 	g, r := m.g, m.r
 	dev := g.devs[r.IntN(len(g.devs))]
