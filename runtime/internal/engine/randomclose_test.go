@@ -59,7 +59,8 @@ func (m *mortal) close() error {
 	return err
 }
 
-// end closes the pool while another goroutine uses it. That goroutine also uses the closed pool once.
+// end closes the pool while another goroutine uses it. That goroutine also uses the closed pool
+// once.
 func (m *mortal) end(g *graph, k uint64) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -147,8 +148,8 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	return true
 }
 
-// A meddler queries, trims and configures objects, and allocates from mortals, while nodes use them.
-// That must not disturb the nodes.
+// A meddler queries, trims and configures objects that nodes use, and allocates from mortals. That
+// must not disturb the nodes.
 type meddler struct {
 	g *graph
 	r *rand.Rand

@@ -268,8 +268,8 @@ func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
 	}
 }
 
-// allocator returns a queue of q's device that can allocate from pools: q itself, or queue 0 if q is
-// on an adopted stream.
+// allocator returns a queue of q's device that can allocate from pools: q itself, or queue 0 if q
+// is on an adopted stream.
 func (g *graph) allocator(q *gpu.Queue) *gpu.Queue {
 	own := q.Device().Queue(0)
 	for i := range 3 {

@@ -13,13 +13,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// A smallRing is a tracer with room for a few records. The test takes the records so rarely that the
-// tracer drops many.
+// A smallRing is a tracer with room for a few records. The test takes them rarely, so the tracer
+// drops many.
 type smallRing struct {
 	tracer *trace.Tracer
 	named  []*gpu.Semaphore // a use of one of them makes the tracer record its name, if there is room
 
-	mu     sync.Mutex           // protects the following fields; held from Take until the records are checked
+	mu     sync.Mutex           // held while records are taken and checked; protects the following fields
 	closed map[*gpu.Device]bool // the devices whose closing was recorded
 	subs   map[uint64]bool      // IDs of submissions seen
 	labels map[string]labelled  // by label

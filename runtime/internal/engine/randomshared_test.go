@@ -14,8 +14,8 @@ import (
 )
 
 // A farSide is the second process of a random graph: a second driver, with one open device, on the
-// same simulated machine. It has cells of its own, which the graph's process imports, and it imports
-// memory of the graph. Semaphores or shared events order its work.
+// same simulated machine. It has cells of its own, which the graph's process imports, and it
+// imports memory of the graph. Semaphores or shared events order its work.
 type farSide struct {
 	g    *graph
 	sim  *simdriver.Driver
@@ -34,9 +34,11 @@ type farSide struct {
 	taken    sync.WaitGroup // counts objects of the graph that the second process has imported
 	wg       sync.WaitGroup // counts running goroutines of farWork.submit
 
-	mu    sync.Mutex // held by the one farWork that uses there and back
-	there pair       // recorded by the graph's process; empty without Caps.IPCEvents or RerecordEvents
-	back  pair       // recorded by the second process; empty when there is
+	// mu is held by the farWork that uses there and back. Both are empty if the driver lacks
+	// IPCEvents or RerecordEvents.
+	mu    sync.Mutex
+	there pair // recorded by the graph's process
+	back  pair // recorded by the second process
 }
 
 // A pair is a shared event in two processes. One process records own, and the other process waits
@@ -219,8 +221,8 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 }
 
 // A farWork is work of the second process between two shared events. The graph's process records
-// the first event, and the work waits for it. The second process records the second event behind the
-// work, and the graph's process waits for it.
+// the first event, and the work waits for it. The second process records the second event behind
+// the work, and the graph's process waits for that event.
 type farWork struct {
 	f              *farSide
 	x              *node

@@ -136,7 +136,8 @@ func readGraph(data []byte) *tracedGraph {
 }
 
 // checkSlices checks that each submission has at most one slice. A submission that was done later
-// than it was issued, and succeeded, must have one, or the trace must say that its times are missing.
+// than it was issued, and succeeded, must have a slice, or the trace must say that its times are
+// missing. With level "none" it need not have one.
 func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.TracerStats, left bool) {
 	untimed := uint64(0)
 	for id, x := range g.subs {
@@ -161,10 +162,10 @@ func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.Tracer
 	}
 }
 
-// checkArrows counts the arrows that end at the waits of slices. One arrow must end at each wait for
-// a point whose signal has a slice, except waits for 0 and failed waits of the host. The trace counts
-// those that are missing. The signal of a point is the lowest one, by another submission, that
-// reaches the value. At a wait for any of several points an arrow is allowed, but need not end.
+// checkArrows checks the number of arrows that end at the waits of slices. An arrow must end at each
+// wait for a point whose signal has a slice, or the trace must count that arrow as not drawn. The
+// signal of a point is the lowest one that reaches the value, from another submission. Waits for 0
+// and failed waits of the host have no arrow. A wait for any of several points may have arrows.
 func (g *tracedGraph) checkArrows(t *testing.T) {
 	type signal struct {
 		value uint64
@@ -237,8 +238,8 @@ func (g *tracedGraph) checkArrows(t *testing.T) {
 }
 
 // check checks the trace or the ring after the devices have been closed. A trace must be valid and
-// complete. In mode sound, each node whose operation is in simple must be in it once, with its waits
-// and signals.
+// complete. In mode sound, each labelled node whose operation is in simple must be in the trace
+// once, with the node's waits and signals.
 func (g *graphTrace) check(of *graph, left bool) {
 	if g == nil {
 		return
