@@ -16,7 +16,7 @@ import (
 
 const markEvery = 64
 
-// anywhere runs a test with two capability sets: CUDA's, and none. Only with CUDA's may an event be
+// anywhere runs a test with CUDA's capabilities, and with none. Only with CUDA's may an event be
 // recorded again while a stream waits for it.
 func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
 	for kind, caps := range map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "bare": {}} {
@@ -274,8 +274,8 @@ func TestNotHeldUp(t *testing.T) {
 	}
 }
 
-// TestMarkAcross checks that queues wait for work of other queues, also if no event has been recorded
-// behind that work yet.
+// TestMarkAcross checks that queues wait for work of other queues, also if no event has been
+// recorded behind that work yet.
 func TestMarkAcross(t *testing.T) {
 	for _, devices := range []int{1, 2} {
 		for _, first := range []string{"the work", "who waits"} {

@@ -569,7 +569,7 @@ func (g *graph) add() {
 			g.launch(x, q, dst, src)
 		default:
 			x.what = "copy"
-			// Copies can write to every cell, also to those that cell does not return.
+			// Copies can write to every cell, also to those that g.cell does not return.
 			if c := &g.cells[r.IntN(len(g.cells))]; c != src {
 				dst = c
 			}

@@ -20,7 +20,7 @@ import (
 type mortal struct {
 	pool    *gpu.Pool
 	limit   uint64        // in bytes; 0 means none
-	at      int           // the pool is closed when so many nodes have been submitted, or at the end
+	at      int           // number of nodes after which the pool is closed; if there are fewer, at the end
 	over    chan struct{} // closed when the memory of PoolOptions.Over is released; nil without Over
 	closing atomic.Bool   // close has begun
 	closed  atomic.Bool   // close has returned
@@ -227,7 +227,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 		if r.IntN(2) == 0 {
 			err = q.Submit(gpu.Order{}, gpu.Free(b))
 			if errors.Is(err, gpu.ErrUnallocated) {
-				// The alloc has failed. It has no signal that could have told this.
+				// The alloc has failed. It has no signals, so nothing has told this.
 				err = nil
 			}
 		}
@@ -279,8 +279,8 @@ func (g *graph) lastMortals(ctx context.Context) {
 	}
 }
 
-// checkMortals checks that closed pools have been destroyed and have released the memory of
-// PoolOptions.Over.
+// checkMortals checks that each device has only the native pools that are still open, and that
+// closed pools have released the memory of PoolOptions.Over.
 func (g *graph) checkMortals() {
 	for i, dev := range g.devs {
 		native := 0

@@ -220,7 +220,7 @@ const waySize = 64
 
 // way records a move with three bindings. One nested move copies from the last binding to the
 // middle one, and another from there to the first. Both may be executions of one recording.
-// Sometimes a nested launch works within the middle binding in between.
+// Between the two, a nested launch sometimes copies within the middle binding.
 func (g *graph) way(dev *gpu.Device) *move {
 	r := g.r
 	m, b := g.newMove(dev, 3)
@@ -410,8 +410,8 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		if closes {
 			return nil
 		}
-		// If its wait fails, the free fails and the memory stays allocated. Then closing the
-		// buffer frees it.
+		// If the wait of the free fails, the free fails too. Then closing the buffer frees the
+		// memory.
 		if g.mode != sound && len(p.slots) == 0 {
 			middle.OnReached(at, func(err error) {
 				if err != nil {

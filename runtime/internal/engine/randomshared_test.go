@@ -87,7 +87,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 			g.cells = append(g.cells, cell{r: in.Range(8*k, 8), far: f.pooled.Range(8*k, 8), imported: true, pooled: true})
 		}
 	}
-	if g.caps.MemSharing { // each process may free its side of such memory at any time
+	if g.caps.MemSharing { // each process may free shareable memory at any time
 		b, err := f.dev.Alloc(gpu.ShareableMem, 8*cells)
 		must(g.t, err)
 		f.lent.Add(1)
@@ -306,7 +306,7 @@ func (f *farSide) giveBack() {
 	f.await("the other process has not given all back", &f.taken, f.dev)
 }
 
-// await waits until the objects that all counts have been returned, or reports what as an error.
+// await waits until a count of objects is 0. If f.ctx ends first, it fails the test.
 func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 	back := make(chan struct{})
 	go func() { all.Wait(); close(back) }()
