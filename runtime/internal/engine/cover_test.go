@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestElision counts the native waits of streams. No native wait may be made for work of the same
-// stream, or for work that the stream has already waited for.
+// TestElision checks that a stream gets no native wait for its own work, or for work that it has
+// already waited for.
 func TestElision(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -105,7 +105,7 @@ func TestLowestPoint(t *testing.T) {
 		must(t, s[0].Wait(minute(t), 2))
 		d.ResumeStream(streams[0])
 		dev.Close()
-		// The signals are in no order: signalling 3 after 7 is no error.
+		// The two signals have no order, so giving 3 after 7 is no error.
 		if v, err := s[0].Query(); v != 7 || err != nil {
 			t.Errorf("at %d, %v", v, err)
 		}
@@ -196,7 +196,7 @@ func TestTwoDrivers(t *testing.T) {
 	})
 }
 
-// TestSubmitAllocs tests B142: submissions of the kinds below allocate nothing in steady state.
+// TestSubmitAllocs checks B142: the submissions below allocate nothing in the steady state.
 func TestSubmitAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -253,7 +253,7 @@ func TestSubmitAllocs(t *testing.T) {
 					if parked {
 						at++
 					}
-					// Each submission waits for the previous submission, on the other queue.
+					// Each submission waits for the previous one, which is on the other queue.
 					for q := range 2 {
 						ready[0], ready[1] = gpu.Point{Semaphore: s[0], Value: v}, gpu.Point{Semaphore: host, Value: at}
 						sig[0], sig[1] = gpu.Point{Semaphore: s[0], Value: v + 1}, gpu.Point{Semaphore: s[2], Value: v + 1}
@@ -288,7 +288,7 @@ func TestSubmitAllocs(t *testing.T) {
 	}
 }
 
-// A recordHook calls a function before each event is recorded.
+// A recordHook is a driver that calls before, unless it is nil, right before it records an event.
 type recordHook struct {
 	driver.Driver
 	before func(driver.Stream)
@@ -311,9 +311,10 @@ func (d *hookedRecords) Record(e driver.Event, s driver.Stream) error {
 	return d.Device.Record(e, s)
 }
 
-// TestNearDeps submits work that waits for work of its own stream and of three others. One of these
-// others has no event yet, so the submission records one. Meanwhile another of them gets more work,
-// with a signal that would also satisfy one of the waits.
+// TestNearDeps checks which work a submission waits for if another queue gets more work while the
+// submission records an event. The new work must not hold the submission up, although its signal
+// reaches the value of one of the waits. A later submission that waits for the new work must run
+// after it.
 func TestNearDeps(t *testing.T) {
 	const size = 1 << 20
 	sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})
@@ -359,9 +360,8 @@ func TestNearDeps(t *testing.T) {
 	}
 }
 
-// TestUnmarkedDep submits work that waits for work of two queues. An event is already recorded
-// behind the work of one queue. Behind the work of the other queue, this submission records one.
-// The submission must wait for both.
+// TestUnmarkedDep checks that a submission waits for work of two other queues. An event has been
+// recorded behind the work of the first, and the submission itself records one for the second.
 func TestUnmarkedDep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})

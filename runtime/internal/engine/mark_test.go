@@ -16,8 +16,8 @@ import (
 
 const markEvery = 64
 
-// anywhere runs a test with two drivers. One allows an event to be recorded again while a stream
-// waits for it, and the other does not.
+// anywhere runs a test with CUDA's capabilities, and with none. Only with CUDA's may an event be
+// recorded again while a stream waits for it.
 func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
 	for kind, caps := range map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "bare": {}} {
 		t.Run(name+", "+kind, func(t *testing.T) {
@@ -28,8 +28,8 @@ func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps))
 	}
 }
 
-// fills submits fills that raise a semaphore from one value to another. An event is recorded after
-// each.
+// fills submits fills that raise a semaphore from one value to another, by one each. An event is
+// recorded behind each fill.
 func fills(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to uint64) {
 	t.Helper()
 	for v := from; v < to; v++ {
@@ -37,14 +37,14 @@ func fills(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to
 	}
 }
 
-// lazily makes a stream and returns it with its semaphore. Events after its work are recorded only
-// on demand. Operation n signals n.
+// lazily makes a Stream, and returns it and its semaphore. Operation n of the Stream signals n. An
+// event behind it is recorded on demand.
 func lazily(q *gpu.Queue) (*gpu.Stream, *gpu.Semaphore) {
 	st := q.NewStream()
 	return st, st.Point().Semaphore
 }
 
-// several submits n fills to a stream.
+// several submits n fills to a Stream.
 func several(t testing.TB, st *gpu.Stream, b *gpu.Buffer, n int) {
 	t.Helper()
 	for range n {
@@ -52,7 +52,7 @@ func several(t testing.TB, st *gpu.Stream, b *gpu.Buffer, n int) {
 	}
 }
 
-// launchOf loads a kernel that ignores its arguments, and returns a launch of it.
+// launchOf loads the kernel with this name, and returns a launch of it.
 func launchOf(t testing.TB, dev *gpu.Device, name string) gpu.Op {
 	t.Helper()
 	x, err := dev.Load(simdriver.Image(name))
@@ -62,7 +62,7 @@ func launchOf(t testing.TB, dev *gpu.Device, name string) gpu.Op {
 	return gpu.Launch(k, gpu.Grid{}, uint64(1))
 }
 
-// TestRecords counts the recorded events.
+// TestRecords checks how many events are recorded.
 func TestRecords(t *testing.T) {
 	records := func(d *simdriver.Driver) int { return int(calls(d, 0, simdriver.OpRecord)) }
 	anywhere(t, "one after each submission of a queue, and one for every few of a stream", func(t *testing.T, caps driver.Caps) {
@@ -149,7 +149,7 @@ func TestRecords(t *testing.T) {
 			"large fill":       {gpu.Fill(b.All(), []byte{1}), 0},
 			"large copy":       {gpu.Copy(b.Range(0, 1<<17), b.Range(1<<17, 1<<17)), 0},
 			"large update":     {gpu.UploadCopy(b.Range(0, 1<<17), make([]byte, 1<<17)), 0},
-			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // the event is recorded after the download
+			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // recorded behind the download
 			"another's memory": {gpu.Copy(far.Range(0, 8), b.Range(0, 8)), 1},
 			"wait":             {gpu.Fill(b.Range(0, 8), []byte{1}), 1},
 		} {
@@ -167,7 +167,7 @@ func TestRecords(t *testing.T) {
 			if n := records(d) - before; n != x.want {
 				t.Errorf("%s: %d, want %d", name, n, x.want)
 			}
-			if name == "wait" { // later work of the queue that the stream has waited for
+			if name == "wait" { // more work on the queue that the Stream has waited for
 				fills(t, dev.Queue(1), allocate(t, dev, 8), s, 1, 2)
 			}
 		}
@@ -195,8 +195,8 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-// TestNotHeldUp waits for work of a stream. Work that does not end follows in the same stream, and
-// must not hold up the wait.
+// TestNotHeldUp checks that a wait for work is not held up by later work of the same native stream,
+// such as a kernel that does not end.
 func TestNotHeldUp(t *testing.T) {
 	waits := map[string]gpu.Options{"usual": {}, "parked": {Spin: -1}, "parked, without haste": {Spin: -1, Poll: -1}, "spin": {Spin: time.Minute}}
 	for name, o := range waits {
@@ -264,7 +264,7 @@ func TestNotHeldUp(t *testing.T) {
 				})
 			}
 			told := make(chan error, 1)
-			// The function is registered before the work is submitted.
+			// Register the function before the work is submitted.
 			s.OnReached(31, func(err error) { told <- err })
 			several(t, st, b, 1)
 			d.ResumeDevice(0)
@@ -274,7 +274,8 @@ func TestNotHeldUp(t *testing.T) {
 	}
 }
 
-// TestMarkAcross makes streams wait for work of other streams that has no event yet.
+// TestMarkAcross checks that queues wait for work of other queues, also if no event has been
+// recorded behind that work yet.
 func TestMarkAcross(t *testing.T) {
 	for _, devices := range []int{1, 2} {
 		for _, first := range []string{"the work", "who waits"} {
@@ -332,7 +333,7 @@ func TestMarkAcross(t *testing.T) {
 		b, s := allocate(t, queues[0].Device(), 64), semaphores(t, len(queues))
 		far := allocate(t, queues[2].Device(), 64)
 		var wg sync.WaitGroup
-		for i, q := range queues { // each queue waits for the queue before it, and all begin at the same time
+		for i, q := range queues { // each queue waits for the queue before it, and the first queue for the last
 			mine := b
 			if i >= 2 {
 				mine = far
@@ -358,7 +359,7 @@ func TestMarkAcross(t *testing.T) {
 	})
 }
 
-// TestMarkEnds closes or loses devices that have work without events.
+// TestMarkEnds checks Close and the loss of devices if no event is recorded behind their last work.
 func TestMarkEnds(t *testing.T) {
 	anywhere(t, "B85 Close waits for it", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
@@ -440,7 +441,8 @@ func TestMarkEnds(t *testing.T) {
 	})
 }
 
-// TestMarkFaults fails the recording of events after work that was submitted earlier.
+// TestMarkFaults checks what fails if the driver cannot record an event behind earlier work of a
+// Stream.
 func TestMarkFaults(t *testing.T) {
 	broken := errors.New("no more marks")
 	setup := func(t *testing.T, caps driver.Caps) (*simdriver.Driver, *gpu.Device, *gpu.Buffer, []*gpu.Semaphore) {
@@ -505,8 +507,8 @@ func TestMarkFaults(t *testing.T) {
 	})
 }
 
-// TestForeignLaunchesOnDemand launches kernels in a Stream that use memory of another device. That
-// must not make the stream wait, so no event may be recorded before each kernel.
+// TestForeignLaunchesOnDemand checks that launches in a Stream that use host memory of another
+// device need no event each.
 func TestForeignLaunchesOnDemand(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

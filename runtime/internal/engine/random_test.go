@@ -32,17 +32,17 @@ var (
 	seed = flag.Uint64("gpu.seed", 0, "seed of the random test; 0 takes one")
 )
 
-// TestRandom submits random graphs of operations, in a random order and from several goroutines,
-// and compares the results with a sequential model. The graphs run over 1, 2 and 8 devices in turn,
-// with the rules of CUDA and of HIP. In some graphs another process owns or imports part of the
-// memory and also uses it. In some graphs a device is closed or lost. Then four things must hold:
-// if the point of a node is reached, all points that the node waits for are reached; a point that
-// fails has a reason; other devices keep working; nothing hangs. A pool may be closed at the same
-// time.
+// TestRandom submits random graphs of operations, mostly in a random order, from one to three
+// goroutines. It compares the results with a sequential model. The graphs run on 1, 2 or 8 devices,
+// with the rules of CUDA or of HIP. In some graphs a second process uses part of the memory too.
+// Some operations have a point in Order.Free or a Timing. Most graphs have a trace, or a tracer
+// with room for only a few records. Meanwhile other goroutines trim devices, close and trim some
+// pools, and read statistics.
 //
-// Meanwhile other goroutines trim devices, close and trim some pools, and read statistics. Some
-// graphs have a tracer with room for only a few records. Some operations signal the points of
-// Order.Free and report their time on the device.
+// In some graphs a device is closed or lost. Then the test checks four rules: if the point of a
+// node is reached, all points that the node waits for are reached; a node fails only with an error
+// that has a known cause; devices that do not wait for the closed or lost one keep working; nothing
+// hangs.
 func TestRandom(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -85,16 +85,16 @@ func TestRandom(t *testing.T) {
 	t.Logf("operations: %v", operations)
 }
 
-// A nativeSide is the part of a graph that uses the driver's own API on a device: a queue on an
-// adopted stream, and another stream that only other code uses.
+// A nativeSide has two native streams that other code (the test) has created on a device: one that
+// the runtime has adopted, and one that only other code uses.
 type nativeSide struct {
 	t   *testing.T
 	dev *gpu.Device
 	v   driver.Device
 	q   *gpu.Queue
 	on  driver.Stream  // the native stream that q submits to
-	own driver.Stream  // a stream that only other code uses
-	wg  sync.WaitGroup // work of other code that has not ended
+	own driver.Stream  // the stream that only other code uses
+	wg  sync.WaitGroup // counts running goroutines of fill
 }
 
 func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) *nativeSide {
@@ -117,7 +117,8 @@ func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) 
 	return n
 }
 
-// fill makes other code fill a range in its stream, between two events.
+// fill lets other code fill the range on n.own. That stream waits for an event that the runtime
+// records, and n.q waits for an event behind the fill. The second wait signals the node's point.
 func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 	before, err := interop.NewEvent(n.dev)
 	after, err2 := interop.NewEvent(n.dev)
@@ -138,7 +139,7 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 			})
 		}
 		if err == nil {
-			// Only the event orders this submission after the other code's fill.
+			// Only the event after orders this submission behind the other code's fill.
 			err = x.give(n.q, o, interop.WaitEvent(after))
 		}
 		if err != nil {
@@ -146,7 +147,7 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 			o.Signal[0].Semaphore.Fail(err)
 			return
 		}
-		// After this, nothing waits for the events.
+		// When the point is reached, no stream waits for the events any more.
 		o.Signal[0].Semaphore.Wait(context.Background(), o.Signal[0].Value)
 		before.Close()
 		after.Close()
@@ -154,7 +155,7 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 	return nil
 }
 
-// close destroys the streams, after the runtime's device has been closed.
+// close destroys the streams. The runtime's device is already closed.
 func (n *nativeSide) close() error {
 	n.wg.Wait()
 	return testkit.Natively(n.v, func() error {
@@ -162,7 +163,7 @@ func (n *nativeSide) close() error {
 	})
 }
 
-// A mode says what happens while a graph runs.
+// A mode says whether a device is closed or lost while a graph runs.
 type mode int
 
 const (
@@ -182,78 +183,79 @@ type node struct {
 	done   gpu.Point
 	fails  bool
 	may    []error      // the operation may fail with one of these errors
-	check  func() error // checks the result of an operation that has succeeded
+	check  func() error // checks the result of the operation, after it has succeeded
 
 	told     *told // the point in the node's Order.Free; nil if there is none
-	passesOn bool  // the last step of the operation, perhaps on another queue, gives the signals
-	refused  bool  // the call has returned an error
+	passesOn bool  // the point in Order.Free may be signalled before done
+	refused  bool  // submit has returned an error
 }
 
-// give submits the node's operation, with the node's label and Timing.
+// give submits op with the node's label and Timing.
 func (x *node) give(q *gpu.Queue, o gpu.Order, op gpu.Op) error {
 	return q.Submit(o, op.Label(x.label).Timed(x.timing))
 }
 
-// A cell is a piece of memory with its contents in the model, and with the points that the next
-// access must wait for.
+// A cell is 8 bytes of memory, with their value in the model and the points that later accesses
+// must wait for.
 type cell struct {
 	r        gpu.Range
-	far      gpu.Range // the same memory in the other process, if it shares the memory
+	far      gpu.Range // the same memory in the other process; empty if the cell is not shared
 	imported bool      // the other process owns the memory
 	pooled   bool      // the memory is from a pool of the other process
 	value    [8]byte
-	written  []gpu.Point // the last write
-	read     []gpu.Point // the reads since then
+	written  []gpu.Point // the point of the last write
+	read     []gpu.Point // the points of the reads since the last write
 }
 
-// A graph is one round of the test.
+// A graph is one round of TestRandom.
 type graph struct {
 	t        *testing.T
 	r        *rand.Rand
 	seed     uint64
 	mode     mode
-	over     string // the kind and the number of devices
-	victim   int    // the device that is closed or lost
+	over     string // the kind of driver and the number of devices
+	victim   int    // index of the device that is closed or lost
 	sim      *simdriver.Driver
 	devs     []*gpu.Device
-	queues   []*gpu.Queue  // some are on native streams
+	queues   []*gpu.Queue  // for each device, three of its own and one on an adopted stream
 	natives  []*nativeSide // one for each device
-	values   bool          // the devices have values in memory
+	values   bool          // the devices can write values and wait for values
 	caps     driver.Caps
-	far      *farSide // another process, if there is one
+	far      *farSide // the second process; nil if there is none
 	supplies map[*gpu.Device]*supply
-	shut     *gpu.Pool // closed with the device, or before it is lost
+	shut     *gpu.Pool // a pool that is closed right before the victim is closed or lost; may be nil
 	mortals  map[*gpu.Device][]*mortal
 	cells    []cell
 	nodes    []*node
 	failed   int // number of nodes that have failed
 
-	line   *gpu.Semaphore // a semaphore that many nodes raise one after the other, the last of them to lineAt
-	lineAt uint64
-	gate   *gpu.Semaphore // signalled by the host at the end
-	doomed *gpu.Semaphore // fails at the end
-	bad    []gpu.Point    // points that will fail
-	breaks bool           // some work fails in its stream, so memory may return to pools after the signal
+	line   *gpu.Semaphore // raised by some nodes, one after the other
+	lineAt uint64         // the value to which the last of these nodes raises line
+	gate   *gpu.Semaphore // signalled by the host while nodes are submitted, or afterwards
+	doomed *gpu.Semaphore // closed or failed by the host after it has signalled gate
+	bad    []gpu.Point    // the points of nodes that must fail
+	breaks bool           // functions of Native may fail, and the limits of pools are high
 
-	notes atomic.Int64 // pending notifications
+	notes atomic.Int64 // number of notifications that have not been delivered
 	trace *graphTrace  // nil without a trace
 }
 
-// deviceCounts lists how many devices the graphs have.
+// deviceCounts lists the numbers of devices that graphs have.
 var deviceCounts = [...]int{1, 2, 8}
 
-// newGraph makes a graph. Consecutive seeds cycle through all kinds and numbers of devices.
+// newGraph makes a graph. Consecutive seeds cycle through both kinds of drivers and all numbers of
+// devices.
 func newGraph(t *testing.T, seed uint64) *graph {
 	r := rand.New(rand.NewPCG(seed, seed*0x9e3779b97f4a7c15)) // consecutive seeds must give unrelated numbers
 	caps, kind := simdriver.CUDACaps(), "cuda"
 	if seed%2 == 0 {
 		caps, kind = simdriver.HIPCaps(), "hip"
-		// HIP graphs have no cooperative launches, so the runtime must make such launches between
-		// graphs.
+		// Nodes of HIP's graphs cannot be cooperative, so the runtime makes cooperative launches
+		// between native graphs.
 		caps.Cooperative = r.IntN(2) == 0
 	}
 	devices := deviceCounts[seed/2%uint64(len(deviceCounts))]
-	cells := uint64(min(12, 24/devices)) // cells of each device: few, so that each is used often
+	cells := uint64(min(12, 24/devices)) // cells in the memory of each device: few, so that each is used often
 	caps.RerecordEvents = r.IntN(2) == 0
 	config := simdriver.Config{Devices: devices, Caps: &caps, Strict: true, Kernels: simKernels, Machine: new(simdriver.Machine)}
 	g := &graph{t: t, r: r, seed: seed, supplies: map[*gpu.Device]*supply{},
@@ -268,7 +270,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	g.breaks = r.IntN(2) == 0
 	g.trace = newGraphTrace(t, r)
 	for i := range devices {
-		// Choose blocks of pinned memory that are smaller or larger than a cell.
+		// A block of pinned memory (StageSize) may be smaller than a cell.
 		opt := gpu.Options{Tracer: g.trace.tracer(), Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)}
 		if r.IntN(4) == 0 {
 			opt.Spin, opt.Poll = -1, -1
@@ -314,7 +316,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	if s := g.trace.small(); s != nil {
 		s.name(g.line, g.gate)
 	}
-	for i := range g.cells { // each cell begins with a write
+	for i := range g.cells { // first, a node writes each cell
 		x := &node{what: "fill", done: gpu.Point{Semaphore: g.sem(), Value: 1}}
 		q := g.queue()
 		for !g.cells[i].usable(q) {
@@ -335,12 +337,12 @@ func (g *graph) sem() *gpu.Semaphore { return semaphores(g.t, 1)[0] }
 
 func (g *graph) queue() *gpu.Queue { return g.queues[g.r.IntN(len(g.queues))] }
 
-// usable reports whether a queue can do more than copy the cell.
+// usable reports whether a queue's fills can use the cell. Copies and transfers can use every cell.
 func (c *cell) usable(q *gpu.Queue) bool {
 	return c.r.Buffer.Kind() != gpu.ShareableMem || c.r.Buffer.Device() == q.Device()
 }
 
-// cell returns a cell on which a queue can execute every operation.
+// cell returns a cell that fills of the queue can use.
 func (g *graph) cell(q *gpu.Queue) *cell {
 	for {
 		if c := &g.cells[g.r.IntN(len(g.cells))]; c.usable(q) {
@@ -349,7 +351,7 @@ func (g *graph) cell(q *gpu.Queue) *cell {
 	}
 }
 
-// cellOf returns a cell in memory of a device, or in host memory that was allocated on it.
+// cellOf returns a cell whose buffer belongs to the device.
 func (g *graph) cellOf(dev *gpu.Device) *cell {
 	for {
 		if c := &g.cells[g.r.IntN(len(g.cells))]; c.r.Buffer.Device() == dev {
@@ -379,7 +381,7 @@ func (g *graph) add() {
 	x.label = fmt.Sprintf("node %d", len(g.nodes))
 	var dst, src *cell
 	barrier := func(o gpu.Order) error { return x.give(q, o, gpu.Barrier()) }
-	timed := q.Device() // the device that measures the node's time
+	timed := q.Device() // the device that can time the node; nil if none can
 	kind := r.IntN(100)
 	if kind < 8 && shared {
 		kind += 8
@@ -412,7 +414,7 @@ func (g *graph) add() {
 			x.submit = func(o gpu.Order) error {
 				return x.give(q, o, gpu.Notify(func() { g.t.Error("notified of a failure") }))
 			}
-		default: // the semaphore has failed with another error
+		default: // the node waits for the point of another node that fails
 			x.order.Wait = append(x.order.Wait, g.bad[r.IntN(len(g.bad))])
 			switch k {
 			case 4:
@@ -445,7 +447,7 @@ func (g *graph) add() {
 				g.notes.Add(-1)
 			}))
 		}
-	case kind < 24: // a Link through another semaphore
+	case kind < 24: // a barrier signals middle, which is linked to the node's point
 		x.what = "link"
 		middle := g.sem()
 		x.passesOn = true
@@ -463,7 +465,7 @@ func (g *graph) add() {
 		}
 	case kind < 28 && g.values:
 		c := g.cell(q)
-		for c.pooled { // pool memory of another process has no values
+		for c.pooled { // pool memory of another process cannot have values
 			c = g.cell(q)
 		}
 		to := c.r
@@ -476,7 +478,7 @@ func (g *graph) add() {
 		v := r.Uint64N(1 << 63)
 		x.submit = func(o gpu.Order) error { return x.give(q, o, interop.WriteValue(to, v)) }
 		binary.LittleEndian.PutUint64(c.value[:], v)
-	case kind < 29 && g.mode == sound: // in other modes, a device may be closed while other code uses its memory
+	case kind < 29 && g.mode == sound: // in other modes, a device may be closed or lost while other code uses its memory
 		x.what = "others' work"
 		n := g.natives[r.IntN(len(g.natives))]
 		dst = g.cellOf(n.dev)
@@ -567,7 +569,7 @@ func (g *graph) add() {
 			g.launch(x, q, dst, src)
 		default:
 			x.what = "copy"
-			// Choose any cell: a copy can use it even if kernels of the device cannot.
+			// Copies can write to every cell, also to those that g.cell does not return.
 			if c := &g.cells[r.IntN(len(g.cells))]; c != src {
 				dst = c
 			}
@@ -601,7 +603,7 @@ func (g *graph) add() {
 	g.nodes = append(g.nodes, x)
 }
 
-// run submits the nodes in a random order, and checks their results.
+// run submits the nodes, checks their results, and closes the devices.
 func (g *graph) run() {
 	t, r := g.t, g.r
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -616,7 +618,7 @@ func (g *graph) run() {
 		for _, dev := range g.devs {
 			known := dev.Stats().Lost
 			if err := dev.Close(); err != nil {
-				// A native stream still has work that waits for the lost device.
+				// Close has left native objects to the driver, because work waits for the lost device.
 				if g.mode == loses && errors.Is(err, driver.ErrBusy) {
 					left = true
 				} else if g.mode != loses || known || !errors.Is(err, driver.ErrLost) { // in mode loses, Close may be the first call to find the loss
@@ -658,13 +660,13 @@ func (g *graph) run() {
 		}
 	}
 	workers, early := 1+r.IntN(3), r.IntN(2) == 0
-	end := len(order) // the position in order at which the device is closed or lost
+	end := len(order) // the position in order at which the victim is closed or lost; len(order) means never
 	if g.mode != sound {
 		end = r.IntN(len(order))
 	}
-	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // slow calls on pools, so that pools are closed during these calls
+	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // sometimes calls on pools are slow, so that pools are closed during these calls
 	var wg, ending, meddling sync.WaitGroup
-	const now = 16 // meddle is called once for this many submitted nodes
+	const now = 16 // meddle is called at most once for this many nodes
 	turns := make(chan struct{}, 1)
 	for k := range uint64(2) {
 		m := &meddler{g: g, r: rand.New(rand.NewPCG(g.seed, k))}
@@ -718,7 +720,7 @@ func (g *graph) run() {
 					if g.mode == sound && x.may == nil || g.mode != sound && !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
 						t.Errorf("%s: %v", x.what, err)
 					}
-					// Nothing was submitted, for example because the device of a buffer was closed.
+					// Nothing will signal the node's point now.
 					x.done.Semaphore.Fail(err)
 				}
 			}
@@ -762,15 +764,14 @@ func (g *graph) run() {
 		}
 		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errHostCall)
 		if g.mode != sound && errors.Is(err, driver.ErrOutOfMemory) {
-			// If a device was closed or lost, memory may return to its pool only after this node
-			// has asked for it.
+			// If a device was closed or lost, memory may return to its pool too late for this node.
 			known = true
 		}
 		switch {
 		case x.fails && err == nil:
 			t.Errorf("node %d, %s: it should fail", i, x.what)
 		case err == nil:
-			err := x.told.wait(ctx) // Free may be signalled a moment after the signals
+			err := x.told.wait(ctx) // the point in Order.Free may be signalled a moment after done
 			if err == nil && x.check != nil {
 				err = x.check()
 			}
@@ -783,7 +784,7 @@ func (g *graph) run() {
 		}
 	}
 	if g.mode == sound {
-		// The points of Free must be signalled for failed nodes too, although no goroutine polls.
+		// The points in Order.Free must be signalled for failed nodes too.
 		for i, x := range g.nodes {
 			if !x.refused && x.told.wait(ctx) != nil {
 				g.hung("node %d, %s: its Free has not been signalled", i, x.what)
@@ -812,7 +813,7 @@ func (g *graph) run() {
 		if i == g.victim {
 			continue
 		}
-		// The other devices keep working, except devices whose stream waits for the victim.
+		// The other devices keep working, except those that wait for work of the victim.
 		behind := func(err error) bool {
 			return g.mode != sound && errors.Is(err, driver.ErrLost) && strings.Contains(err.Error(), "waits for work of another device")
 		}
@@ -829,8 +830,8 @@ func (g *graph) run() {
 	}
 }
 
-// hung ends the test and prints the work in flight. It prints at once: closing a device may hang
-// too, and the log of a test that times out is lost.
+// hung fails the test and prints the work in flight and the parked work. It prints to stderr,
+// because closing a device may hang too, and the log of a test that times out is lost.
 func (g *graph) hung(format string, args ...any) {
 	g.t.Helper()
 	what := fmt.Sprintf("with -gpu.seed=%d: ", g.seed) + fmt.Sprintf(format, args...)
@@ -841,7 +842,7 @@ func (g *graph) hung(format string, args ...any) {
 	g.t.Fatal(what)
 }
 
-// compare compares the memory at the end with the model.
+// compare downloads all cells and compares them with the model.
 func (g *graph) compare(ctx context.Context) {
 	for i := range g.cells {
 		c, got, s := &g.cells[i], make([]byte, 8), g.sem()

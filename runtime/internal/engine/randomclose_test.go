@@ -15,18 +15,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// A mortal is a pool that is closed while other goroutines allocate from it, query it and trim it.
-// An alloc may succeed or fail, but no two buffers may share memory.
+// A mortal is a pool that is closed while other goroutines use it. Their allocs may fail, but must
+// not return memory that another buffer has.
 type mortal struct {
 	pool    *gpu.Pool
 	limit   uint64        // in bytes; 0 means none
-	at      int           // the pool is closed before the node with this index is submitted
-	over    chan struct{} // closed when the pool has released its underlying memory; nil if it has none
+	at      int           // number of nodes after which the pool is closed; if there are fewer, at the end
+	over    chan struct{} // closed when the memory of PoolOptions.Over is released; nil without Over
 	closing atomic.Bool   // close has begun
 	closed  atomic.Bool   // close has returned
 }
 
-// newMortals makes a device's mortals.
 func (g *graph) newMortals(dev *gpu.Device) {
 	r := g.r
 	for range r.IntN(3) {
@@ -60,7 +59,8 @@ func (m *mortal) close() error {
 	return err
 }
 
-// end closes the pool while other goroutines use it.
+// end closes the pool while another goroutine uses it. That goroutine also uses the closed pool
+// once.
 func (m *mortal) end(g *graph, k uint64) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -78,8 +78,8 @@ func (m *mortal) end(g *graph, k uint64) {
 	wg.Wait()
 }
 
-// wrong returns err if an operation on the pool must not return err now. It also returns an error
-// if the pool was closed before the operation and err is nil.
+// wrong checks the result err of an operation on the pool. It returns nil if the result is allowed.
+// closed says that the pool was closed before the operation; then, in mode sound, nil is wrong.
 func (m *mortal) wrong(g *graph, closed bool, err error) error {
 	switch {
 	case err == nil && closed && g.mode == sound:
@@ -92,8 +92,8 @@ func (m *mortal) wrong(g *graph, closed bool, err error) error {
 	return err
 }
 
-// fromMortal makes the node write and read memory of a mortal. It returns false if the device has
-// none.
+// fromMortal makes the node allocate memory from a mortal of the queue's device, write it and read
+// it. It returns false if the device has no mortal.
 func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	all := g.mortals[q.Device()]
 	if len(all) == 0 {
@@ -138,7 +138,7 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 			return err
 		}
 		middle.OnReached(3, func(err error) {
-			if err != nil { // a free whose wait fails does not free the memory
+			if err != nil { // then the free fails too, and the memory stays allocated
 				b.Close()
 			}
 		})
@@ -148,14 +148,14 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	return true
 }
 
-// A meddler sometimes queries, trims or configures objects that are in use. That must not disturb
-// the work.
+// A meddler queries, trims and configures objects that nodes use, and allocates from mortals. That
+// must not disturb the nodes.
 type meddler struct {
 	g *graph
 	r *rand.Rand
 }
 
-// meddle queries, trims or configures one object, or does nothing.
+// meddle queries or trims one object, uses one mortal, or does nothing.
 func (m *meddler) meddle() error {
 	g, r := m.g, m.r
 	dev := g.devs[r.IntN(len(g.devs))]
@@ -193,7 +193,7 @@ func (m *meddler) meddle() error {
 	return nil
 }
 
-// useMortal uses a mortal, which may be closed before the use or during it.
+// useMortal uses a mortal once. It returns an error if the result is wrong.
 func (m *meddler) useMortal(p *mortal) error {
 	closed := p.closed.Load()
 	what, err := m.use(p)
@@ -218,7 +218,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 			err = fmt.Errorf("it has %+v", st)
 		}
 		return "stats", err
-	default: // no waits or signals: the queue runs both operations in order
+	default: // alloc and free have no waits or signals: their order in the queue is enough
 		q := p.pool.Device().Queue(r.IntN(3))
 		b, err := testkit.AllocIn(q, gpu.Order{}, p.pool, blockSize)
 		if err != nil {
@@ -227,7 +227,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 		if r.IntN(2) == 0 {
 			err = q.Submit(gpu.Order{}, gpu.Free(b))
 			if errors.Is(err, gpu.ErrUnallocated) {
-				// The allocation has failed, but only its signal would have said so.
+				// The alloc has failed. It has no signals, so nothing has told this.
 				err = nil
 			}
 		}
@@ -236,15 +236,15 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 	}
 }
 
-// askPools sets the duration of driver calls that query or configure a pool.
+// askPools sets how long driver calls that query, configure or trim a pool take.
 func (g *graph) askPools(d time.Duration) {
 	for _, op := range []simdriver.Op{simdriver.OpPoolAttr, simdriver.OpSetPoolAttr, simdriver.OpTrimPool} {
 		g.sim.SetLatency(op, d)
 	}
 }
 
-// lastMortals closes the mortals that are still open, while memory of each is in use. A Free
-// without waits and signals frees that memory afterwards.
+// lastMortals allocates from each mortal that is still open, closes the mortal, and then frees the
+// memory, without waits or signals.
 func (g *graph) lastMortals(ctx context.Context) {
 	var last []func()
 	for dev, all := range g.mortals {
@@ -259,7 +259,7 @@ func (g *graph) lastMortals(ctx context.Context) {
 				err = there.Wait(ctx, 1)
 			}
 			if m.limit > 0 && errors.Is(err, driver.ErrOutOfMemory) {
-				// Other nodes still hold the memory.
+				// The pool has no free memory yet.
 				must(g.t, errors.Join(m.close(), b.Close()))
 				continue
 			}
@@ -279,7 +279,8 @@ func (g *graph) lastMortals(ctx context.Context) {
 	}
 }
 
-// checkMortals checks that closed pools have released everything, although no goroutine polls.
+// checkMortals checks that each device has only the native pools that are still open, and that
+// closed pools have released the memory of PoolOptions.Over.
 func (g *graph) checkMortals() {
 	for i, dev := range g.devs {
 		native := 0
@@ -288,7 +289,7 @@ func (g *graph) checkMortals() {
 				native++
 			}
 		}
-		if g.far != nil && g.far.lentPool == dev { // a buffer of this pool is in use
+		if g.far != nil && g.far.lentPool == dev { // the imported pool still exists, because one of its buffers is open
 			native++
 		}
 		if !g.until(func() bool { return g.sim.Counters().Devices[i].Pools == native }) {
@@ -311,7 +312,7 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// until waits up to a limit for a condition, and reports whether it became true.
+// until waits up to a minute for a condition, and reports whether it became true.
 func (g *graph) until(so func() bool) bool {
 	for end := time.Now().Add(time.Minute); !so(); time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {

@@ -12,31 +12,32 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A told is the point in an operation's Order.Free. As soon as the point is signalled, the program
-// overwrites the operation's memory. If the device still uses the memory, the model or the race
-// detector finds it.
+// A told is the point in a node's Order.Free. When the point is signalled, the test overwrites the
+// memory that the node uses. If the device still uses that memory, a comparison fails or the race
+// detector reports it.
 type told struct {
 	point gpu.Point
-	mem   []byte // memory of the program that the operation uses, or nil
+	mem   []byte // memory of the program that the node uses, or nil
 	was   []byte // contents of mem when the point was signalled
-	then  func() // called when the point is signalled
+	then  func() // called when the point is signalled; may be nil
 	calls atomic.Int32
 	over  chan struct{} // closed when the point is signalled, or has failed with err
 	err   error
-	early error // set if the point was signalled before the operation had completed
+	early error // set if the point was signalled before the node's point was reached or failed
 }
 
-// ours is the byte with which the program overwrites its returned memory.
+// ours is the byte with which the test overwrites told.mem.
 const ours = 0xee
 
-// tells gives the node a point in Order.Free.
+// tells gives the node a point in Order.Free. mem is the memory of the program that the node uses.
 func (g *graph) tells(x *node, mem []byte) *told {
 	x.told = &told{point: g.sem().At(1), mem: mem, over: make(chan struct{})}
 	x.order.Free = []gpu.Point{x.told.point}
 	return x.told
 }
 
-// watch may give the node a point in Order.Free and a Timing, at random.
+// watch decides at random whether the node has a point in Order.Free, and whether the device dev
+// times it.
 func (g *graph) watch(x *node, dev *gpu.Device) {
 	if x.told == nil && g.r.IntN(4) == 0 {
 		g.tells(x, nil)
@@ -49,8 +50,7 @@ func (g *graph) watch(x *node, dev *gpu.Device) {
 	must(g.t, err)
 }
 
-// begin registers the function that runs when the point is signalled or fails. It is called before
-// the node is submitted.
+// begin registers the function that overwrites the memory when the point is signalled.
 func (f *told) begin(x *node) {
 	if f == nil {
 		return
@@ -76,7 +76,8 @@ func (f *told) begin(x *node) {
 	})
 }
 
-// wait waits until the point is signalled or has failed.
+// wait waits until the point is signalled. It returns an error if the point fails or the context
+// ends first.
 func (f *told) wait(ctx context.Context) error {
 	if f == nil {
 		return nil
@@ -89,9 +90,9 @@ func (f *told) wait(ctx context.Context) error {
 	}
 }
 
-// check is called after all devices have been closed. It checks that the point was signalled once,
-// not too early, and only if the operation was submitted. left says that some devices were left to
-// the driver.
+// check is called after all devices have been closed. It checks that the point was signalled once
+// and not too early, or never if the call returned an error. It also checks that nothing has
+// written to the memory since. left says that Close has left native objects to the driver.
 func (f *told) check(ctx context.Context, x *node, left bool) error {
 	if f == nil {
 		return nil
@@ -120,7 +121,8 @@ func (f *told) check(ctx context.Context, x *node, left bool) error {
 	return nil
 }
 
-// timed checks the Timing of a node that was submitted after since and has completed.
+// timed checks the Timing of a node that has succeeded, and closes it. since is a time before the
+// node was submitted.
 func (x *node) timed(sound bool, since time.Time) error {
 	if x.timing == nil {
 		return nil
@@ -137,8 +139,8 @@ func (x *node) timed(sound bool, since time.Time) error {
 	return err2
 }
 
-// lent copies a cell to memory of the program. The device may use that memory until the point in
-// Order.Free is signalled.
+// lent makes the node copy a cell to imported memory of the program, or execute a recording that
+// writes there. When the point in Order.Free is signalled, the import is closed.
 func (g *graph) lent(x *node, q *gpu.Queue, src *cell) {
 	mem, from, want := make([]byte, 8), src.r, src.value
 	b, err := q.Device().ImportHost(mem, nil)
@@ -156,7 +158,7 @@ func (g *graph) lent(x *node, q *gpu.Queue, src *cell) {
 	x.check = func() error { return came(f.was, want[:]) }
 }
 
-// came compares data with the expected data.
+// came returns an error if got differs from want.
 func came(got, want []byte) error {
 	if !bytes.Equal(got, want) {
 		return fmt.Errorf("%x arrived, want %x", got, want)

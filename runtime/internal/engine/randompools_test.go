@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// A supply has objects of a device that many nodes share: pools and recordings.
+// A supply has objects of a device that many nodes share: pools, recordings and a kernel.
 type supply struct {
 	pools []*source // the first is the device's current pool
 	moves []*move
@@ -29,14 +29,14 @@ type source struct {
 	kind  gpu.MemKind
 	zero  bool
 	limit uint64      // in bytes; 0 means none
-	slots []gpu.Point // with a limit: for each block, the point after which it can be allocated again
+	slots []gpu.Point // with a limit: one for each block that fits, the point of the block's last user
 }
 
-// blockSize is the approximate size that nodes allocate from pools. All such sizes take the same
-// room in a pool.
+// blockSize is the size that nodes allocate from pools, or up to 56 bytes less. Each of these sizes
+// takes the same room in a pool.
 const blockSize = 512
 
-// supply makes the supply of a device.
+// supply makes the pools, the recordings and the kernel of a device.
 func (g *graph) supply(dev *gpu.Device) {
 	r := g.r
 	s := &supply{pools: []*source{{kind: gpu.DeviceMem}}}
@@ -75,11 +75,11 @@ func (g *graph) supply(dev *gpu.Device) {
 	s.way = g.way(dev)
 }
 
-// A move is a recording that copies 8 bytes from its last binding to its first, and changes some of
-// these bytes.
+// A move is a recording that copies 8 bytes from its last binding to its first, and may change some
+// of these bytes.
 type move struct {
 	c     *gpu.CommandBuffer
-	write []func(v *[8]byte)
+	write []func(v *[8]byte) // the changes, in order
 }
 
 // of returns the value that the move makes from v.
@@ -101,7 +101,7 @@ func (g *graph) newMove(dev *gpu.Device, bindings int) (m *move, bound []*gpu.Bu
 	return m, bound
 }
 
-// pass nests another move in m, and sometimes closes it.
+// pass records an execution of child in m, and sometimes closes child.
 func (g *graph) pass(m, child *move, to, from gpu.Range) {
 	recorded(g.t)(m.c.Add(gpu.Execute(child.c, to, from)))
 	recorded(g.t)(m.c.Add(gpu.Barrier()))
@@ -111,9 +111,9 @@ func (g *graph) pass(m, child *move, to, from gpu.Range) {
 	}
 }
 
-// move records a copy between two bindings, with other commands before it and often after it. If
-// nested is set, it nests another such recording. If fixed is not empty, it is the last byte of the
-// range that will be bound to the first binding.
+// move records a move with two bindings and some other commands. If nested is above 0, another move
+// is nested in it, to that depth. fixed is either empty or the last byte of the range that will be
+// bound to the first binding. Commands may use fixed without the binding.
 func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	r := g.r
 	m, b := g.newMove(dev, 2)
@@ -126,7 +126,7 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 		b, err := m.c.Scratch(8 + 8*r.Uint64N(64))
 		must(g.t, err)
 		to := b.Range(8*r.Uint64N(b.Size()/8), 8)
-		if from.Buffer != y && r.IntN(2) == 0 { // a kernel cannot take a binding that may be nested
+		if from.Buffer != y && r.IntN(2) == 0 { // kernels of the device may be unable to use the memory bound to y
 			g.recordLaunch(m, dev, to, from)
 		} else {
 			recorded(g.t)(m.c.Add(gpu.Copy(to, from)))
@@ -165,8 +165,8 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	return m
 }
 
-// stamped returns a launch of the kernel "stamp" with attributes that the device supports, and the
-// function that the kernel computes.
+// stamped returns a launch of the kernel "stamp" with attributes that the device supports, and a
+// function that changes a value as the kernel does.
 func (g *graph) stamped(dev *gpu.Device, to, from gpu.Range) (gpu.Op, func(v *[8]byte)) {
 	c := testkit.Launches[g.r.IntN(len(testkit.Launches))]
 	for !testkit.CanLaunch(g.caps, c.Attrs) {
@@ -190,7 +190,7 @@ func (g *graph) recordLaunch(m *move, dev *gpu.Device, to, from gpu.Range) {
 	m.write = append(m.write, write)
 }
 
-// launch launches "stamp" on cells of the queue's device. Without src it works on dst alone.
+// launch makes the node launch "stamp" from src to dst, or from dst to dst if src is nil.
 func (g *graph) launch(x *node, q *gpu.Queue, dst, src *cell) {
 	x.what = "launch"
 	from := src
@@ -203,7 +203,7 @@ func (g *graph) launch(x *node, q *gpu.Queue, dst, src *cell) {
 	x.submit = func(o gpu.Order) error { return x.give(q, o, op) }
 }
 
-// nativeFill returns a function for Native that writes p to its range, byte by byte.
+// nativeFill returns a function for gpu.Native that writes p to the start of the first range.
 func nativeFill(p []byte) func(gpu.NativeCall) error {
 	return func(n gpu.NativeCall) error {
 		for i, b := range p {
@@ -215,11 +215,12 @@ func nativeFill(p []byte) func(gpu.NativeCall) error {
 	}
 }
 
-// waySize is the size of a way's middle binding.
+// waySize is the number of bytes that are bound to the middle binding of a way.
 const waySize = 64
 
-// way records a move from one binding through a second to a third. It nests two moves, which may be
-// the same.
+// way records a move with three bindings. One nested move copies from the last binding to the
+// middle one, and another from there to the first. Both may be executions of one recording.
+// Between the two, a nested launch sometimes copies within the middle binding.
 func (g *graph) way(dev *gpu.Device) *move {
 	r := g.r
 	m, b := g.newMove(dev, 3)
@@ -246,7 +247,7 @@ func (g *graph) way(dev *gpu.Device) *move {
 	return m
 }
 
-// execution executes a shared recording, or a recording of the node's own.
+// execution makes the node execute a shared recording or a recording of its own.
 func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
 	r, to, from := g.r, dst.r, src.r
 	if r.IntN(2) == 0 {
@@ -267,8 +268,8 @@ func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
 	}
 }
 
-// allocator returns a queue that can allocate from pools: q itself, unless it is on a native
-// stream.
+// allocator returns a queue of q's device that can allocate from pools: q itself, or queue 0 if q
+// is on an adopted stream.
 func (g *graph) allocator(q *gpu.Queue) *gpu.Queue {
 	own := q.Device().Queue(0)
 	for i := range 3 {
@@ -279,7 +280,8 @@ func (g *graph) allocator(q *gpu.Queue) *gpu.Queue {
 	return own
 }
 
-// transient copies a cell through temporary memory of a pool.
+// transient makes the node allocate memory of a pool, use it to write dst, mostly with the value of
+// src, and free it.
 func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	r, to, from, want := g.r, dst.r, src.r, src.value
 	s := g.supplies[q.Device()]
@@ -289,14 +291,14 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 			p = s.pools[0]
 		}
 	}
-	if len(p.slots) > 0 { // the block must be free first
+	if len(p.slots) > 0 { // wait until the last user of the block has freed it
 		free := &p.slots[r.IntN(len(p.slots))]
 		if free.Semaphore != nil {
 			x.order.Wait = append(x.order.Wait, *free)
 		}
 		*free = x.done
 	}
-	closes := len(p.slots) == 0 && r.IntN(4) == 0 // the buffer is closed, and nothing reports when its memory is free
+	closes := len(p.slots) == 0 && r.IntN(4) == 0 // closing the buffer frees its memory, and no point tells when
 	size, at := uint64(blockSize-8*r.IntN(8)), 8*r.Uint64N(32)
 	m, last := s.moves[r.IntN(len(s.moves))], s.moves[r.IntN(len(s.moves))]
 	type step func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error
@@ -323,7 +325,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 				return nil
 			}))
 		}
-		// The host reads the buffer, which a closed buffer does not allow.
+		// The host call uses Bytes, so the buffer must not be closed before.
 		steps, closes = []step{in, host, out}, false
 		dst.value = want
 		dst.value[i] = v
@@ -354,7 +356,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 			}
 			defer c.Close()
 			_, err = c.Add(gpu.Execute(m.c, b.Range(at, 8), from))
-			if twice { // nest the recording in a second one
+			if twice { // record the copy to dst in a second recording
 				next, err2 := q.Device().NewCommandBuffer(gpu.CommandOptions{Mode: mode})
 				if err := errors.Join(err, err2, c.End()); err != nil {
 					return err
@@ -385,7 +387,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		dst.value = want
 	}
 	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
-	x.passesOn = !closes // the free signals o.Signal, perhaps in another stream
+	x.passesOn = !closes // otherwise gpu.Free gives the signals, perhaps on another queue
 	x.submit = func(o gpu.Order) error {
 		b, err := testkit.AllocIn(g.allocator(q), gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
 		if err != nil {
@@ -408,8 +410,8 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		if closes {
 			return nil
 		}
-		// If the wait of the free fails, the memory is not freed. Other nodes may wait for the
-		// memory, so close the buffer.
+		// If the wait of the free fails, the free fails too. Then closing the buffer frees the
+		// memory.
 		if g.mode != sound && len(p.slots) == 0 {
 			middle.OnReached(at, func(err error) {
 				if err != nil {
@@ -421,8 +423,8 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	}
 }
 
-// excess makes the node fail: it allocates more than a pool's limit. If no pool has a limit, the
-// node is a host call that fails.
+// excess makes the node allocate more than the limit of a pool, which fails. If no pool of the
+// device has a limit, the node is a host call that fails.
 func (g *graph) excess(x *node, q *gpu.Queue) {
 	for _, p := range g.supplies[q.Device()].pools {
 		if p.limit == 0 {
@@ -444,8 +446,8 @@ func (g *graph) excess(x *node, q *gpu.Queue) {
 	x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.HostCall(func() error { return errHostCall })) }
 }
 
-// checkPools checks at the end that no memory of the pools is in use and that no pool exceeded its
-// limit.
+// checkPools checks at the end that no memory of the supplies' pools is allocated and that no pool
+// has exceeded its limit. It closes some of these pools.
 func (g *graph) checkPools() {
 	for _, dev := range g.devs {
 		for _, p := range g.supplies[dev].pools[1:] {

@@ -13,23 +13,24 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// A smallRing is a tracer with room for a few records. They are rarely taken, so most records are
-// dropped.
+// A smallRing is a tracer with room for a few records. The test takes them rarely, so the tracer
+// drops many.
 type smallRing struct {
 	tracer *trace.Tracer
 	named  []*gpu.Semaphore // a use of one of them makes the tracer record its name, if there is room
 
-	mu     sync.Mutex // held while records are taken, so that they stay in order
-	closed map[*gpu.Device]bool
-	subs   map[uint64]bool     // IDs of submissions seen
-	labels map[string]labelled // by label
-	names  map[string]bool     // names seen
-	taken  uint64              // number of records taken
-	wrong  []error             // the first errors
-	room   [4]trace.Record     // storage for Take
+	mu     sync.Mutex           // held while records are taken and checked; protects the following fields
+	closed map[*gpu.Device]bool // the devices whose closing was recorded
+	subs   map[uint64]bool      // IDs of submissions seen
+	labels map[string]labelled  // by label
+	names  map[string]bool      // names seen
+	taken  uint64               // number of records taken
+	wrong  []error              // the first errors
+	room   [4]trace.Record      // storage for Take
 }
 
-// A labelled counts the records with one label, and has the waits and signals of the last one.
+// A labelled counts the submissions with one label, and has the values that the last one waits for
+// and signals.
 type labelled struct {
 	times          int
 	waits, signals []uint64
@@ -43,7 +44,7 @@ func newSmallRing(t *testing.T, r *rand.Rand) *smallRing {
 	return s
 }
 
-// name names the semaphores. The tracer must record these names.
+// name gives the semaphores names. tell checks that the tracer records them.
 func (s *smallRing) name(all ...*gpu.Semaphore) {
 	for i, x := range all {
 		x.SetName(s.nameOf(i))
@@ -53,7 +54,7 @@ func (s *smallRing) name(all ...*gpu.Semaphore) {
 
 func (s *smallRing) nameOf(i int) string { return fmt.Sprintf("semaphore %d", i) }
 
-// take takes a few records, and reports whether there were any.
+// take takes up to four records and checks them. It reports whether there were any.
 func (s *smallRing) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +68,8 @@ func (s *smallRing) take() bool {
 	return n > 0
 }
 
-// sample samples the devices repeatedly while some are closed. The returned function ends the
-// sampling.
+// sample takes records and calls Tracer.Sample again and again, on another goroutine. The returned
+// function ends this.
 func (s *smallRing) sample() (end func()) {
 	if s == nil {
 		return func() {}
@@ -89,10 +90,10 @@ func (s *smallRing) sample() (end func()) {
 	}
 }
 
-// look checks a record.
+// look checks and counts a record.
 func (s *smallRing) look(r *trace.Record) error {
-	// A submission that is made while the device is being closed may fail after the record of the
-	// closing.
+	// The record that a device was closed may come before those of submissions that fail because
+	// of it, and before those of calls.
 	if r.Device != nil && s.closed[r.Device] && r.Kind != trace.KindCall && (r.Kind != trace.KindSubmission || r.Err == nil) {
 		return fmt.Errorf("%v %d, %s %q, behind the record that its device was closed: submitted at %v, done at %v: %v", r.Kind, r.ID, r.Op, r.Label, r.Submitted, r.Done, r.Err)
 	}
@@ -123,8 +124,8 @@ func (s *smallRing) look(r *trace.Record) error {
 	return nil
 }
 
-// tell uses the named semaphores until the tracer has recorded their names. The tracer soon has
-// room, because no other work is submitted.
+// tell submits barriers that use the named semaphores, until the tracer has recorded their names.
+// The tracer soon has room, because no other work is submitted.
 func (s *smallRing) tell(dev *gpu.Device) error {
 	for i, x := range s.named {
 		for try := 0; ; try++ {
@@ -146,13 +147,13 @@ func (s *smallRing) tell(dev *gpu.Device) error {
 	return nil
 }
 
-// check compares the records with the graph: each event has one record, or its record was dropped
-// and counted.
+// check compares the records with the tracer's statistics and with the graph. Each submission, and
+// each opening and closing of a device, has one record, or the tracer counts it as dropped.
 func (s *smallRing) check(of *graph) error {
 	for s.take() {
 	}
 	st := s.tracer.Stats()
-	made := uint64(2 * len(of.devs)) // each device was opened and closed
+	made := uint64(2 * len(of.devs)) // records of opening and closing each device
 	err := errors.Join(s.wrong...)
 	for id := range s.subs {
 		if id == 0 || id > st.Submissions {

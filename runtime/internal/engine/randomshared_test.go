@@ -13,10 +13,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A farSide is another process of a random graph, with one device. Some of its memory holds cells
-// of the graph: allocated memory, memory of a pool, and memory shared by a file. It imports
-// shareable memory of the graph. If no device is closed or lost (mode sound), it also imports other
-// memory. The host or shared events tell it when to work.
+// A farSide is the second process of a random graph: a second driver, with one open device, on the
+// same simulated machine. It has cells of its own, which the graph's process imports, and it
+// imports memory of the graph. Semaphores or shared events order its work.
 type farSide struct {
 	g    *graph
 	sim  *simdriver.Driver
@@ -25,26 +24,28 @@ type farSide struct {
 	ctx  context.Context
 	stop context.CancelFunc
 
-	alone    *gpu.Buffer // a byte that only this process uses
-	pool     *gpu.Pool   // the pool that the graph imports, or nil
-	pooled   *gpu.Buffer
-	lentPool *gpu.Device    // the graph's device that has imported the pool
+	alone    *gpu.Buffer    // a byte that only the second process uses
+	pool     *gpu.Pool      // the pool that the graph imports, or nil
+	pooled   *gpu.Buffer    // memory of pool, or nil
+	lentPool *gpu.Device    // the graph's device that has imported the pool, or nil
 	theirs   *gpu.Buffer    // memory of the graph, imported by a handle; or nil
 	given    *gpu.Buffer    // memory of the graph, imported by a file; or nil
-	lent     sync.WaitGroup // objects of this process that the graph has imported
-	taken    sync.WaitGroup // objects of the graph that this process has imported
-	wg       sync.WaitGroup // work that is ordered by events
+	lent     sync.WaitGroup // counts objects of the second process that the graph has imported
+	taken    sync.WaitGroup // counts objects of the graph that the second process has imported
+	wg       sync.WaitGroup // counts running goroutines of farWork.submit
 
-	mu    sync.Mutex // held from the record of an event until the wait for it is issued
-	there pair       // shared events that farWorks use one after the other
-	back  pair
+	// mu is held by the farWork that uses there and back. Both are empty if the driver lacks
+	// IPCEvents or RerecordEvents.
+	mu    sync.Mutex
+	there pair // recorded by the graph's process
+	back  pair // recorded by the second process
 }
 
 // A pair is a shared event in two processes. One process records own, and the other process waits
 // for in.
 type pair struct{ own, in *interop.Event }
 
-// newFarSide makes the other process and the cells that it shares.
+// newFarSide makes the second process, the cells in its memory, and the imports.
 func newFarSide(g *graph, c simdriver.Config) *farSide {
 	r, i := g.r, g.r.IntN(len(g.devs))
 	f := &farSide{g: g, sim: simdriver.New(c), near: g.devs[i]}
@@ -86,7 +87,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 			g.cells = append(g.cells, cell{r: in.Range(8*k, 8), far: f.pooled.Range(8*k, 8), imported: true, pooled: true})
 		}
 	}
-	if g.caps.MemSharing { // each side closes its handle at any time
+	if g.caps.MemSharing { // each process may free shareable memory at any time
 		b, err := f.dev.Alloc(gpu.ShareableMem, 8*cells)
 		must(g.t, err)
 		f.lent.Add(1)
@@ -107,7 +108,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 			c.far = f.given.Range(c.r.Offset, 8)
 		}
 	}
-	if g.mode == sound { // otherwise the memory may be freed before it is returned
+	if g.mode == sound { // in other modes, the graph's device may be closed while the second process uses its memory
 		for k := range g.cells {
 			c := &g.cells[k]
 			if b := c.r.Buffer; b.Kind() == gpu.DeviceMem && c.far.Buffer == nil && b.Device() == f.near {
@@ -131,8 +132,9 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 	return f
 }
 
-// newPair makes an event that one process records and another waits for. The process that made the
-// event destroys it when the other process has closed it.
+// newPair makes a shared event on the device from, and imports it on the device to, in the other
+// process. When the import has been closed and is not used any more, the event is closed too. lent
+// counts the import until then.
 func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 	if p.own, err = interop.NewSharedEvent(from); err != nil {
 		return p, err
@@ -152,7 +154,7 @@ func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 	return p, err
 }
 
-// send exports a buffer and imports it on a device of the other side.
+// send exports a buffer to a file, and imports it on a device of the other process.
 func (f *farSide) send(b *gpu.Buffer, to *gpu.Device, freed func()) *gpu.Buffer {
 	file, err := interop.ExportMemoryFile(b)
 	must(f.g.t, err)
@@ -163,7 +165,7 @@ func (f *farSide) send(b *gpu.Buffer, to *gpu.Device, freed func()) *gpu.Buffer 
 
 func (f *farSide) queue() *gpu.Queue { return f.dev.Queue(f.g.r.IntN(3)) }
 
-// nearQueue returns a queue of the graph's device on the same GPU.
+// nearQueue returns a queue of f.near.
 func (f *farSide) nearQueue() *gpu.Queue {
 	for {
 		if q := f.g.queue(); q.Device() == f.near {
@@ -172,7 +174,7 @@ func (f *farSide) nearQueue() *gpu.Queue {
 	}
 }
 
-// cell returns a cell that the process shares.
+// cell returns a cell that both processes can use.
 func (f *farSide) cell() *cell {
 	for {
 		if c := &f.g.cells[f.g.r.IntN(len(f.g.cells))]; c.far.Buffer != nil {
@@ -181,7 +183,7 @@ func (f *farSide) cell() *cell {
 	}
 }
 
-// add makes the node work of this process.
+// add makes the node a fill or a copy in the second process.
 func (f *farSide) add(x *node) (dst, src *cell) {
 	g, q := f.g, f.queue()
 	dst, src = f.cell(), f.cell()
@@ -197,7 +199,8 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 		op = gpu.Copy(to, from)
 	}
 	if g.mode != sound || !g.caps.IPCEvents || g.r.IntN(4) == 0 {
-		// Semaphores order this work, so the host carries the order over to the other process.
+		// Semaphores order this work. As the processes have different drivers, the host makes it
+		// wait.
 		x.what = "another process's work"
 		x.submit = func(o gpu.Order) error { return x.give(q, o, op) }
 		return dst, src
@@ -217,19 +220,20 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 	return dst, src
 }
 
-// A farWork is work of the other process. It waits for an event that the graph's process records.
-// Behind the work, the other process records an event, and the graph's process waits for that event.
+// A farWork is work of the second process between two shared events. The graph's process records
+// the first event, and the work waits for it. The second process records the second event behind
+// the work, and the graph's process waits for that event.
 type farWork struct {
 	f              *farSide
 	x              *node
-	q              *gpu.Queue // queue of the other process
+	q              *gpu.Queue // queue of the second process, for op
 	op             gpu.Op
 	before, after  *gpu.Queue // queues of the graph's process
-	waits, records *gpu.Queue // queues of the other process
-	anew           bool       // makes new events instead of reusing the farSide's
+	waits, records *gpu.Queue // queues of the second process
+	anew           bool       // the work has events of its own, not the farSide's
 }
 
-// submit submits the work as soon as its waits are issued.
+// submit submits the work when the work for all waits in o has been issued. It blocks until then.
 func (w *farWork) submit(o gpu.Order) (err error) {
 	f := w.f
 	for _, p := range o.Wait {
@@ -242,7 +246,7 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 		var err2 error
 		there, err = newPair(f.near, f.dev, &f.taken)
 		back, err2 = newPair(f.dev, f.near, &f.lent)
-		defer there.in.Close() // closed when submit returns, although work in flight still uses the events
+		defer there.in.Close() // closed when submit returns, although work in flight may still use the events
 		defer back.in.Close()
 		if err := errors.Join(err, err2); err != nil {
 			return err
@@ -268,7 +272,7 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 		err = far.WaitIssued(f.ctx, 3)
 	}
 	if err == nil {
-		// The work for its waits has been issued, so this submission is issued at once.
+		// The work for the waits in o has been issued, so this submission is issued at once.
 		err = w.x.give(w.after, o, interop.WaitEvent(back.in))
 	}
 	if err == nil {
@@ -277,8 +281,8 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 	return err
 }
 
-// giveBack closes everything of the graph that the process has imported. The graph's devices may be
-// closed by then.
+// giveBack closes the imported events of there and back, and the memory that the second process has
+// imported. Devices of the graph may already be closed.
 func (f *farSide) giveBack() {
 	f.wg.Wait()
 	f.there.in.Close()
@@ -287,7 +291,7 @@ func (f *farSide) giveBack() {
 	if f.theirs != nil {
 		f.theirs.Close()
 	}
-	for i := range 3 { // a shared event alone causes no polling, so wait for other work of each queue
+	for i := range 3 { // wait until all work of the second process is done
 		s, err := gpu.NewSemaphore(0)
 		if err == nil {
 			err = f.dev.Queue(i).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Download(make([]byte, 1), f.alone.All()))
@@ -302,7 +306,7 @@ func (f *farSide) giveBack() {
 	f.await("the other process has not given all back", &f.taken, f.dev)
 }
 
-// await waits until all objects have been returned.
+// await waits until a count of objects is 0. If f.ctx ends first, it fails the test.
 func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 	back := make(chan struct{})
 	go func() { all.Wait(); close(back) }()
@@ -313,8 +317,8 @@ func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 	}
 }
 
-// close closes the process after the graph's devices. By then these devices have returned the
-// process's memory, unless one of them was left to the driver.
+// close frees the pool memory of the second process and closes its device. The graph's devices are
+// already closed. If left is false, they must have returned the memory that they had imported.
 func (f *farSide) close(left bool) {
 	defer f.stop()
 	if !left {

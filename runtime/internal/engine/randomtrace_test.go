@@ -18,14 +18,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// A graphTrace is the trace of a random graph. A nil graphTrace is no trace, and its methods may be
-// called.
+// A graphTrace is the trace of a random graph, or a tracer without a trace. A nil graphTrace is
+// neither, and its methods may be called.
 type graphTrace struct {
 	trace *trace.Trace
-	ring  *smallRing // the tracer, instead of a trace
+	ring  *smallRing // used instead of trace, or nil
 	level string     // which times are traced
-	mu    sync.Mutex
-	data  []byte
+	mu    sync.Mutex // protects data
+	data  []byte     // what trace has written
 }
 
 func (g *graphTrace) Write(p []byte) (int, error) {
@@ -35,7 +35,7 @@ func (g *graphTrace) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newGraphTrace starts the trace of a graph, or returns nil.
+// newGraphTrace starts a trace, or makes a tracer without a trace, or returns nil.
 func newGraphTrace(t *testing.T, r *rand.Rand) *graphTrace {
 	times := r.IntN(5)
 	switch times {
@@ -61,7 +61,7 @@ func (g *graphTrace) tracer() *trace.Tracer {
 	return g.trace.Tracer()
 }
 
-// small returns the small ring, or nil.
+// small returns the ring, or nil.
 func (g *graphTrace) small() *smallRing {
 	if g == nil {
 		return nil
@@ -69,11 +69,11 @@ func (g *graphTrace) small() *smallRing {
 	return g.ring
 }
 
-// simple lists operations that are one submission each.
+// simple lists the operations (node.what) that are always one submission.
 var simple = map[string]bool{"fill": true, "copy": true, "launch": true, "host call": true, "notify": true, "native": true, "update": true, "barrier": true,
 	"fill of nothing": true, "write a value": true, "wait for a value": true, "download": true}
 
-// slicesOf maps each operation of simple that must have a slice to the slice's category.
+// slicesOf maps the operations of simple that must have a slice in the trace to its category.
 var slicesOf = map[string]string{"fill": traceformat.CatDevice, "copy": traceformat.CatDevice, "launch": traceformat.CatDevice, "native": traceformat.CatDevice,
 	"update": traceformat.CatDevice, "write a value": traceformat.CatDevice, "wait for a value": traceformat.CatDevice, "host call": traceformat.CatCall}
 
@@ -83,21 +83,21 @@ type tracedSub struct {
 	seen           traceformat.Args // written at completion, if ended is set
 	done           traceformat.Time
 	ended          bool
-	device, called int // numbers of slices of the device and of host calls
+	device, called int // numbers of its slices with category CatDevice and with CatCall
 }
 
-// A place is a position in the trace where arrows begin or end.
+// A place is a position in the trace where arrows end.
 type place struct {
 	pid, tid int64
 	at       traceformat.Time
 }
 
-// A tracedGraph is the contents of a trace.
+// A tracedGraph is a trace that readGraph has read.
 type tracedGraph struct {
 	subs               map[uint64]*tracedSub
 	slices             []traceformat.Event
 	arrows             map[place]int // number of arrows that end at each place
-	undrawn, forgotten uint64
+	undrawn, forgotten uint64        // numbers of missing arrows, as the trace counts them
 }
 
 func readGraph(data []byte) *tracedGraph {
@@ -135,9 +135,9 @@ func readGraph(data []byte) *tracedGraph {
 	}
 }
 
-// checkSlices checks that each submission that succeeded in a stream or on the host has one slice,
-// or that the trace says that its times are missing. Published barriers have no slice: they count
-// as issued when they have completed.
+// checkSlices checks that each submission has at most one slice. A submission that was done later
+// than it was issued, and succeeded, must have a slice, or the trace must say that its times are
+// missing. With level "none" it need not have one.
 func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.TracerStats, left bool) {
 	untimed := uint64(0)
 	for id, x := range g.subs {
@@ -153,7 +153,7 @@ func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.Tracer
 			t.Errorf("submission %d, %s: it has no slice", id, x.given.Op)
 		}
 	}
-	// If devices are left to the driver, records may come after the end of the trace.
+	// If Close left native objects to the driver, records may come after the end of the trace.
 	if untimed != stats.Untimed && !left {
 		t.Errorf("of %d submissions times are missing, and of %d in the trace", stats.Untimed, untimed)
 	}
@@ -162,15 +162,16 @@ func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.Tracer
 	}
 }
 
-// checkArrows checks that one arrow leads to each wait of a slice whose signal has a slice too,
-// unless the trace counts that arrow as not drawn. The arrow begins at the lowest signal of another
-// submission that satisfies the wait. Waits for 0, failed waits and waits for any of several points
-// have no arrow.
+// checkArrows checks the number of arrows that end at the waits of slices. An arrow must end at
+// each wait for a point whose signal has a slice, or the trace must count that arrow as not drawn.
+// The signal of a point is the lowest one that reaches the value, from another submission. Waits
+// for 0 and failed waits of the host have no arrow. A wait for any of several points may have
+// arrows.
 func (g *tracedGraph) checkArrows(t *testing.T) {
 	type signal struct {
 		value uint64
-		sub   uint64 // the submission, or 0 if a call of the program signals
-		slice bool   // the signalling work has a slice
+		sub   uint64 // the submission that signals, or 0 for a call of the program
+		slice bool   // that submission or call has a slice
 	}
 	signals := map[uint64][]signal{} // by semaphore
 	add := func(points []traceformat.Point, sub uint64, slice bool) {
@@ -237,8 +238,9 @@ func (g *tracedGraph) checkArrows(t *testing.T) {
 	}
 }
 
-// check compares the trace with the graph after the devices have been closed. Each submission is in
-// the trace once, with its waits and signals. Each slice and each arrow belongs to a submission.
+// check checks the trace or the ring after the devices have been closed. A trace must be valid and
+// complete. In mode sound, each labelled node whose operation is in simple must be in the trace
+// once, with the node's waits and signals.
 func (g *graphTrace) check(of *graph, left bool) {
 	if g == nil {
 		return
@@ -297,12 +299,12 @@ func (g *graphTrace) check(of *graph, left bool) {
 }
 
 // inTrace returns a scenario that runs the given scenario with a trace, including the times of
-// commands. The trace must be valid whichever call fails.
+// commands. It fails if the trace is not valid.
 func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(context.Context, driver.Driver, int, bool) error {
 	return func(ctx context.Context, d driver.Driver, devices int, sound bool) error {
 		g := &graphTrace{}
-		// There is room for all records of a scenario. The default size is 15 MB, and takes longer
-		// to allocate than the scenario runs.
+		// 4096 records are enough for a scenario. Allocating the default number takes longer than
+		// the scenario.
 		tr, err := trace.Start(g, trace.Options{Logger: slog.New(slog.DiscardHandler), Times: trace.CommandTimes, Records: 1 << 12})
 		if err != nil {
 			return err
@@ -314,8 +316,8 @@ func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(con
 			return errors.Join(err, err2)
 		}
 		for _, p := range rep.Problems {
-			// In a synctest bubble no time passes between two calls, so slices at the same moment
-			// cannot be distinguished.
+			// In a synctest bubble no time passes between two calls, so Check cannot tell which of
+			// the slices at one moment an arrow belongs to.
 			if !strings.HasPrefix(p.Text, "flow ") {
 				err = errors.Join(err, errors.New(p.String()))
 			}

@@ -14,9 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestManyInFlight submits far more work than there are events and pinned memory for, while the
-// device is stalled. A call that finds a pool empty must wait for a new object, and nothing may
-// hang.
+// TestManyInFlight checks that submissions get new events and new pinned memory if the work in
+// flight uses all that the pools had, and that all the work completes.
 func TestManyInFlight(t *testing.T) {
 	const n = 5000
 	t.Run("B74 events", func(t *testing.T) {
@@ -67,9 +66,9 @@ func TestManyInFlight(t *testing.T) {
 	})
 }
 
-// TestNoEventForParked lets parked work find no event, while the driver takes an hour to make one.
-// Meanwhile signals, host calls and barriers must work. The parked work must complete when the
-// event has been made.
+// TestNoEventForParked checks that signals, host calls and barriers do not wait while parked fills
+// find no event and the driver takes an hour to make one. The fills must complete when their events
+// have been made.
 func TestNoEventForParked(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 1}), semaphores(t, 4)
@@ -93,7 +92,7 @@ func TestNoEventForParked(t *testing.T) {
 		}
 		must(t, d.ResumeDevice(0))
 		must(t, s[0].Wait(in(t, 3*time.Hour), 1))
-		for i := range more { // one hour is enough for all: their events are made together
+		for i := range more { // one hour is enough for all: their events are made in parallel
 			must(t, more[i].Wait(in(t, 3*time.Hour), 1))
 		}
 		if took := time.Since(start); took < time.Hour/2 || took > 3*time.Hour/2 {
@@ -105,7 +104,7 @@ func TestNoEventForParked(t *testing.T) {
 }
 
 // TestEmptyPoolOrder checks that submissions without waits run in the order of their queue,
-// although some find no event at first.
+// although the pool begins with a single event.
 func TestEmptyPoolOrder(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		for _, o := range []gpu.PoolOptions{{}, {Portable: true}} {
@@ -132,8 +131,8 @@ func TestEmptyPoolOrder(t *testing.T) {
 	})
 }
 
-// TestEmptyPoolFails makes the driver fail to make events or to pin memory. Work that lacks them
-// must fail with the driver's error. Later work must succeed.
+// TestEmptyPoolFails checks that a download fails with the driver's error if the driver cannot make
+// an event or pinned memory for it, and that later work succeeds.
 func TestEmptyPoolFails(t *testing.T) {
 	for _, x := range []struct {
 		name string
@@ -150,7 +149,7 @@ func TestEmptyPoolFails(t *testing.T) {
 				for i := range n {
 					err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Download(down, b.All()))
 					if x.op == simdriver.OpAlloc && errors.Is(err, driver.ErrOutOfMemory) {
-						// After this error nothing signals s[i].
+						// The call was refused, so nothing signals s[i].
 						s[i].Fail(err)
 						continue
 					}
@@ -180,9 +179,9 @@ func TestEmptyPoolFails(t *testing.T) {
 	}
 }
 
-// TestEmptyPoolEnds loses or closes a device while the driver blocks in a call that makes an event.
-// The call must return when the driver returns. Its signals must fail, and so must the signals of
-// all issued work.
+// TestEmptyPoolEnds loses or closes a device while the driver takes a minute to make an event, and
+// most calls of Submit wait for that. The test checks that all these calls return, and that the
+// signals of all submissions fail.
 func TestEmptyPoolEnds(t *testing.T) {
 	for name, end := range map[string]func(d *simdriver.Driver, dev *gpu.Device) error{
 		"lost": func(d *simdriver.Driver, dev *gpu.Device) error {
@@ -220,15 +219,15 @@ func TestEmptyPoolEnds(t *testing.T) {
 					t.Errorf("%+v", st)
 				}
 				d.SetLatency(simdriver.OpNewEvent, 0)
-				time.Sleep(time.Hour) // time of the synctest bubble: the refiller returns
+				time.Sleep(time.Hour) // in the bubble's time, so that the refiller ends
 				dev.Close()
 			})
 		})
 	}
 }
 
-// TestEmptyPoolByMany submits to several queues from many goroutines, faster than events are made.
-// Each goroutine must continue, and work must stay in order.
+// TestEmptyPoolByMany submits to two queues from four goroutines, and the pool begins with a single
+// event. The test checks that all the work completes and that each goroutine's fills stay in order.
 func TestEmptyPoolByMany(t *testing.T) {
 	for _, set := range capabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {
@@ -264,8 +263,8 @@ func TestEmptyPoolByMany(t *testing.T) {
 	}
 }
 
-// TestEventsForMany makes many goroutines find the event pool empty at the same time. Events must
-// be made once for all of them, not once for each.
+// TestEventsForMany checks that the pool makes at most four events for each submission, if many
+// goroutines find it empty at the same time.
 func TestEventsForMany(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n = 100
