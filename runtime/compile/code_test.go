@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// FuzzUnpack unpacks arbitrary bytes. They must be refused, or the code must be the same after
-// packing again.
+// FuzzUnpack checks that unpack either refuses arbitrary bytes, or returns code that stays the same
+// when it is packed and unpacked again.
 func FuzzUnpack(f *testing.F) {
 	for _, code := range []driver.Code{
 		{},

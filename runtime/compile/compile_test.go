@@ -30,8 +30,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// newSim makes simulated devices with some kernels. At the end of the test it checks that nothing
-// leaks.
+// newSim makes simulated devices with a few kernels. When the test ends, newSim checks that no
+// object of the devices is left.
 func newSim(t testing.TB, devices int) *simdriver.Driver {
 	kernels := map[string]simdriver.Kernel{}
 	for _, name := range []string{"saxpy", "index", "words"} {
@@ -54,19 +54,20 @@ func openDevice(t testing.TB, d driver.Driver) *gpu.Device {
 	return dev
 }
 
-// newCache makes a cache in a folder of the test's own.
+// newCache makes a cache in a new folder.
 func newCache(t testing.TB) compile.Cache {
 	return compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")}
 }
 
-// A compilingDriver is a driver that has a compiler. The simulated devices can load its code.
+// A compilingDriver is a simulated driver with a compiler for tests. The simulated devices can load
+// the code of the compiler.
 type compilingDriver struct {
 	driver.Driver
 	info  func(device int) driver.CompilerInfo
-	made  atomic.Int32  // number of sources compiled
-	begun chan struct{} // if not nil, Compile sends to it, and then waits for goOn
+	made  atomic.Int32  // number of calls of Compile
+	begun chan struct{} // if not nil, Compile sends to it, and then receives from goOn
 	goOn  chan struct{}
-	links bool   // its devices can link sources
+	links bool   // the compiler can link sources
 	newer string // the linker's version
 }
 
@@ -85,7 +86,7 @@ func (c *compilingDriver) Open(i int) (driver.Device, error) {
 	return compilingDevice{d, c}, nil
 }
 
-// A compilingDevice has a compiler and no other optional interface.
+// A compilingDevice is a device with a compiler and no other optional interface.
 type compilingDevice struct {
 	driver.Device
 	of *compilingDriver
@@ -131,8 +132,8 @@ type compilerOf struct {
 
 func (c compilerOf) Info() driver.CompilerInfo { return c.info(c.device) }
 
-// Compile takes each word of the text as the name of a kernel. Each expression stands for the first
-// kernel.
+// Compile takes each word of the text as the name of a kernel. Each of src.Names stands for the
+// first kernel. A text with "wrong" is refused.
 func (c compilerOf) Compile(src *driver.Source) (driver.Code, error) {
 	c.made.Add(1)
 	if c.begun != nil {
@@ -151,7 +152,8 @@ func (c compilerOf) Compile(src *driver.Source) (driver.Code, error) {
 	return code, nil
 }
 
-// compiled compiles a source, looks its kernels up, and returns the info.
+// compiled compiles and loads a source, checks that the module has the kernel saxpy and those of
+// src.Names, and returns the Info.
 func compiled(t *testing.T, c compile.Cache, dev *gpu.Device, src compile.Source) compile.Info {
 	t.Helper()
 	x, info, err := c.Compile(dev, src)
@@ -172,7 +174,8 @@ func entries(t *testing.T, dir string) []string {
 	return found
 }
 
-// TestCompileCache tests B189: code is found on disk if the source and the compiler are the same.
+// TestCompileCache tests B189: code is found on disk only if neither the source nor the compiler
+// has changed.
 func TestCompileCache(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	dev, dir := openDevice(t, d), cache.Dir
@@ -239,8 +242,8 @@ func TestCompileCache(t *testing.T) {
 	}
 }
 
-// TestCompileLink tests B188 and B189: linked sources are one program. A difference in any of them
-// makes another program.
+// TestCompileLink tests B188 and B189: linked sources make one module, whose code is found on disk
+// only if none of the sources has changed.
 func TestCompileLink(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	dev := openDevice(t, d)
@@ -311,8 +314,8 @@ func TestCompileLink(t *testing.T) {
 	must(t, x.Close())
 }
 
-// TestCompileCacheFolder tests B189: the default folder is the user's. If a folder cannot be used,
-// compiling still works.
+// TestCompileCacheFolder tests B189: the zero Cache uses a folder of the user. If a folder cannot
+// be used, compiling still works.
 func TestCompileCacheFolder(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -465,7 +468,7 @@ func TestCompileHoldsNothing(t *testing.T) {
 	d := newCompiling(t, 1)
 	d.begun, d.goOn = make(chan struct{}), make(chan struct{})
 	dev := openDevice(t, d)
-	const n = 20 // more than the number of calls that may be in the driver at once
+	const n = 20 // more calls than a device runs at once on bound threads
 	var all sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
@@ -492,7 +495,8 @@ func TestCompileHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestCompileNothing tests B143: compiling for an unopened device is an error, for any source.
+// TestCompileNothing tests B143: compiling for a nil or zero device returns ErrArgument for any
+// source.
 func TestCompileNothing(t *testing.T) {
 	sources := []compile.Source{{}, {Text: "nothing", Names: []string{"nothing"}}, {Options: []string{""}}, {Text: "nothing", Link: make([]compile.Source, 1)},
 		{Headers: map[string]string{"": ""}, LinkOptions: []string{"nothing"}, Revision: "nothing"}}
@@ -520,8 +524,8 @@ func TestCompileNothing(t *testing.T) {
 	}
 }
 
-// TestCompileTrace checks that a tracer gets a record of each run of the compiler, with the
-// source's name, and no record for code found on disk.
+// TestCompileTrace checks that a tracer gets a record for each run of the compiler, with the name
+// of the source, and no record for code that is found on disk.
 func TestCompileTrace(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	tracer, err := trace.NewTracer(trace.TracerOptions{})
@@ -552,7 +556,8 @@ func TestCompileTrace(t *testing.T) {
 	}
 }
 
-// TestCompileAll tests B188: a source is compiled once for all devices of a kind.
+// TestCompileAll tests B188: CompileAll compiles a source once for all devices that take the same
+// code.
 func TestCompileAll(t *testing.T) {
 	d, cache := newCompiling(t, 4), newCache(t)
 	d.info = func(device int) driver.CompilerInfo {
@@ -581,7 +586,7 @@ func TestCompileAll(t *testing.T) {
 	}
 }
 
-// BenchmarkCompile finds code on disk.
+// BenchmarkCompile compiles a source whose code is on disk.
 func BenchmarkCompile(b *testing.B) {
 	d, cache := newCompiling(b, 1), newCache(b)
 	dev := openDevice(b, d)

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// The program compiles CUDA C++ for the device. The simulated GPU runs the Go functions of the same
-// names.
+// The program compiles CUDA C++ for a device. The simulated GPU runs registered Go functions of the
+// same names instead.
 func ExampleCompile() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
 	if err != nil {
@@ -60,7 +60,7 @@ func ExampleCompile_errors() {
 	// scale.cu, line 2: kernel scale has no Go function in Config.Kernels
 }
 
-// simSaxpy is the simulated GPU's saxpy.
+// simSaxpy is the Go function that the simulated GPU runs for saxpy.
 var simSaxpy = simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) error {
 	xs, errX := simdriver.View[float32](g, x, int(n))
 	ys, errY := simdriver.View[float32](g, y, int(n))

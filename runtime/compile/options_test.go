@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A recording is a compiler that stores the last source.
+// A recording is a driver whose compiler stores the last source.
 type recording struct {
 	driver.Driver
 	last *driver.Source
@@ -45,7 +45,8 @@ func (c recordingCompiler) Compile(src *driver.Source) (driver.Code, error) {
 	return c.Compiler.Compile(src)
 }
 
-// TestOptions checks that options come after the source's own and do not change the source.
+// TestOptions checks that Options.Compile appends its options and linked sources to those of the
+// source, adds its headers, and does not change the caller's source.
 func TestOptions(t *testing.T) {
 	r := &recording{Driver: newSim(t, 1)}
 	dev := openDevice(t, r)
@@ -76,8 +77,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestOptionsCache checks that the cache comes from the options, and that a revision in the options
-// replaces the source's.
+// TestOptionsCache checks that the Options have the cache, and that their revision replaces the one
+// of the source.
 func TestOptionsCache(t *testing.T) {
 	d := newCompiling(t, 1)
 	dev := openDevice(t, d)

@@ -17,9 +17,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestExtremes calls the methods of a device and its objects with extreme sizes, offsets, values
-// and numbers, on memory in every state. Each error of a call, and each error of a signal, must be
-// of a documented kind.
+// TestExtremes calls methods and functions with extreme sizes, offsets, values and numbers, on
+// buffers that are allocated, freed, closed or imported, and on a binding. Each error that a call
+// returns or signals must be documented.
 func TestExtremes(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	for name, caps := range map[string]driver.Caps{"cuda": cuda, "hip": hip, "bare": {Comms: true}} {
@@ -140,7 +140,7 @@ type mistake struct {
 	q    *gpu.Queue
 	b    *gpu.Buffer
 	s    *gpu.Semaphore // its value is 5
-	x    *gpu.Semaphore // a new semaphore for each call, which must stay at 0
+	x    *gpu.Semaphore // new for each call; the call must leave it at 0
 	pool *gpu.Pool
 	// code is a recording that has ended. It has a host call between two fills, and no bindings.
 	code *gpu.CommandBuffer
@@ -148,7 +148,7 @@ type mistake struct {
 	bind *gpu.Buffer        // the only binding of open
 }
 
-// signals makes an order that signals x with 1, and then s with the values.
+// signals returns an order that signals x with 1, and then s with the values.
 func (m *mistake) signals(values ...uint64) (o gpu.Order) {
 	o.Signal = pts(m.x, 1)
 	for _, v := range values {
@@ -157,7 +157,7 @@ func (m *mistake) signals(values ...uint64) (o gpu.Order) {
 	return o
 }
 
-// waiting returns the order that signals makes, with a wait for s.
+// waiting is like signals, but the order also waits for s to reach the value wait.
 func (m *mistake) waiting(wait uint64, values ...uint64) gpu.Order {
 	o := m.signals(values...)
 	o.Wait = pts(m.s, wait)
@@ -251,8 +251,7 @@ var wrongOrders = map[string]struct {
 	"a list of 1,000 with one reached": {func(m *mistake) gpu.Order { return m.long(4, 9) }, gpu.ErrValue},
 }
 
-// long makes an order with 1,002 signals, which signals s with first near the beginning and with
-// second at the end.
+// long returns an order that signals s with first, then x 1,000 times, and then s with second.
 func (m *mistake) long(first, second uint64) gpu.Order {
 	o := m.signals(first)
 	for v := range uint64(1000) {
@@ -262,8 +261,8 @@ func (m *mistake) long(first, second uint64) gpu.Order {
 	return o
 }
 
-// wrongCalls are calls with other mistakes. If a call has no error among its results, the function
-// checks the results, and returns an error or nil itself.
+// wrongCalls are calls with other mistakes. A function returns the error of its call. If the call
+// returns none, the function checks what the call has done.
 var wrongCalls = map[string]struct {
 	call func(m *mistake) error
 	want error
@@ -313,7 +312,7 @@ var wrongCalls = map[string]struct {
 	"a binding outside of its recording": {func(m *mistake) error { return m.q.Submit(m.signals(), gpu.Fill(m.bind.All(), []byte{1})) }, gpu.ErrArgument},
 }
 
-// late returns an error if cancel returns true, because cancel must come too late.
+// late returns an error if cancel succeeds. After a call with a mistake there is nothing to cancel.
 func late(cancel func() bool) error {
 	if cancel() {
 		return errors.New("cancel succeeded")
@@ -321,8 +320,8 @@ func late(cancel func() bool) error {
 	return nil
 }
 
-// TestMistakes makes each wrong call. The call must return the right error. It must submit nothing,
-// change no semaphore and leak nothing.
+// TestMistakes makes wrong calls. Each call must return the right error. It must submit nothing,
+// signal nothing and leak no buffer.
 func TestMistakes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		m := &mistake{t: t, dev: openDevice(t, d, 0, gpu.Options{StageSize: 512}), s: semaphores(t, 1)[0]}
@@ -371,14 +370,16 @@ func TestMistakes(t *testing.T) {
 		must(t, m.q.Submit(order(m.s, 5, m.s, 6), gpu.Fill(m.b.All(), []byte{1})))
 		must(t, m.s.Wait(minute(t), 6))
 		failed, x := semaphores(t, 1)[0], semaphores(t, 1)[0]
-		// An operation may signal a semaphore that has failed. Its other signal is given.
+		// An operation may signal a semaphore that has failed. The operation runs, and its other
+		// signals are given.
 		failed.Fail(context.Canceled)
 		must(t, m.q.Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: failed, Value: 1}, {Semaphore: x, Value: 1}}}, gpu.Fill(m.b.All(), []byte{1})))
 		must(t, x.Wait(minute(t), 1))
 	})
 }
 
-// TestClosedBuffer calls Ptr and Bytes on a closed buffer that work still uses.
+// TestClosedBuffer checks that Ptr and Bytes return zero values for a closed buffer, even while
+// work uses the buffer, and for a buffer of a closed device.
 func TestClosedBuffer(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -417,7 +418,8 @@ func TestClosedBuffer(t *testing.T) {
 	})
 }
 
-// TestAllOfBinding passes a whole binding to a kernel and to a nested recording.
+// TestAllOfBinding checks that a whole binding can be an argument of a kernel and of a nested
+// recording.
 func TestAllOfBinding(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
@@ -451,7 +453,7 @@ func TestAllOfBinding(t *testing.T) {
 	})
 }
 
-// TestNoContext passes a nil context to calls that wait. They must return ErrArgument.
+// TestNoContext checks that calls that wait return ErrArgument for a nil context.
 func TestNoContext(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	g, err := gpu.NewGroup(dev)

@@ -58,8 +58,8 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// BenchmarkTracedChain is BenchmarkChain on one queue with a tracer. Either the tracer's buffer is
-// full because nobody reads it, or the benchmark reads it. The driver has no timing events.
+// BenchmarkTracedChain is BenchmarkChain on one queue with a tracer. The benchmark takes the
+// records, or the tracer drops them because its buffer is full.
 func BenchmarkTracedChain(b *testing.B) {
 	for _, taken := range []bool{false, true} {
 		b.Run(map[bool]string{false: "dropped", true: "taken"}[taken], func(b *testing.B) {
@@ -84,7 +84,7 @@ func BenchmarkTracedChain(b *testing.B) {
 	}
 }
 
-// BenchmarkSemaphore measures semaphores on the host alone.
+// BenchmarkSemaphore measures semaphores without a device.
 func BenchmarkSemaphore(b *testing.B) {
 	b.Run("create and close", func(b *testing.B) {
 		b.ReportAllocs()
@@ -111,8 +111,8 @@ func BenchmarkSemaphore(b *testing.B) {
 	})
 }
 
-// BenchmarkPoolChain allocates, fills and frees memory. Each operation waits for the previous
-// operation. The device completes each operation at once. The time is for all three.
+// BenchmarkPoolChain allocates, fills and frees memory. Each operation waits for the previous one,
+// and the device completes it at once. The time is for all three operations.
 func BenchmarkPoolChain(b *testing.B) {
 	dev := idle(b)
 	q, s := dev.Queue(0), semaphores(b, 1)[0]
@@ -177,7 +177,8 @@ func BenchmarkParked(b *testing.B) {
 	release()
 }
 
-// BenchmarkPoolPair allocates and frees without waits and signals.
+// BenchmarkPoolPair allocates and frees memory, without points to wait for or to signal. The time
+// is for both operations.
 func BenchmarkPoolPair(b *testing.B) {
 	dev := idle(b)
 	q := dev.Queue(0)

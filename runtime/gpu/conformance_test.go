@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 		brief   bool
 	}{
 		{"cuda", cuda, 3, false},
-		{"hip over 1 device", hip, 1, true}, // with one device, without the tests that need several
+		{"hip over 1 device", hip, 1, true}, // the suite skips tests that need several devices
 		{"hip over 2 devices", hip, 2, true},
 		{"hip over 8 devices", hip, 8, false},
 		{"hip with its pools", hipPoolCaps(), 2, true},
@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 		if testing.Short() && on.name != "cuda" && on.devices != 2 {
 			continue
 		}
-		// The race detector would find nothing more with the other configurations.
+		// With the race detector the suite runs on two configurations only.
 		if raceEnabled && on.name != "cuda" && on.name != "hip over 2 devices" {
 			continue
 		}
@@ -84,7 +84,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// startFar runs the far side of a test on the driver d, which stands for another process.
+// startFar runs the far side of a test on a goroutine, with the driver d. The driver stands for
+// that of another process.
 func startFar(t *testing.T, d *simdriver.Driver) gputest.Far {
 	in, to := io.Pipe()
 	from, out := io.Pipe()
@@ -111,8 +112,8 @@ func startFar(t *testing.T, d *simdriver.Driver) gputest.Far {
 	}}
 }
 
-// TestKilled kills a simulated second process just before it records an event that this process
-// waits for.
+// TestKilled kills a simulated second process while this process waits for one of its events. The
+// stream of the second process has not reached the event yet.
 func TestKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		machine := new(simdriver.Machine)

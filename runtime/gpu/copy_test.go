@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestCopyOverlap copies within a buffer on a queue, a stream and a recording. The calls must
-// refuse overlapping ranges, and accept adjacent ranges.
+// TestCopyOverlap checks that a copy within a buffer is refused if its ranges overlap, and accepted
+// if they are adjacent or empty.
 func TestCopyOverlap(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	b := allocate(t, dev, 64)

@@ -22,7 +22,7 @@ func named(t testing.TB, name string) *gpu.Semaphore {
 	return s
 }
 
-// says fails the test if one of the texts is not in what.String().
+// says checks that what.String() contains the texts.
 func says(t *testing.T, what fmt.Stringer, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -37,7 +37,7 @@ type errorText struct{ error }
 
 func (e errorText) String() string { return fmt.Sprint(e.error) }
 
-// TestNames checks that errors name semaphores and queues.
+// TestNames checks that errors and String methods name semaphores and queues.
 func TestNames(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), named(t, "tokens")
@@ -68,8 +68,8 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// TestNamesWork checks that reports on parked, in-flight and failed work contain the names of the
-// kernels and the labels.
+// TestNamesWork checks that parked, in-flight and failed work is reported with the names of its
+// kernels and with its labels.
 func TestNamesWork(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -81,7 +81,7 @@ func TestNamesWork(t *testing.T) {
 		must(t, dev.Queue(0).Submit(order(host, 1, a, 1), launch.Label("layer 3")))
 		must(t, dev.Queue(0).Submit(order(host, 1, a, 2), launch))
 		must(t, dev.Queue(0).Submit(order(a, 9, c, 1), gpu.Fill(b.All(), []byte{1}).Label("clear")))
-		must(t, x.Close()) // submitted work holds a reference
+		must(t, x.Close()) // the launches hold the module
 		list := dev.Parked()
 		for i, want := range []string{`launch of nothing ("layer 3")` + on, "launch of nothing" + on, `fill ("clear")` + on} {
 			says(t, list[i], want+", parked")
@@ -107,8 +107,8 @@ func TestNamesWork(t *testing.T) {
 	})
 }
 
-// TestParked checks the list of parked operations, and which work will signal the points that they
-// wait for.
+// TestParked checks that Device.Parked lists the parked operations, and names the work that will
+// signal the points that they wait for.
 func TestParked(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2})
@@ -172,8 +172,8 @@ func TestParked(t *testing.T) {
 	})
 }
 
-// TestWaitEndedSays checks the error of a wait whose context ends. The error must name the value of
-// the semaphore and the work that will signal the awaited value.
+// TestWaitEndedSays checks the error of a wait whose context ends. It must name the semaphore, its
+// value, and the work that will signal the awaited value, if there is any.
 func TestWaitEndedSays(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s, x := openDevice(t, d, 0, gpu.Options{Queues: 2}), named(t, "tokens"), named(t, "x")
@@ -193,7 +193,7 @@ func TestWaitEndedSays(t *testing.T) {
 		want := `gpu: wait for semaphore "tokens" to reach 6, which is at 5, to be signalled by: fill on queue 1 of ` + dev.Info().Name + `, in flight: context deadline exceeded`
 		d.ResumeDevice(0)
 		must(t, s.Wait(minute(t), 7))
-		if err.Error() != want { // the error describes the moment when the wait ended, not now
+		if err.Error() != want { // the error describes the moment when the wait ended
 			t.Errorf("%v\nwant\n%s", err, want)
 		}
 		for name, err := range map[string]error{
@@ -214,7 +214,8 @@ func TestWaitEndedSays(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestStagingStats checks the statistics of pinned staging memory during and after a transfer.
+// TestStagingStats checks the statistics of pinned staging memory for transfers and for data in a
+// recording.
 func TestStagingStats(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{StageSize: 4096}), semaphores(t, 1)[0]
@@ -229,14 +230,14 @@ func TestStagingStats(t *testing.T) {
 		d.StallDevice(0)
 		must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.UploadCopy(b.Range(0, 1000), make([]byte, 1000))))
 		must(t, q.Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Download(make([]byte, 4096), b.All())))
-		synctest.Wait() // until pinned memory for the download has been made
+		synctest.Wait()
 		is("in flight", gpu.StagingStats{Held: 8192, Used: 1024 + 4096, Peak: 1024 + 4096})
 		d.ResumeDevice(0)
 		must(t, s.Wait(minute(t), 2))
 		is("over", gpu.StagingStats{Held: 8192, Peak: 1024 + 4096})
 		c := commandBuffer(t, dev, gpu.AutoMode)
 		recorded(t)(c.Add(gpu.UploadCopy(b.Range(0, 300), make([]byte, 300))))
-		// The upload takes a block of another size.
+		// The recorded data takes a block of 512 bytes, which needs more pinned memory.
 		is("recorded", gpu.StagingStats{Held: 12288, Used: 512, Peak: 1024 + 4096})
 		must(t, c.Close())
 		must(t, dev.Close())

@@ -39,8 +39,8 @@ func (r *reports) options() gpu.Options {
 	return gpu.Options{Leaks: slog.New(slog.NewTextHandler(r, nil))}
 }
 
-// collect runs the garbage collector until there are n reports, and twice more to find extra
-// reports. It returns the reports.
+// collect runs the garbage collector until there are n reports, or for ten seconds. It then runs
+// the collector a few times more, to find reports that should not come. It returns all reports.
 func (r *reports) collect(t *testing.T, n int) []string {
 	t.Helper()
 	ctx := in(t, 10*time.Second)
@@ -55,8 +55,8 @@ func (r *reports) collect(t *testing.T, n int) []string {
 	return r.lines()
 }
 
-// runCleanups makes an object, and waits until the garbage collector has found it and run its
-// cleanup. Cleanups of objects that were dropped before have then run, too.
+// runCleanups drops an object, and runs the garbage collector until the cleanup of that object has
+// run. This gives the cleanups of objects dropped earlier time to run.
 func runCleanups(t *testing.T) {
 	t.Helper()
 	found := make(chan struct{})
@@ -74,7 +74,8 @@ func runCleanups(t *testing.T) {
 	}
 }
 
-// openWatched opens a device that reports dropped objects, and closes it when the test ends.
+// openWatched opens a device that reports dropped objects to r, and closes the device when the test
+// ends.
 func openWatched(t *testing.T, d *simdriver.Driver, r *reports) *gpu.Device {
 	t.Helper()
 	dev, err := gpu.Open(d, 0, r.options())
@@ -83,8 +84,8 @@ func openWatched(t *testing.T, d *simdriver.Driver, r *reports) *gpu.Device {
 	return dev
 }
 
-// TestDroppedBuffersAreReported drops buffers without closing them. Each must be reported once.
-// This test and the tests below test B200.
+// TestDroppedBuffersAreReported checks that a buffer dropped without Close is reported once. This
+// test and the tests below test B200.
 func TestDroppedBuffersAreReported(t *testing.T) {
 	each := map[string]func(t *testing.T, dev *gpu.Device){
 		"of Alloc": func(t *testing.T, dev *gpu.Device) {
@@ -157,8 +158,9 @@ func TestDroppedPoolsAreReported(t *testing.T) {
 	}
 }
 
-// TestDroppedDevicesAreReported drops a device, which must be reported once. It runs itself in a
-// separate process, because the threads of a dropped device never end.
+// TestDroppedDevicesAreReported checks that a dropped device is reported once, but not while the
+// program still has a stream of the device. The test runs itself in a separate process, because the
+// threads of a dropped device never end.
 func TestDroppedDevicesAreReported(t *testing.T) {
 	if os.Getenv("PUREGPU_TEST_DROPPED") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestDroppedDevicesAreReported$", "-test.v")
@@ -260,7 +262,7 @@ func TestWhatIsClosedIsNotReported(t *testing.T) {
 	}
 }
 
-// TestLeaksByEnvironment sets the environment variable that enables reports.
+// TestLeaksByEnvironment checks that the environment variable PUREGPU_LEAKS enables reports.
 func TestLeaksByEnvironment(t *testing.T) {
 	r, was := new(reports), slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(r, nil)))

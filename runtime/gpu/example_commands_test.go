@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A recording is executed with one buffer and then with another.
+// A recording is executed twice, each time with other ranges for its bindings.
 func ExampleCommandBuffer() {
 	dev := simulated()
 	defer dev.Close()
@@ -45,8 +45,8 @@ func ExampleCommandBuffer() {
 	// [2 4 6 8 10 12]
 }
 
-// A recording is executed with a different scalar each time, and with the number of blocks that the
-// scalar needs.
+// A recording is executed with its default parameters, and then with other values: a scalar, and
+// the number of blocks that the scalar needs.
 func ExampleNewParam() {
 	dev := simulated()
 	defer dev.Close()
@@ -79,8 +79,8 @@ func ExampleNewParam() {
 	// [8 8 4 2 2 2]
 }
 
-// A layer is recorded once and executed several times in a larger recording. Each execution follows
-// the command that it depends on.
+// A layer is recorded once. A larger recording executes it twice, each time after the command that
+// writes its input.
 func ExampleExecute_nested() {
 	dev := simulated()
 	defer dev.Close()
@@ -109,8 +109,8 @@ func ExampleExecute_nested() {
 	// go! go! go!
 }
 
-// The commands of a network pass data to each other in scratch memory of the recording. Two of the
-// three buffers share bytes, because they are never in use at the same time.
+// Commands of a recording pass data to each other in its scratch memory. Two of the three scratch
+// buffers share bytes, because they are never in use at the same time.
 func ExampleCommandBuffer_Scratch() {
 	dev := simulated()
 	defer dev.Close()
@@ -149,7 +149,8 @@ func ExampleCommandBuffer_Scratch() {
 	// passed on
 }
 
-// Recordings for several batch sizes share one scratch memory. The stream orders their executions.
+// Recordings for several batch sizes share one buffer as scratch memory. The stream orders their
+// executions.
 func ExampleCommandBuffer_SetScratch() {
 	dev := simulated()
 	defer dev.Close()

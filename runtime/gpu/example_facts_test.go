@@ -54,8 +54,8 @@ func ExampleDevice_Link() {
 	//   PCIe  PCIe  xGMI  self
 }
 
-// BlockSize returns the best block size for a kernel. A grid of such blocks has a thread for each
-// element of a slice.
+// BlockSize returns the best block size for a kernel. GridFor then makes a grid that has a thread
+// for each of 100,000 elements.
 func ExampleKernel_BlockSize() {
 	dev := simulated()
 	defer dev.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// One launch has clusters of four blocks. A second launch is cooperative, with as many blocks as
-// the device runs at a time.
+// The first launch has clusters of four blocks. The second is cooperative, with as many blocks as
+// the device runs at a time. The third has one block more, and is refused.
 func ExampleLaunchAttrs() {
 	kernels := map[string]simdriver.Kernel{"blocks": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr) {
 		if w, err := simdriver.View[[2]uint32](g, out, 1); err == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A stream allocates memory, uses it and frees it. The host waits only at the end. Ops that use the
-// buffer can only be made after Alloc.
+// A stream allocates memory, uses it and frees it. The host waits only at the end. The Alloc sets
+// tmp, so the Ops that use tmp are made after it.
 func ExampleAlloc() {
 	dev := simulated()
 	defer dev.Close()
@@ -27,7 +27,7 @@ func ExampleAlloc() {
 	// gpu: fill: the memory has been deallocated: memory not allocated
 }
 
-// A pool reserves at most 1 MiB, and reports how many bytes are in use.
+// A pool reserves at most 1 MiB. Its statistics say how many bytes are in use.
 func ExamplePool() {
 	dev := simulated()
 	defer dev.Close()
@@ -75,8 +75,8 @@ func ExampleDevice_ImportHostReadOnly() {
 	// gpu: fill: the buffer was imported for reading only: invalid argument
 }
 
-// Managed memory has one address for the host and the device. Prefetch moves the memory in advance
-// to the device or to the host.
+// Managed memory has one address for the host and the device. Prefetch moves it to the device or to
+// the host before it is used there.
 func ExamplePrefetch() {
 	dev := simulated()
 	defer dev.Close()

@@ -7,9 +7,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A function of the program submits work to the driver's stream, between an upload and a download.
-// On CUDA it would call a library with cudadriver.Stream(n.Stream). On the simulated GPU it calls
-// the device.
+// A function of the program gives work to the native stream, between an upload and a download. On
+// CUDA it would call a library with cudadriver.Stream(n.Stream). On the simulated GPU it calls the
+// device.
 func ExampleNative() {
 	dev := simulated()
 	defer dev.Close()
@@ -28,8 +28,8 @@ func ExampleNative() {
 	// Output: workwork
 }
 
-// A graph contains the work that the function submits to the stream. The function is called again
-// when the binding's address changes.
+// A graph contains the work that the function gives to the stream. The function is called again
+// when the address of the binding changes.
 func ExampleNative_recorded() {
 	dev := simulated()
 	defer dev.Close()

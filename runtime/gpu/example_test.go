@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// simulated opens a simulated GPU.
+// simulated opens a simulated GPU with two queues and the kernel double.
 func simulated() *gpu.Device {
 	double := simdriver.MustKernel(func(g *simdriver.Grid, n uint64, p driver.Ptr) error {
 		xs, err := simdriver.View[float32](g, p, int(min(n, g.Size())))
@@ -64,7 +64,7 @@ func ExampleSemaphore() {
 	// [1 2 1 2 1 2 1 2]
 }
 
-// A stream runs operations one after the other. Wait returns the first error of these operations.
+// A stream runs operations one after the other. Wait returns the first error of the stream.
 func ExampleStream() {
 	dev := simulated()
 	defer dev.Close()
@@ -122,7 +122,7 @@ func ExampleQueue() {
 	// [2 4 6 8]
 }
 
-// A link signals one semaphore when another semaphore reaches a value. It also passes on failures.
+// A link signals follower when s reaches a value. If s fails, follower fails, too.
 func ExampleSemaphore_Link() {
 	s, err := gpu.NewSemaphore(0)
 	check(err)
@@ -139,7 +139,7 @@ func ExampleSemaphore_Link() {
 	// 100 out of paper
 }
 
-// A host call runs in stream order. The function's error fails the stream.
+// A host call runs in stream order. If its function returns an error, the stream fails.
 func ExampleHostCall() {
 	dev := simulated()
 	defer dev.Close()
@@ -162,7 +162,7 @@ func ExampleHostCall() {
 	// true host call check and does not like it
 }
 
-// The device uses the program's own memory.
+// The device writes to memory of the program.
 func ExampleDevice_ImportHost() {
 	dev := simulated()
 	defer dev.Close()
@@ -183,8 +183,8 @@ func ExampleDevice_ImportHost() {
 	// *** program's own
 }
 
-// A download whose semaphore has failed may still run. The points in Free are signalled when the
-// program may use the slice again.
+// A download may still run after its semaphore has failed. When the points in Order.Free are
+// signalled, the program may use the slice again.
 func ExampleOrder_free() {
 	dev := simulated()
 	defer dev.Close()
@@ -207,7 +207,8 @@ func ExampleOrder_free() {
 	// mine
 }
 
-// A stream reads and writes files. Goroutines move the data through pinned memory.
+// A stream reads from a file and writes to another file. Goroutines move the data through pinned
+// memory.
 func ExampleReadFrom() {
 	dev := simulated()
 	defer dev.Close()
@@ -226,8 +227,8 @@ func ExampleReadFrom() {
 	// gpu: transfer on queue 0 of Simulated GPU 0: read: 5 bytes at 10: unexpected EOF
 }
 
-// WaitAny waits for any of several points, and returns the index of the point that is reached.
-// WaitAll waits for all of them.
+// WaitAny waits for any of several points, and returns the index of a reached point. WaitAll waits
+// for all of them.
 func ExampleWaitAny() {
 	a, err := gpu.NewSemaphore(0)
 	check(err)
@@ -244,7 +245,7 @@ func ExampleWaitAny() {
 	// gpu: wait for a semaphore to reach 2, which is at 1, and nothing that was issued signals it (Device.Parked lists what was not): context deadline exceeded
 }
 
-// OnReached calls a function when a value is reached, unless the program cancels the call before.
+// OnReached calls a function when a value is reached. The program may cancel the call before that.
 func ExampleSemaphore_OnReached() {
 	s, err := gpu.NewSemaphore(0)
 	check(err)
@@ -258,7 +259,7 @@ func ExampleSemaphore_OnReached() {
 	// true
 }
 
-// A memoryFile is a file in memory, of a fixed size.
+// A memoryFile is a file of a fixed size in memory.
 type memoryFile struct{ data []byte }
 
 func (f *memoryFile) ReadAt(p []byte, at int64) (int, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A kernel's arguments are a struct, and its memory is typed. For a real GPU, only the driver and
-// the loaded code differ.
+// The fields of a struct are the arguments of the kernel, and slices of float32 are its memory. For
+// a real GPU, only the driver and the loaded code differ.
 func ExampleTyped() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
 	if err != nil {
@@ -96,8 +96,7 @@ func ExampleTyped_fields() {
 	// gpu: bind double: field N has 4 bytes, and parameter 0 of the kernel has 8: its parameters have [8 8]: invalid argument
 }
 
-// Launches of a typed kernel are recorded. A binding stands for the memory, which the execution
-// provides.
+// Launches of a typed kernel are recorded. A binding stands for memory that each execution names.
 func ExampleTypedKernel_Launch() {
 	dev := simulated()
 	defer dev.Close()
@@ -121,7 +120,7 @@ func ExampleTypedKernel_Launch() {
 	grid := gpu.GridFor(2, 256)
 	_, err = c.Add(double.Launch(grid, args{2, xs.Slice(0, 2)}))
 	check(err)
-	_, err = c.Add(double.Launch(grid, args{2, xs.Slice(2, 4)})) // may run at the same time
+	_, err = c.Add(double.Launch(grid, args{2, xs.Slice(2, 4)})) // may run at the same time as the first
 	check(err, c.End())
 
 	mem, err := gpu.AllocSlice[float32](dev, gpu.HostMem, 4)

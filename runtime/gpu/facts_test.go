@@ -112,7 +112,8 @@ func TestOccupancy(t *testing.T) {
 	})
 }
 
-// TestFactsFail makes driver queries fail, first with an error and then because the device is lost.
+// TestFactsFail makes queries of the driver fail, first with an injected error and then because the
+// device is lost.
 func TestFactsFail(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -131,7 +132,7 @@ func TestFactsFail(t *testing.T) {
 		must(t, d.LoseDevice(0, errHostCall))
 		for op, ask := range asks {
 			if err := ask(); caps.MemInfo && !errors.Is(err, driver.ErrLost) {
-				// The first query finds the loss.
+				// Whichever query comes first finds the loss.
 				t.Errorf("%s of a device that is lost: %v", op, err)
 			}
 		}

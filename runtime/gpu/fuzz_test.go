@@ -21,8 +21,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A tape is a sequence of bytes that choose operations and arguments. After the end of the tape,
-// next returns zeros.
+// A tape is a sequence of bytes that choose operations and arguments. After its end, next returns
+// 0.
 type tape []byte
 
 func (t *tape) next() byte {
@@ -37,7 +37,7 @@ func (t *tape) next() byte {
 // n returns a number below a limit.
 func (t *tape) n(limit int) int { return int(t.next()) % limit }
 
-// number returns a size, an offset or a value. It is mostly small, and often at a limit.
+// number returns a size, an offset or a value. Most results are small, and many are at a limit.
 func (t *tape) number() uint64 {
 	ends := [...]uint64{255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, math.MaxInt64, 1 << 63, gpu.MaxValue, math.MaxUint64, math.MaxUint64 - 511}
 	switch b := t.next(); {
@@ -64,11 +64,11 @@ type fuzz struct {
 	buffers      []*gpu.Buffer
 	pools        []*gpu.Pool
 	recordings   []*gpu.CommandBuffer
-	next         map[*gpu.Semaphore]uint64 // next value to signal
+	next         map[*gpu.Semaphore]uint64 // the highest value that a call was to signal
 	bindings     map[*gpu.CommandBuffer]int
-	done         []*gpu.Semaphore // each is signalled by one accepted operation; what has the names of these operations
-	what         []string
-	running      atomic.Int64 // the number of running host calls
+	done         []*gpu.Semaphore // one for each accepted operation; each must be reached or fail
+	what         []string         // the names of the operations in done
+	running      atomic.Int64     // the number of running host calls
 }
 
 func one[T any](f *fuzz, of []T) T { return of[f.n(len(of))] }
@@ -81,7 +81,7 @@ func (f *fuzz) options() gpu.PoolOptions {
 	return gpu.PoolOptions{Kind: gpu.MemKind(f.n(8) - 1), MaxSize: f.number(), InitialSize: f.number(), Threshold: f.number(), Zero: f.n(2) == 0, Portable: f.n(2) == 0}
 }
 
-// sem returns a semaphore, and sometimes nil.
+// sem returns a semaphore, or sometimes nil.
 func (f *fuzz) sem() *gpu.Semaphore {
 	if f.n(32) == 31 {
 		return nil
@@ -89,7 +89,7 @@ func (f *fuzz) sem() *gpu.Semaphore {
 	return one(f, f.semaphores)
 }
 
-// point returns any point, but mostly one that will be reached.
+// point returns a point, mostly one that will be reached.
 func (f *fuzz) point() gpu.Point {
 	s := f.sem()
 	if f.n(16) == 15 {
@@ -98,7 +98,7 @@ func (f *fuzz) point() gpu.Point {
 	return gpu.Point{Semaphore: s, Value: f.next[s] + uint64(f.n(4)/3)}
 }
 
-// signals returns any points, but mostly points that raise their semaphores.
+// signals returns points to signal. Most of them are above all earlier values of their semaphore.
 func (f *fuzz) signals() (list []gpu.Point) {
 	for range f.n(3) {
 		p := f.point()
@@ -111,7 +111,7 @@ func (f *fuzz) signals() (list []gpu.Point) {
 	return list
 }
 
-// ranges returns any range, but mostly one inside its buffer.
+// ranges returns a range, mostly one inside its buffer.
 func (f *fuzz) ranges() gpu.Range {
 	switch b := f.buffer(); {
 	case b == nil || f.n(4) == 0:
@@ -123,7 +123,7 @@ func (f *fuzz) ranges() gpu.Range {
 	}
 }
 
-// sized returns mostly a range of n bytes at the start of a buffer, and sometimes any range.
+// sized returns a range of n bytes at the start of a buffer, or sometimes any range.
 func (f *fuzz) sized(n uint64) gpu.Range {
 	if f.n(8) == 0 {
 		return f.ranges()
@@ -165,8 +165,8 @@ func (f *fuzz) fn() func() error {
 	}
 }
 
-// near returns an index below n into a list that begins with one entry for each device. It is
-// mostly the index of the queue's device.
+// near returns an index below n, for a list that begins with one entry for each device. It is
+// mostly the index of the entry for the device of q.
 func (f *fuzz) near(q *gpu.Queue, n int) int {
 	for i, d := range f.devs {
 		if d == q.Device() && f.n(4) != 3 {
@@ -176,8 +176,8 @@ func (f *fuzz) near(q *gpu.Queue, n int) int {
 	return f.n(n)
 }
 
-// launch returns a launch, mostly of a kernel of the queue's device. Its grid and arguments may be
-// invalid.
+// launch returns a launch, mostly of a kernel of the queue's device. The grid and the arguments may
+// be invalid.
 func (f *fuzz) launch(q *gpu.Queue) gpu.Op {
 	n := uint64(f.n(40))
 	k := f.kernels[f.near(q, len(f.kernels))]
@@ -196,8 +196,8 @@ func (f *fuzz) launch(q *gpu.Queue) gpu.Op {
 	return gpu.Launch(k, g, args...)
 }
 
-// submit submits an operation to a queue, with a signal of a new semaphore. If the operation is
-// accepted, submit adds the semaphore to done.
+// submit submits an operation to a queue. Most operations signal a new semaphore. If an operation
+// is accepted, submit adds its semaphore to done.
 func (f *fuzz) submit() {
 	q, done := f.queue(), new(gpu.Semaphore)
 	o := gpu.Order{Wait: f.points(), Signal: append(f.signals(), gpu.Point{Semaphore: done, Value: 1})}
@@ -278,7 +278,7 @@ func (f *fuzz) submit() {
 	}
 }
 
-// record records a command or calls another method of a recording.
+// record adds a command to a recording, or calls another of its methods.
 func (f *fuzz) record() {
 	c := one(f, f.recordings)
 	if c == nil {
@@ -381,8 +381,8 @@ func (f *fuzz) other() {
 	}
 }
 
-// run makes the calls that the tape chooses, and checks that all work ends and that the devices
-// close.
+// run makes the calls that the tape chooses, up to a limit. It checks that all accepted operations
+// end and that the devices close.
 func (f *fuzz) run() {
 	t := f.t
 	caps := capabilitySets()[f.n(len(capabilitySets()))].Caps
@@ -453,7 +453,7 @@ func (f *fuzz) run() {
 	}
 	for _, d := range f.devs {
 		start := time.Now()
-		// If operations use pool memory without an order, that mistake can lose the device.
+		// Operations that use pool memory without an order may lose the device.
 		if err := d.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("close: %v", err)
 		}
@@ -469,8 +469,8 @@ func (f *fuzz) run() {
 	}
 }
 
-// FuzzOperations runs operations with arbitrary arguments, in arbitrary order, on simulated GPUs.
-// No call may panic or hang, accepted operations must end, and the devices must close.
+// FuzzOperations makes arbitrary calls with arbitrary arguments on simulated GPUs. No call may
+// panic or hang, accepted operations must end, and the devices must close.
 func FuzzOperations(f *testing.F) {
 	if raceEnabled {
 		f.Skip("operations that nothing orders race for the simulated memory")

@@ -20,8 +20,8 @@ func total(d *simdriver.Driver, f func(simdriver.DeviceCounters) int) (n int) {
 	return n
 }
 
-// TestOpenGroup checks OpenGroup and NewGroup if an operation of a device fails, if devices have no
-// access to each other, and without devices.
+// TestOpenGroup checks OpenGroup and NewGroup when a call of the driver fails, when the devices
+// have no access to each other, and without devices.
 func TestOpenGroup(t *testing.T) {
 	const devices = 4
 	eachCaps(t, "a failed one closes the others", func(t *testing.T, caps driver.Caps) {
@@ -88,8 +88,8 @@ func TestOpenGroup(t *testing.T) {
 	})
 }
 
-// TestPeersOfGroups launches a kernel that uses another device's memory. It must work with a group,
-// and fail without a group.
+// TestPeersOfGroups checks that a kernel can use another device's memory if the two devices are in
+// a group, and cannot if they are not.
 func TestPeersOfGroups(t *testing.T) {
 	eachCaps(t, "a kernel", func(t *testing.T, caps driver.Caps) {
 		for _, grouped := range []bool{true, false} {
@@ -121,7 +121,8 @@ func TestPeersOfGroups(t *testing.T) {
 	})
 }
 
-// TestGroupFailures makes calls of a group fail on one of its devices.
+// TestGroupFailures makes calls of a group fail on one device. Load and NewPools must then release
+// the modules and pools of the other devices, and Close must still close all devices.
 func TestGroupFailures(t *testing.T) {
 	eachCaps(t, "code", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})
@@ -170,7 +171,8 @@ func TestGroupFailures(t *testing.T) {
 	})
 }
 
-// TestAcross copies between two drivers, and makes some of the copies fail.
+// TestAcross copies between devices of two drivers. It injects a fault into one device, closes one
+// device during the copy, and copies in both directions at once.
 func TestAcross(t *testing.T) {
 	const stage, size = 4096, 10*4096 + 5
 	type side struct {
@@ -195,7 +197,8 @@ func TestAcross(t *testing.T) {
 		"its work":   {Op: simdriver.OpRecord, N: 7, Lost: true, AtExecution: true},
 	} {
 		eachCaps(t, "B80 B117 fails: "+name, func(t *testing.T, caps driver.Caps) {
-			// here says whether the device of the queue fails, or the other device.
+			// If here is true, the fault is in the device of the queue, otherwise in the other
+			// device.
 			for _, here := range []bool{true, false} {
 				for _, up := range []bool{true, false} {
 					x, y := setup(t, caps)
@@ -210,14 +213,14 @@ func TestAcross(t *testing.T) {
 					s := semaphores(t, 2)
 					must(t, x.v.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Copy(dst.b.All(), src.b.All())))
 					err := s[0].Wait(minute(t), 1)
-					asked := name == "an event" // only the poll of a waiter finds this failure
+					asked := name == "an event" // the copy may succeed in spite of this fault
 					if err == nil && i.Hits() > 0 && !asked {
 						t.Errorf("here %t, up %t: it has not failed", here, up)
 					}
 					if lost := errors.Is(err, driver.ErrLost); i.Hits() > 0 && lost != f.Lost {
 						t.Errorf("here %t, up %t: %v", here, up, err)
 					}
-					// The other device works.
+					// The device without the fault still works.
 					must(t, good.v.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(good.b.All(), []byte{1})))
 					must(t, s[1].Wait(minute(t), 1))
 				}
@@ -226,7 +229,7 @@ func TestAcross(t *testing.T) {
 	}
 	eachCaps(t, "B81 B86 a side is closed in the middle", func(t *testing.T, caps driver.Caps) {
 		for _, here := range []bool{true, false} {
-			// stalled says whether the device that is closed is stalled, or the other device.
+			// If stalled is true, the device that is closed is stalled, otherwise the other device.
 			for _, stalled := range []bool{true, false} {
 				x, y := setup(t, caps)
 				s := semaphores(t, 1)[0]
@@ -277,7 +280,7 @@ func TestAcross(t *testing.T) {
 }
 
 // TestGroupLoadsInParallel makes each device take an hour to load code. Loading on four devices
-// must take one hour, which is exact in a synctest bubble.
+// must take exactly one hour. The time is that of the synctest bubble.
 func TestGroupLoadsInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{Devices: 4, Kernels: simKernels})

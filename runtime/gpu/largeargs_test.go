@@ -95,7 +95,8 @@ func largeArguments[A any](t *testing.T, kernel string, words int, arguments fun
 	})
 }
 
-// An aligningDriver has devices that check the alignment of kernel arguments of 128 bytes.
+// An aligningDriver has devices that check the alignment of the third argument of a launch, which
+// has 128 bytes.
 type aligningDriver struct {
 	*simdriver.Driver
 	t testing.TB
@@ -118,9 +119,8 @@ func (d aligningDevice) Launch(s driver.Stream, l *driver.Launch) error {
 	return d.Device.Launch(s, l)
 }
 
-// TestLargeArgumentsAligned checks that arguments of 128 bytes are aligned as CUDA needs, wherever
-// they are stored. Submitting an Op must not allocate memory to align them. Making the Op
-// allocates, because such an argument does not fit in an Op.
+// TestLargeArgumentsAligned checks that arguments of 128 bytes are at addresses that are multiples
+// of 64. Submitting an Op must not allocate Go memory to align them.
 func TestLargeArgumentsAligned(t *testing.T) {
 	d := newSim(t, simdriver.Config{Caps: &driver.Caps{KernelParams: true}})
 	dev := openDevice(t, aligningDriver{d, t}, 0, gpu.Options{Spin: -1, Poll: time.Minute})
@@ -146,7 +146,7 @@ func TestLargeArgumentsAligned(t *testing.T) {
 	}
 	host := semaphores(t, 1)[0]
 	must(t, s.After(host.At(1)))
-	for range 64 { // parked, so that the arguments are in many different places
+	for range 64 { // parked at the same time, so that the arguments are in different places
 		must(t, s.Do(typed.Launch(gpu.GridFor(1, 1), args)))
 	}
 	must(t, host.Signal(1))
@@ -160,7 +160,7 @@ func TestLargeArgumentsAligned(t *testing.T) {
 		}
 	}
 	must(t, c.End())
-	for range 16 { // each recording has memory of its own
+	for range 16 { // each recording has its arguments in memory of its own
 		c := commandBuffer(t, dev, gpu.StreamMode)
 		recorded(t)(c.Add(typed.Launch(gpu.GridFor(1, 1), args)))
 		must(t, c.End())

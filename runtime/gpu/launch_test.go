@@ -14,8 +14,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestLaunchAttrs checks the attributes that a kernel sees. It launches the kernel through queues,
-// streams and recordings, parked behind a semaphore.
+// TestLaunchAttrs launches a kernel with attributes in queues, streams and recordings, parked
+// behind a semaphore. The kernel must see the attributes. If the device does not support them, the
+// call must return an error, and must park nothing.
 func TestLaunchAttrs(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -65,7 +66,7 @@ func TestLaunchAttrs(t *testing.T) {
 					if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Simulated GPU 0 has no ") {
 						t.Errorf("%s, %+v: %v", way, c.Attrs, err)
 					}
-					synctest.Wait() // until earlier fills have got their events
+					synctest.Wait() // until the device is idle
 					if n := dev.Stats().Parked; n != 0 {
 						t.Errorf("%s, %+v: %d parked", way, c.Attrs, n)
 					}
@@ -77,7 +78,7 @@ func TestLaunchAttrs(t *testing.T) {
 					Priority: int32(caps.ClampPriority(c.Attrs.Priority)), Carveout: int32(c.Attrs.Carveout)}
 				got := elementsOf(t, s, out)
 				if strings.HasPrefix(way, "a command buffer") && !strings.HasPrefix(way, fmt.Sprintf("a command buffer of mode %d", gpu.StreamMode)) && got[0].Priority == 0 {
-					want.Priority = 0 // in a graph, the launch has the priority of the queue
+					want.Priority = 0 // a launch in a graph has the priority of the queue
 				}
 				if got[0] != want {
 					t.Errorf("%s, %+v: the kernel sees %+v, want %+v", way, c.Attrs, got[0], want)
@@ -131,7 +132,7 @@ func TestLaunchAttrsRefused(t *testing.T) {
 			t.Errorf("%+v: %d parked", c.grid, n)
 		}
 	}
-	// A grid without blocks launches nothing.
+	// A grid for no elements launches nothing, whatever its other dimensions and attributes are.
 	empty := gpu.GridFor(0, 1)
 	empty.Blocks[1], empty.Blocks[2], empty.Attrs = 8, 8, gpu.LaunchAttrs{Cluster: [3]uint32{3, 2, 1}, Cooperative: true}
 	s := dev.Queue(0).NewStream()
@@ -144,8 +145,9 @@ func TestLaunchAttrsRefused(t *testing.T) {
 	}
 }
 
-// TestLaunchesBetweenGraphs records cooperative launches, which the graphs of some devices do not
-// support, between other launches.
+// TestLaunchesBetweenGraphs records cooperative launches between other launches. If the device
+// supports cooperative launches in graphs, the recording must become one graph. Otherwise GraphMode
+// must make several graphs, with launches between them.
 func TestLaunchesBetweenGraphs(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Graphs || !caps.Cooperative {
@@ -192,8 +194,8 @@ func TestLaunchesBetweenGraphs(t *testing.T) {
 	})
 }
 
-// TestAttrsOfMovedNodes executes a graph of a cluster launch with different bindings. The kernel
-// must see the clusters in each execution.
+// TestAttrsOfMovedNodes executes a graph of a launch with clusters, each time with another range
+// for its binding. The kernel must see the clusters in each execution.
 func TestAttrsOfMovedNodes(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -220,9 +222,9 @@ func TestAttrsOfMovedNodes(t *testing.T) {
 	}
 }
 
-// TestCooperativeFits checks that the driver is queried once for each shape of a cooperative
-// launch, not at each launch. If the query fails, the launch goes to the driver without a check: a
-// grid that fits runs, and a grid that does not fit fails with the driver's error.
+// TestCooperativeFits checks that the runtime queries the occupancy of a cooperative launch once
+// for repeated launches of the same shape. If the query fails, the driver must get the launch: a
+// grid that fits runs, and one that does not fit fails with the error of the driver.
 func TestCooperativeFits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Cooperative {
@@ -253,8 +255,8 @@ func TestCooperativeFits(t *testing.T) {
 	})
 }
 
-// TestQueuePriorities makes queues with priorities, and checks the priorities of the streams that
-// run their work.
+// TestQueuePriorities checks that each queue, and the stream that runs its work, has the priority
+// that Options.Priorities gives it, clamped to the range of the device.
 func TestQueuePriorities(t *testing.T) {
 	for _, set := range capabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestMistakeErrors makes wrong calls. Each error must say what is wrong with the call (B82).
+// TestMistakeErrors checks that the error of a wrong call says what is wrong (B82).
 func TestMistakeErrors(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev := openDevice(t, d, 0, gpu.Options{StageSize: 16})
@@ -122,9 +122,9 @@ func TestMistakeErrors(t *testing.T) {
 	must(t, elapsed())
 }
 
-// TestTimingOfHostCalls times executions of recordings with host calls. The time must cover the
-// time from the first work in a stream to the last. Without such work it must be the time of the
-// host calls.
+// TestTimingOfHostCalls times executions of recordings with host calls. The time must last from the
+// start of the first launch to the end of the last launch. Without launches it must be the sum of
+// the times of the host calls.
 func TestTimingOfHostCalls(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Timers {

@@ -103,7 +103,8 @@ func TestNativeFails(t *testing.T) {
 	})
 }
 
-// TestNativeRefused passes wrong arguments to Native.
+// TestNativeRefused checks that Submit refuses native operations with wrong arguments, and on a
+// device without access to its streams.
 func TestNativeRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -163,14 +164,13 @@ func TestNativeHolds(t *testing.T) {
 				recorded(t)(c.Add(gpu.Native("", fn, to.Range(0, 8))))
 				must(t, c.End())
 				run = func(o gpu.Order, at gpu.Range) error { return dev.Queue(0).Submit(o, gpu.Execute(c, at)) }
-				executed++ // the recording's graph is made now, and updated later
+				executed++ // this execution makes the graph, if there is one, and the next execution updates it
 				must(t, run(gpu.Order{Signal: pts(s[1], executed)}, b.Range(0, 8)))
 				must(t, s[1].Wait(in(t, time.Minute), executed))
 			}
 			slow.Store(true)
 			must(t, run(order(s[0], 1, s[1], executed+1), b.Range(8, 8)))
-			// The signalling goroutine issues one of these fills, and the device's thread issues
-			// the other.
+			// These fills wait for the same point as the native function.
 			for _, done := range s[2:] {
 				must(t, dev.Queue(1).Submit(order(s[0], 1, done, 1), gpu.Fill(b.Range(32, 8), []byte{1})))
 			}
@@ -213,8 +213,9 @@ func TestNativeAllocs(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestNativeRecorded executes a recording with native functions and several bindings. A graph must
-// capture the functions' work, and without graphs each execution must call the functions.
+// TestNativeRecorded executes a recording of native functions several times, with different memory.
+// In a graph a function must be called again only if its memory has moved. Without graphs each
+// execution must call it.
 func TestNativeRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode, gpu.StreamMode} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
@@ -269,9 +270,9 @@ func TestNativeRecorded(t *testing.T) {
 	}
 }
 
-// TestNativeCapture records native functions in graphs. If a function's work cannot be captured,
-// End or the execution must fail. If the work is different at each call, the graph must be made
-// again.
+// TestNativeCapture records native functions in graphs. If a function fails or its work cannot be
+// captured, End or the execution must fail. If the function gives the stream other work than
+// before, the graph must be made again.
 func TestNativeCapture(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Capture {

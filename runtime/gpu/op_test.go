@@ -23,8 +23,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestWrongOps checks that Do, Submit and Add return the error of a wrong Op, and that Submit then
-// signals no point.
+// TestWrongOps checks that Do, Submit and Add return the error of a wrong Op. Submit must then
+// signal nothing, and Add must record nothing.
 func TestWrongOps(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -137,7 +137,7 @@ func TestOpAgain(t *testing.T) {
 			t.Errorf("seven launches: %v", got)
 		}
 
-		// The pattern is copied when the Op is made. The data is copied when the Op is used.
+		// Fill copies its pattern at once. UploadCopy copies its data when the Op is used.
 		pattern, data := []byte{1}, []byte{2, 2, 2, 2}
 		m := allocate(t, dev, 8)
 		fill, upload := gpu.Fill(m.Range(0, 4), pattern), gpu.UploadCopy(m.Range(4, 4), data)
@@ -151,7 +151,7 @@ func TestOpAgain(t *testing.T) {
 			t.Errorf("%v, then %v", got, later)
 		}
 
-		// Each use of an Alloc allocates.
+		// Each use of an Alloc Op allocates.
 		var p *gpu.Buffer
 		alloc := gpu.Alloc(&p, nil, 64)
 		must(t, a.Do(alloc))
@@ -168,7 +168,7 @@ func TestOpAgain(t *testing.T) {
 			t.Error("with an error the variable has changed") // p must still be the freed buffer
 		}
 
-		// An Op works on any device with the needed features.
+		// An Op works on any device that has the features that it needs.
 		n := 0
 		calls := gpu.HostCall(func() error { n++; return nil })
 		far, near := other.Queue(0).NewStream(), dev.Queue(0).NewStream()
@@ -186,8 +186,8 @@ func TestOpAgain(t *testing.T) {
 	})
 }
 
-// TestDoTogether calls Do with several operations from several goroutines. The operations of one
-// call must run one right after the other.
+// TestDoTogether calls Do with several operations from several goroutines. No operation of another
+// call may run between the operations of one call.
 func TestDoTogether(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const workers, rounds, ops = 8, 10, 5
@@ -221,8 +221,8 @@ func TestDoTogether(t *testing.T) {
 	})
 }
 
-// TestDoWaits calls Do while another call of Do is adding its operations. The second call must add
-// its operation behind those of the first call.
+// TestDoWaits calls Do while a first call of Do is adding its operations. The operation of the
+// second call must come behind them.
 func TestDoWaits(t *testing.T) {
 	s := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{}).Queue(0).NewStream()
 	var order []string
@@ -231,7 +231,7 @@ func TestDoWaits(t *testing.T) {
 		return gpu.Native(name, func(gpu.NativeCall) error { // Do calls the function
 			order = append(order, name)
 			inside <- true
-			time.Sleep(5 * time.Millisecond) // gives the other call time to begin
+			time.Sleep(5 * time.Millisecond) // gives the second call time to begin
 			return nil
 		})
 	}
@@ -247,8 +247,8 @@ func TestDoWaits(t *testing.T) {
 	}
 }
 
-// TestDoStops makes an operation in the middle of Do fail. The operations after it must not be
-// added, and the stream must have failed.
+// TestDoStops calls Do with a wrong operation between others. The operations behind it must not be
+// added, and the stream must fail.
 func TestDoStops(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -275,7 +275,8 @@ func TestDoStops(t *testing.T) {
 				}
 			}
 		}
-		// Without operations Do does nothing, and does not use the points given to After.
+		// Without operations Do adds nothing, and keeps the points given to After for the next
+		// operation.
 		s, parked := dev.Queue(1).NewStream(), dev.Stats().Parked
 		must(t, s.After(host.At(1)))
 		must(t, s.Do())
@@ -292,7 +293,7 @@ func TestDoStops(t *testing.T) {
 	})
 }
 
-// TestLabels checks labels in the errors of calls and in SubmitErrors.
+// TestLabels checks that errors of calls, and SubmitErrors, have the label of the failed operation.
 func TestLabels(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -338,7 +339,8 @@ func TestLabels(t *testing.T) {
 				t.Errorf("%q: %v", want, err)
 			}
 		}
-		// A SubmitError returned by a call has only the label of the failed operation.
+		// If a call returns the SubmitError of an earlier operation, the label of its own Op is not
+		// added.
 		s, never := q.NewStream(), semaphores(t, 1)[0]
 		must(t, s.Do(gpu.HostCall(failing).Label("layer 3")))
 		if err := s.Wait(minute(t)); err == nil || s.Do(gpu.Barrier().Label("later")) != err {
@@ -348,7 +350,8 @@ func TestLabels(t *testing.T) {
 	})
 }
 
-// TestTimedOps calls Do with several operations, some of which have a Timing.
+// TestTimedOps calls Do with several operations, two of which have a Timing. Each Timing must
+// measure its own operation.
 func TestTimedOps(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -391,7 +394,7 @@ func TestTimedOps(t *testing.T) {
 	}
 }
 
-// manyArgs are kernel arguments of all sizes, more than fit in an Op.
+// manyArgs has kernel arguments of many sizes, more than fit in an Op.
 type manyArgs struct {
 	Out   gpu.Slice[uint64]
 	A     [3]uint32  // 12 bytes
@@ -416,10 +419,11 @@ type manyArgs struct {
 	extra uint64
 }
 
-// A bool32 is a struct of 4 bytes, which a kernel can take as a scalar.
+// A bool32 is a struct of 4 bytes. A kernel can have it as an argument.
 type bool32 struct{ set uint32 }
 
-// manyKernel writes the bytes of its other arguments to the memory at out, one after the other.
+// manyKernel writes the bytes of all arguments behind out, one after the other, to the memory at
+// out.
 var manyKernel = simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr, a [3]uint32, b [2]uint64, c [3]uint64, d [16]uint64, e uint8, f [12]byte, h20 [20]byte,
 	h [24]byte, i [128]byte, j uint16, k, l, m driver.Ptr, n bool32, o [17]uint8, p, q uint64, r float64, s int8, last uint32, extra uint64) error {
 	var all []byte
@@ -464,7 +468,7 @@ func TestManyArguments(t *testing.T) {
 					want, err = binary.Append(want, binary.NativeEndian, x)
 					must(t, err)
 				}
-				raw := args // the bytes of arguments are copied
+				raw := args // cleared below, because Launch copies the bytes
 				ops := map[string]gpu.Op{
 					"a struct": typed.Launch(gpu.Grid{}, args),
 					"values": gpu.Launch(k, gpu.Grid{}, out, args.A, args.B, args.C, args.D, args.E, args.F, args.G, args.H, args.I, args.J, args.K, args.L, args.M, args.N,
@@ -502,7 +506,7 @@ func TestManyArguments(t *testing.T) {
 						}
 					}
 				}
-				// A wrong buffer among many arguments is found and named.
+				// The error for a wrong range names the argument.
 				args.K = b.Range(60, 8)
 				if err := s.Do(typed.Launch(gpu.Grid{}, args)); !errors.Is(err, gpu.ErrRange) || !strings.Contains(err.Error(), "argument K of many") {
 					t.Errorf("%v", err)
@@ -555,7 +559,6 @@ func (d *sixteenDevice) Function(driver.Module, string) (driver.Function, driver
 
 func (d *sixteenDevice) Copy(driver.Stream, driver.Ptr, driver.Ptr, uint64) error { return nil }
 
-// sixteenArgs are 16 arguments.
 type sixteenArgs struct {
 	A, B, C, D gpu.Slice[float32]
 	E, F, G    gpu.Range
@@ -564,7 +567,7 @@ type sixteenArgs struct {
 	M, N, O, P float64
 }
 
-// TestOpAllocs tests B142: making and using an Op allocates no Go memory if its arguments fit in
+// TestOpAllocs tests B142: making and using an Op allocates no Go memory if the arguments fit in
 // the Op.
 func TestOpAllocs(t *testing.T) {
 	if raceEnabled {
@@ -632,7 +635,7 @@ func TestOpAllocs(t *testing.T) {
 			if err := f(); err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range [...]gpu.Point{s.Point(), done.At(v)} { // poll, because a wait that parks makes a Go channel
+			for _, p := range [...]gpu.Point{s.Point(), done.At(v)} { // poll, because a wait may make a Go channel
 				for {
 					if now, err := p.Semaphore.Query(); now >= p.Value || err != nil {
 						break
@@ -653,9 +656,10 @@ func TestOpAllocs(t *testing.T) {
 	must(t, r.Close())
 }
 
-var made [7]gpu.Op // keeps the compiler from removing Ops
+var made [7]gpu.Op // Ops are stored here so that the compiler does not remove them
 
-// recordable returns Ops that a recording of the device takes. They use the buffer b of 64 bytes.
+// recordable returns Ops that a recording of the device takes. Ops that need memory use b, which
+// has 64 bytes.
 func recordable(t *testing.T, dev *gpu.Device, caps driver.Caps, b *gpu.Buffer) map[string]gpu.Op {
 	_, k := kernelOf(t, dev, "nothing")
 	typed, err := gpu.Typed[struct{ N uint64 }](k)
@@ -683,8 +687,7 @@ func recordable(t *testing.T, dev *gpu.Device, caps driver.Caps, b *gpu.Buffer) 
 	return ops
 }
 
-// TestRecordable records the Ops that recordable returns, and checks that a recording refuses other
-// Ops.
+// TestRecordable checks that a recording takes the Ops that recordable returns, and refuses others.
 func TestRecordable(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -722,7 +725,7 @@ func TestRecordable(t *testing.T) {
 			if p != nil {
 				t.Error("it has allocated")
 			}
-			var after []gpu.Command // each command comes after the previous command, because several write the same memory
+			var after []gpu.Command // the previous command: several commands write the same memory, so their order is fixed
 			for name, op := range all {
 				at, err := c.Add(op, after...)
 				if err != nil || at <= last {
@@ -751,8 +754,8 @@ func TestRecordable(t *testing.T) {
 	})
 }
 
-// TestAfterNothing names commands that do not exist. Add must refuse such commands for every Op,
-// even for Ops that come after all earlier commands anyway.
+// TestAfterNothing passes commands that do not exist to Add, as the commands to come after. Add
+// must refuse them for every Op, even for an Op that comes after all earlier commands anyway.
 func TestAfterNothing(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -780,9 +783,9 @@ func TestAfterNothing(t *testing.T) {
 	})
 }
 
-// TestNestedSend records a nested recording that ends with a send, and then a receive, on two
-// ranks. The send and the receive must form one group. Otherwise each rank's send would wait for
-// the receive of the other rank.
+// TestNestedSend records, for each of two ranks, a nested recording that ends with a send, and
+// behind it a receive. The send and the receive must form one group. Otherwise each send would wait
+// for the receive of the other rank.
 func TestNestedSend(t *testing.T) {
 	for _, depth := range []int{0, 1, 3} {
 		t.Run(fmt.Sprintf("depth %d", depth), func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestNilAndZeroReceivers calls methods of nil and zero values of the package's types. It tests
-// B143.
+// TestNilAndZeroReceivers calls the methods of nil and zero values. No method may panic, and a
+// method that returns an error must say what is wrong (B143).
 func TestNilAndZeroReceivers(t *testing.T) {
 	testkit.Receivers(t,
 		testkit.Receiver{Nil: (*gpu.Device)(nil)},

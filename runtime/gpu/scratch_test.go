@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// scratchUser returns a function for Native that fills its scratch memory, copies it to its first
-// range, and stores the address.
+// scratchUser returns a function for Native. The function fills n bytes of scratch memory, copies
+// them to its first range, and stores the address of the scratch memory in at.
 func scratchUser(with byte, n uint64, at *driver.Ptr) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		*at = v.Ptrs[len(v.Ptrs)-1]
@@ -23,8 +23,8 @@ func scratchUser(with byte, n uint64, at *driver.Ptr) func(gpu.NativeCall) error
 	}
 }
 
-// TestNativeScratch runs native operations with scratch memory on two queues. Operations of one
-// queue must get the same memory while it is large enough.
+// TestNativeScratch runs native operations with scratch memory on two queues. Operations of the
+// same queue must get the same memory while it is large enough.
 func TestNativeScratch(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {
@@ -65,7 +65,7 @@ func TestNativeScratch(t *testing.T) {
 	})
 }
 
-// TestNativeScratchConcurrent submits operations with growing scratch memory from several
+// TestNativeScratchConcurrent submits operations with scratch memory of various sizes from several
 // goroutines.
 func TestNativeScratchConcurrent(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
@@ -94,7 +94,7 @@ func TestNativeScratchConcurrent(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestNativeScratchRecorded executes a recording whose native operations have scratch memory. Two
+// TestNativeScratchRecorded executes a recording of native operations with scratch memory. Two
 // operations must share scratch memory if one comes after the other.
 func TestNativeScratchRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.GraphMode, gpu.StreamMode} {
@@ -144,8 +144,8 @@ func TestNativeScratchAllocs(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestNativeScratchAdopted closes a queue with an adopted stream. Its scratch memory must be freed,
-// and later operations must not allocate any.
+// TestNativeScratchAdopted closes a queue on an adopted stream. The scratch memory of the queue
+// must be freed, and later operations must not allocate any.
 func TestNativeScratchAdopted(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {

@@ -174,7 +174,8 @@ func alloc[T any](dev *gpu.Device, n int) error {
 	return err
 }
 
-// TestBytesOf converts elements to bytes, and checks that elements with pointers become nil.
+// TestBytesOf checks that BytesOf returns the memory of elements as bytes, and nil for elements
+// with pointers.
 func TestBytesOf(t *testing.T) {
 	xs := []uint32{1, 2}
 	b := gpu.BytesOf(xs)

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// scaleBy is a kernel that multiplies n elements.
+// scaleBy is a kernel that multiplies each of n elements by a number.
 func scaleBy[T smallfloat.Float](g *simdriver.Grid, n uint32, by T, x driver.Ptr) error {
 	xs, err := simdriver.View[T](g, x, int(n))
 	for i := range xs {
@@ -19,7 +19,8 @@ func scaleBy[T smallfloat.Float](g *simdriver.Grid, n uint32, by T, x driver.Ptr
 	return err
 }
 
-// testSmallFloat uses the type T for elements of memory, for kernel arguments and for a Param.
+// testSmallFloat checks values of the type T as elements of memory, as kernel arguments and as the
+// value of a Param.
 func testSmallFloat[T smallfloat.Float](t *testing.T) {
 	kernel, err := simdriver.NewKernel(scaleBy[T])
 	must(t, err)

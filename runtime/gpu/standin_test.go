@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// double returns a function for Native. It submits a Go function that reads n numbers of the first
-// range, and writes them doubled to the second range.
+// double returns a function for Native. The function submits a Go function to the stream, which
+// reads n numbers from the first range and writes their doubles to the second range.
 func double(n int) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		src, dst := v.Ptrs[0], v.Ptrs[1]
@@ -34,8 +34,8 @@ func double(n int) func(gpu.NativeCall) error {
 	}
 }
 
-// TestStandIn runs Go functions on the simulated GPU in stream order, and in recordings whose
-// memory moves.
+// TestStandIn runs Go functions as work of the simulated GPU: in a stream, and in a recording that
+// is executed with different memory.
 func TestStandIn(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.GraphMode, gpu.StreamMode} {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
@@ -71,8 +71,8 @@ func TestStandIn(t *testing.T) {
 	}
 }
 
-// TestStandInFails makes a Go function access memory out of bounds. The device must be lost, and
-// the error must name the function.
+// TestStandInFails checks that a Go function that accesses memory out of bounds loses the device,
+// with an error that names the function.
 func TestStandInFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})

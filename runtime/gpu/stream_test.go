@@ -67,7 +67,7 @@ func TestStream(t *testing.T) {
 				n := dev.Stats()
 				return n.Parked == 0 && n.InFlight == 0
 			})
-			// got[0] is 1 if the operation before the refused one has run.
+			// got[0] is 1 if an operation before a refused call has run, and 0 if none has.
 			if got := bytesOf(t, dev.Queue(0), b); got[0] > 1 {
 				t.Errorf("%v: an operation after the refused one has run", got)
 			}
@@ -138,7 +138,7 @@ func TestStream(t *testing.T) {
 			must(t, err)
 			s, got := dev.Queue(0).NewStream(), make([]byte, 4)
 			must(t, s.After(host.At(1)))
-			for i := range byte(8) { // together they allocate more than the limit
+			for i := range byte(8) { // together the allocations are larger than the pool's limit
 				b, err := s.Alloc(p, 1<<19)
 				must(t, err)
 				must(t, s.Fill(b.All(), []byte{i}))
@@ -248,7 +248,7 @@ func TestStream(t *testing.T) {
 			for range 8 {
 				go func() {
 					for range 50 {
-						// The stream runs one call at a time. Otherwise the race detector would
+						// The stream runs one function at a time. Otherwise the race detector would
 						// report the accesses to n.
 						if err := s.Do(gpu.HostCall(func() error { n++; return nil })); err != nil {
 							ended <- err
@@ -275,7 +275,7 @@ func TestStreamAllocs(t *testing.T) {
 	}
 	for kind, caps := range bothCaps() {
 		d := newSim(t, simdriver.Config{Caps: &caps})
-		// With these options the device's thread makes no timers.
+		// With these options the runtime polls without pauses, and so makes no timers.
 		dev := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: time.Minute})
 		b, host, data := allocate(t, dev, 64), semaphores(t, 1)[0], make([]byte, 64)
 		x, err := dev.Load(simdriver.Image("nothing"))
@@ -344,9 +344,8 @@ func BenchmarkStream(b *testing.B) {
 	})
 }
 
-// TestFailedStreamCallsNothing makes a stream fail whose next operation waits only for a point,
-// because earlier work is done. When the point is reached, no function of the program may be
-// called.
+// TestFailedStreamCallsNothing makes streams fail whose last operation is parked until a point is
+// reached. When the point is reached, the function of the operation must not be called.
 func TestFailedStreamCallsNothing(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{StageSize: 64})
 	b := allocate(t, dev, 256)
@@ -369,7 +368,7 @@ func TestFailedStreamCallsNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// The functions above would be called before this one.
+	// Read what was called, up to the call of this function.
 	s := dev.Queue(0).NewStream()
 	must(t, s.Do(gpu.HostCall(func() error { called <- "last"; return nil })))
 	must(t, s.Wait(minute(t)))

@@ -37,7 +37,7 @@ func sleeper(t testing.TB, caps driver.Caps, o gpu.Options) (*simdriver.Driver, 
 	return d, dev, kernel
 }
 
-// TestTiming checks that a Timing reports the device time of its operation.
+// TestTiming checks that a Timing reports how long its operation takes.
 func TestTiming(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -102,9 +102,8 @@ func TestTiming(t *testing.T) {
 	}
 }
 
-// TestTimingElsewhere checks the Timing of a Free of a native pool's memory on a queue of another
-// device. The Timing must belong to the pool's device, because a stream of that device frees the
-// memory.
+// TestTimingElsewhere frees memory of a native pool in a queue of another device. The Timing of
+// this Free must belong to the pool's device, whose stream frees the memory.
 func TestTimingElsewhere(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	near, far := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -126,7 +125,7 @@ func TestTimingElsewhere(t *testing.T) {
 }
 
 // TestTimingAlloc gives a Timing to a slow host call, and then to an allocation, a Free or a
-// barrier. The Timing must not return the time of the host call any more.
+// barrier. Duration must not return the time of the host call any more.
 func TestTimingAlloc(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})

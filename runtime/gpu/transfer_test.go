@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestLargeTransferWithLittlePinnedMemory moves a range that is large enough for several
+// TestLargeTransferWithLittlePinnedMemory reads and writes a range that is large enough for several
 // goroutines, with pinned memory for only a few pieces.
 func TestLargeTransferWithLittlePinnedMemory(t *testing.T) {
 	const stage = 4096

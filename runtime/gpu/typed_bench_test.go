@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A kernelDriver is an idle driver with kernels that have saxpy's parameters.
+// A kernelDriver is an idle driver that can load kernels. All kernels have the parameters of saxpy.
 type kernelDriver struct{ idleDriver }
 
 func (kernelDriver) Open(int) (driver.Device, error) { return new(kernelDevice), nil }
@@ -21,9 +21,9 @@ func (d *kernelDevice) Function(driver.Module, string) (driver.Function, driver.
 }
 func (d *kernelDevice) Launch(driver.Stream, *driver.Launch) error { return nil }
 
-// BenchmarkLaunch launches saxpy repeatedly. Each launch waits for the previous launch. It uses one
-// Op again or a new struct of arguments, in a queue or in a stream. It also executes a recording of
-// 16 launches. The device does no work.
+// BenchmarkLaunch launches saxpy in a queue or a stream, with one Op or with a new struct of
+// arguments for each launch. It also executes a recording of 16 launches. Each operation waits for
+// the previous one. The device does no work.
 func BenchmarkLaunch(b *testing.B) {
 	dev, err := gpu.Open(kernelDriver{}, 0, gpu.Options{})
 	must(b, err)

@@ -18,8 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// saxpyArgs are saxpy's arguments. X and Y are types for memory: Slice, Range, *Buffer or
-// driver.Ptr.
+// saxpyArgs are the arguments of saxpy. The type parameters are types for memory: Slice, Range,
+// *Buffer or driver.Ptr.
 type saxpyArgs[X, Y any] struct {
 	N uint64
 	A float32
@@ -29,7 +29,6 @@ type saxpyArgs[X, Y any] struct {
 
 type saxpySlices = saxpyArgs[gpu.Slice[float32], gpu.Slice[float32]]
 
-// kernelOf loads a kernel.
 func kernelOf(t testing.TB, dev *gpu.Device, name string) (*gpu.Module, *gpu.Kernel) {
 	t.Helper()
 	x, err := dev.Load(simdriver.Image(name))
@@ -48,7 +47,7 @@ func bind[A any](t testing.TB, dev *gpu.Device, name string) (*gpu.Module, *gpu.
 	return x, typed
 }
 
-// sliceOf allocates elements and sets them in a stream.
+// sliceOf allocates device memory for the elements, and uploads them in a stream.
 func sliceOf[T any](t testing.TB, s *gpu.Stream, elements ...T) gpu.Slice[T] {
 	t.Helper()
 	xs, err := gpu.AllocSlice[T](s.Queue().Device(), gpu.DeviceMem, len(elements))
@@ -57,7 +56,8 @@ func sliceOf[T any](t testing.TB, s *gpu.Stream, elements ...T) gpu.Slice[T] {
 	return xs
 }
 
-// elementsOf waits for a stream and returns the elements of a slice.
+// elementsOf downloads the elements of a slice in a stream, waits for the stream, and returns the
+// elements.
 func elementsOf[T any](t testing.TB, s *gpu.Stream, xs gpu.Slice[T]) []T {
 	t.Helper()
 	got := make([]T, xs.Len())
@@ -76,11 +76,11 @@ func TestTypedKernel(t *testing.T) {
 			grid := gpu.GridFor(3, 2)
 			slices1, err := gpu.Typed[saxpySlices](k)
 			must(t, err)
-			// Then ys is 14 26 38 40.
+			// After this launch ys is 14 26 38 40.
 			must(t, s.Do(slices1.Launch(grid, saxpySlices{3, 2, xs.Slice(1, 4), ys})))
 			ranges, err := gpu.Typed[saxpyArgs[gpu.Range, *gpu.Buffer]](k)
 			must(t, err)
-			// Then ys is 15 28 41 40.
+			// After this launch ys is 15 28 41 40.
 			must(t, inStream(s, dev.Queue(1), ranges.Launch(grid, saxpyArgs[gpu.Range, *gpu.Buffer]{3, 1, xs.Slice(0, 3).Range(), ys.Range().Buffer})))
 			pointers, err := gpu.Typed[saxpyArgs[driver.Ptr, gpu.Slice[float32]]](k)
 			must(t, err)
@@ -350,8 +350,7 @@ func TestTypedKernel(t *testing.T) {
 	})
 }
 
-// TestTypedBinds calls Typed with structs that do not match the kernel. Typed must return an error
-// that says why.
+// TestTypedBinds checks that Typed refuses types that do not match the kernel, and says why.
 func TestTypedBinds(t *testing.T) {
 	known := simdriver.CUDACaps()
 	unknown := simdriver.HIPCaps()
@@ -359,7 +358,7 @@ func TestTypedBinds(t *testing.T) {
 		name  string
 		bind  func(k *gpu.Kernel) error
 		says  string
-		sizes bool // found only if the driver reports sizes
+		sizes bool // Typed finds the mistake only if the driver reports the sizes of parameters
 	}{
 		{"no struct", refuses[int32], "the arguments are a int32; they must be a struct", false},
 		{"a pointer to a struct", refuses[*saxpySlices], "they must be a struct", false},
@@ -441,7 +440,8 @@ func refuses[A any](k *gpu.Kernel) error {
 	return err
 }
 
-// TestGridFor checks the results of GridFor, launches for no elements, and launches of wrong grids.
+// TestGridFor checks the results of GridFor, that a launch for no elements does nothing, and that
+// launches of wrong grids are refused.
 func TestGridFor(t *testing.T) {
 	for _, c := range []struct {
 		n, threads int
@@ -488,7 +488,7 @@ func TestTypedAllocs(t *testing.T) {
 	}
 	for _, set := range capabilitySets() {
 		d := newSim(t, simdriver.Config{Caps: &set.Caps})
-		// With these options the device's thread makes no timers.
+		// With these options the runtime polls without pauses, and so makes no timers.
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1, Poll: time.Minute})
 		s, sem := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
 		_, k := bind[saxpySlices](t, dev, "saxpy")
@@ -547,8 +547,8 @@ func TestTypedAllocs(t *testing.T) {
 	}
 }
 
-// TestArgumentSizes passes arguments whose number or sizes differ from those of the parameters.
-// Queues, streams and recordings must refuse them if the driver reports the sizes.
+// TestArgumentSizes passes arguments whose number or sizes differ from those of the parameters. If
+// the driver reports the sizes, queues, streams and recordings must refuse such a launch.
 func TestArgumentSizes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.KernelParams {
@@ -579,7 +579,7 @@ func TestArgumentSizes(t *testing.T) {
 	})
 }
 
-// A kernelPair is a struct argument of a kernel.
+// A kernelPair is an argument of the kernel "values".
 type kernelPair struct {
 	A int8
 	B int64

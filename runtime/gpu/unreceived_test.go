@@ -16,7 +16,7 @@ import (
 )
 
 // TestUnreceived makes streams fail. Close must return the first error that the program has not
-// received, and must say how many streams have failed with such errors.
+// received, and must say how many streams failed with errors that it has not received.
 func TestUnreceived(t *testing.T) {
 	fails := func(t *testing.T, s *gpu.Stream) {
 		t.Helper()
@@ -193,8 +193,8 @@ func TestUnreceivedLoss(t *testing.T) {
 	}
 }
 
-// TestUnreceivedRace makes an operation of a stream fail while a call is refused. The program
-// receives the error with which the stream failed first, and Close must not return the other error.
+// TestUnreceivedRace makes an operation of a stream fail while a call of the stream is refused.
+// Wait returns the error with which the stream failed first. Close must not return the other error.
 func TestUnreceivedRace(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{})

@@ -29,8 +29,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A world has the values that the tests pass to calls. For each type it has functions, and each
-// function makes one value.
+// A world has values to pass to calls, by type. Each function in it makes one value.
 type world map[reflect.Type][]func() any
 
 func give[T any](w world, values ...func() T) {
@@ -40,14 +39,14 @@ func give[T any](w world, values ...func() T) {
 	}
 }
 
-// just adds values to the world. All calls share them.
+// just adds values to the world. All calls get the same values.
 func just[T any](w world, values ...T) {
 	for _, v := range values {
 		give(w, func() T { return v })
 	}
 }
 
-// newWorld makes a world of values that belong to no device: nil pointers, zero values and other
+// newWorld makes a world whose values belong to no device: nil pointers, zero values and other
 // arguments.
 func newWorld(t *testing.T) world {
 	w := world{}
@@ -103,7 +102,7 @@ func newWorld(t *testing.T) world {
 	just(w, gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem, gpu.CommMem, gpu.WriteCombinedMem, gpu.ShareableMem, -1, math.MaxInt)
 	just(w, driver.Ptr(0), 1, math.MaxUint64)
 	just(w, driver.Stream(0), 1, math.MaxInt)
-	just(w, driver.Event(0)) // no call can check whether another number is an event
+	just(w, driver.Event(0)) // a call cannot check whether another number is an event
 	just(w, gpu.Reuse{}, gpu.Reuse{Events: true, Opportunistic: true, Internal: true})
 	just(w, collective.Float32, collective.Int16, -1, math.MaxInt)
 	just(w, collective.Sum(), collective.PreMulSum(math.Inf(-1)))
@@ -118,8 +117,8 @@ func newWorld(t *testing.T) world {
 	return w
 }
 
-// makers are functions that make Ops. If a call takes an Op, it gets the result of one of these
-// functions, which gets values of the world.
+// makers are functions that make Ops. If a parameter of a call is an Op, one of these functions
+// makes it from values of the world.
 var makers = map[string]any{
 	"Op": func() gpu.Op { return gpu.Op{} }, "BadOp": gpu.BadOp, "Barrier": gpu.Barrier, "Fill": gpu.Fill, "Copy": gpu.Copy, "Prefetch": gpu.Prefetch,
 	"Upload": gpu.Upload, "UploadCopy": gpu.UploadCopy, "Download": gpu.Download, "ReadFrom": gpu.ReadFrom, "WriteTo": gpu.WriteTo,
@@ -173,8 +172,8 @@ func (w world) args(t *testing.T, typ reflect.Type, r *rand.Rand) (args []reflec
 	return args
 }
 
-// takesOps reports whether a function takes Ops. There are many Ops, so such a function is called
-// more often.
+// takesOps reports whether a function has Ops among its parameters. There are many kinds of Ops, so
+// the tests call such a function more often.
 func takesOps(typ reflect.Type) bool {
 	for i := range typ.NumIn() {
 		if p := typ.In(i); p == reflect.TypeFor[gpu.Op]() && i > 0 || p == reflect.TypeFor[[]gpu.Op]() {
@@ -184,7 +183,7 @@ func takesOps(typ reflect.Type) bool {
 	return false
 }
 
-// rounds returns how often the tests call a function of a type.
+// rounds returns how often the tests call a function of the type typ.
 func rounds(typ reflect.Type) int {
 	if takesOps(typ) {
 		return 4000
@@ -202,8 +201,8 @@ type noWriter struct{}
 
 func (noWriter) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
 
-// pick returns a value of a type. If the world has no values of the type, pick makes one from
-// values of other types.
+// pick returns a value of the type typ. If the world has no values of the type, pick makes one,
+// from values of other types where it can.
 func (w world) pick(t *testing.T, typ reflect.Type, r *rand.Rand) reflect.Value {
 	if all := w[typ]; len(all) > 0 {
 		v := reflect.New(typ).Elem()
@@ -243,11 +242,12 @@ func (w world) pick(t *testing.T, typ reflect.Type, r *rand.Rand) reflect.Value 
 	return v
 }
 
-// patience is how long a call that must not block may take.
+// patience is how long a call may take before a test says that it does not return.
 const patience = 20 * time.Second
 
-// try calls a function with values of the world, and returns the errors among its results. If the
-// call does not return, try ends the test.
+// try calls a function with values of the world, and returns the errors among its results. The
+// function must not panic, and its errors must be documented. If it does not return, try ends the
+// test.
 func (w world) try(t *testing.T, name string, fn reflect.Value, r *rand.Rand) (errs []error) {
 	t.Helper()
 	args := w.args(t, fn.Type(), r)
@@ -345,10 +345,10 @@ type typedArgs struct {
 	X, Y gpu.Slice[float32]
 }
 
-// TestZeroValues tests B143. It calls all methods of zero values of the exported types, and the
-// exported functions, mostly with zero values. No call may panic or block. Methods of a value that
-// must be opened or made must return an error. Then it does the same with an open device and its
-// objects.
+// TestZeroValues tests B143. It calls the methods of zero values of the exported types, and
+// exported functions, with values that belong to no device. No call may panic or block. If a type
+// has to be opened or made, the methods that can return an error must return one, except Close,
+// Shutdown and Err. With an open device and its objects, no call may panic or block either.
 func TestZeroValues(t *testing.T) {
 	w := newWorld(t)
 	left := exported(t)
