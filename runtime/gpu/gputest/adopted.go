@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// natively calls fn with the device d current. fn makes calls of the driver's own API, as a program
-// or a library does.
+// natively calls fn with the device d current. fn calls the driver directly, as code outside the
+// runtime does.
 func (e *env) natively(d *gpu.Device, fn func(v driver.Device) error) {
 	e.Helper()
 	s := e.sem()
@@ -20,7 +20,7 @@ func (e *env) natively(d *gpu.Device, fn func(v driver.Device) error) {
 	e.wait(s, 1)
 }
 
-// stream makes a native stream that the runtime does not know. It is destroyed when the test ends.
+// stream makes a native stream that the runtime does not know, and destroys it when the test ends.
 func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 	e.Helper()
 	e.hasNative()
@@ -28,7 +28,7 @@ func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 	e.Cleanup(func() {
 		e.natively(d, func(v driver.Device) error {
 			err := v.DestroyStream(h)
-			// The last work of the stream may not be done yet.
+			// The stream is busy until its last work is done.
 			for errors.Is(err, driver.ErrBusy) && e.ctx.Err() == nil {
 				err = v.DestroyStream(h)
 			}
@@ -38,8 +38,8 @@ func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 	return h
 }
 
-// adopt makes a queue from a native stream, and closes it when the test ends. It skips the test if
-// the driver cannot adopt streams.
+// adopt makes a native stream and a queue on this stream. When the test ends, the queue is closed
+// and the stream is destroyed. If the driver cannot adopt streams, adopt skips the test.
 func (e *env) adopt(d *gpu.Device) (*gpu.Queue, driver.Stream) {
 	e.Helper()
 	h := e.stream(d)
@@ -73,7 +73,7 @@ var adopted = []test{
 		v++
 		for last < n-4 {
 			on(q)
-			e.must(s.WaitIssued(e.ctx, v)) // so that the native copy below comes after it
+			e.must(s.WaitIssued(e.ctx, v)) // the native copy must come after this copy
 			last++
 			to := b.Ptr() + driver.Ptr(8*last)
 			e.natively(e.devs[0], func(d driver.Device) error { return d.Copy(h, to, to-8, 8) })
@@ -109,7 +109,7 @@ var adopted = []test{
 				c.fill(to.Range(8*i, 8), []byte{byte(i + 1)})
 			}
 			c.end()
-			for range n { // alternately in s and in queue 0
+			for range n { // alternately on the adopted queue and on queue 0
 				e.must(s.Do(gpu.Execute(c.CommandBuffer, b.Range(0, 32))))
 				e.must(inStream(s, e.q(0), gpu.Execute(c.CommandBuffer, b.Range(0, 32))))
 			}
@@ -262,8 +262,8 @@ var adopted = []test{
 		}
 		e.settled(d)
 		e.must(d.Trim())
-		// How many records the last work holds depends on when that work ended. A hundred more
-		// queues must not add to it.
+		// The number of records and events varies a little with the timing. A hundred more queues
+		// must not make it grow.
 		if now := d.Stats(); now.Records.Held > first.Records.Held+10 || now.Events.Held > first.Events.Held+10 {
 			e.Errorf("%+v, and %+v after half of them", now, first)
 		}
@@ -464,8 +464,8 @@ var adopted = []test{
 	}},
 }
 
-// back raises a semaphore from v to v+1 when the native stream h has done all work that it has been
-// given so far.
+// back waits until the native stream h has done its work so far and s has reached v. Then it
+// signals v+1 from the host.
 func (e *env) back(d *gpu.Device, h driver.Stream, s *gpu.Semaphore, v uint64) {
 	e.Helper()
 	e.natively(d, func(dev driver.Device) error {

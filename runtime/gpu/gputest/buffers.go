@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// memories are the kinds of memory. The host can access all of them except the first, which is the
-// device's own.
+// memories are several kinds of memory. The host can access all of them except the first, which is
+// the device's own.
 var memories = []struct {
 	name  string
 	alloc func(e *env, size uint64) (*gpu.Buffer, error)
@@ -22,7 +22,7 @@ var memories = []struct {
 	{"the host's", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.HostMem, size) }},
 	{"of both", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.ManagedMem, size) }},
 	{"the program's", func(e *env, size uint64) (*gpu.Buffer, error) {
-		// The memory is large enough to share no page with other imports.
+		// 64 KiB are enough to share no page with other imports.
 		return e.devs[0].ImportHost(make([]byte, max(size, 64<<10))[:size], nil)
 	}},
 	{"of a pool", func(e *env, size uint64) (*gpu.Buffer, error) { return e.hostPool(false, size), nil }},
@@ -180,7 +180,7 @@ var buffers = []test{
 				e.Error("the host does not see what the device wrote")
 			}
 		}
-		// Imported memory does not count.
+		// The imports count as buffers, but their bytes do not count.
 		if st := d.Stats(); st.Buffers != 4 || st.Device.Live != 10_000 || st.Host.Live != 0 {
 			e.Errorf("%+v", st)
 		}
@@ -194,7 +194,7 @@ var buffers = []test{
 		if len(freed) > 0 {
 			e.Error("the function was called twice")
 		}
-		again, err := d.ImportHost(mem, nil) // the driver no longer has the memory registered
+		again, err := d.ImportHost(mem, nil)
 		e.must(err)
 		e.must(again.Close())
 	}},
@@ -219,7 +219,7 @@ var buffers = []test{
 		left, err := d.ImportHost(mem, func() { freed <- struct{}{} })
 		e.must(err)
 		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Fill(left.All(), []byte{2})))
-		e.must(d.Close()) // calls the function when the work has ended
+		e.must(d.Close()) // Close calls the function when the fill has ended
 		<-freed
 		e.same("the memory", mem, bytes.Repeat([]byte{2}, 256))
 		e.must(left.Close())
@@ -493,8 +493,8 @@ var buffers = []test{
 			e.Cleanup(func() { b.Close() })
 			all, names, want = append(all, b), append(names, x.name), append(want, nil)
 		}
-		// copies copies with do from each buffer to each buffer, also from a buffer to itself, and
-		// makes the same copies in want.
+		// copies calls do for a copy from each buffer to every buffer, itself included, and makes
+		// the same copies in want.
 		copies := func(do func(dst, src gpu.Range)) {
 			for i, src := range all {
 				for j, dst := range all {

@@ -156,7 +156,7 @@ var closing = []test{
 			e.Errorf("the waiter got %v", err)
 		}
 		e.at(never, 0)
-		e.must(never.Signal(50)) // B86: nothing waits for never any more
+		e.must(never.Signal(50)) // B86: the semaphore still works after Close
 		e.must(never.Signal(500))
 	}},
 	{name: "B85 Close waits for work in flight", run: func(e *env) {
@@ -196,7 +196,7 @@ var closing = []test{
 		go func() { got <- x.Wait(e.ctx, 1) }()
 		closed := make(chan error, 1)
 		go func() { closed <- e.devs[0].Close() }()
-		// The wait for x must end now, although the work in flight has not ended.
+		// The wait for x must end now, although the fill is still in flight.
 		if err := <-got; !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("the barrier that waits: %v", err)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A team has the devices and the ends of a communicator. Rank i is on device i.
+// A team has the ranks of a communicator: comms[i] is rank i, and is on the device devs[i].
 type team struct {
 	*env
 	devs  []*gpu.Device
@@ -27,8 +27,7 @@ type team struct {
 // worlds are the numbers of ranks with which teams runs a test.
 var worlds = []int{1, 2, 3, 4, 8}
 
-// teams runs a test with each number of ranks in worlds that is at least least, if there are enough
-// devices.
+// teams runs a test with each number of ranks in worlds, from least to the number of devices.
 func (e *env) teams(least int, f func(t *team)) {
 	e.Helper()
 	infos, err := e.h.Driver.Devices()
@@ -40,7 +39,8 @@ func (e *env) teams(least int, f func(t *team)) {
 	}
 }
 
-// types returns the element types to test. Of several simulated drivers, only one tests all types.
+// types returns the element types to test. A simulated driver, which counts calls, tests all types
+// only if it has at least eight devices and the harness is not brief.
 func (e *env) types() []collective.ElementType {
 	infos, err := e.h.Driver.Devices()
 	e.must(err)
@@ -124,7 +124,7 @@ func (t *team) submit(what string, ops func(rank int) []collective.Operation) {
 	}
 }
 
-// elements returns the bytes of small whole numbers as elements of a type.
+// elements returns the bytes of numbers as elements of a type. The numbers are small and whole.
 func elements(t collective.ElementType, numbers []float64) (data []byte) {
 	for _, v := range numbers {
 		data = append(data, element(t, v)...)
@@ -151,8 +151,8 @@ func element(t collective.ElementType, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(nil, bits)[:t.Size()]
 }
 
-// A reduced is a reduction with numbers to test it. For up to eight ranks, no result is rounded,
-// with any element type and in any order of the ranks.
+// A reduced is a reduction with numbers to test it. The numbers are such that for up to eight ranks
+// every element type holds the exact result, in whatever order the ranks are reduced.
 type reduced struct {
 	name string
 	r    collective.Reduction
@@ -190,7 +190,7 @@ func (x *reduced) row(rank, n int) (row []float64) {
 	return row
 }
 
-// result returns the results for the numbers of all ranks.
+// result returns the n results of reducing the numbers of all ranks.
 func (x *reduced) result(ranks, n int) (row []float64) {
 	for i := range n {
 		var all []float64
@@ -208,8 +208,8 @@ var allTypes = []collective.ElementType{collective.Int8, collective.Uint8, colle
 // reduces reports whether elements of a type can be reduced.
 func reduces(t collective.ElementType) bool { return t != collective.Int16 && t != collective.Uint16 }
 
-// checkReduction tests the operations that reduce. An all-reduce and a reduce get count elements on
-// each rank. A reduce-scatter leaves count elements on each rank.
+// checkReduction tests all-reduce and reduce with count elements on each rank, and reduce-scatter
+// with count elements of the result on each rank.
 func (t *team) checkReduction(x *reduced, typ collective.ElementType, count int) {
 	t.Helper()
 	n, size := len(t.comms), typ.Size()
@@ -256,8 +256,7 @@ func (t *team) checkReduction(x *reduced, typ collective.ElementType, count int)
 	}
 }
 
-// checkMoves tests the operations that only move data. They move parts of count elements, one part
-// for each rank.
+// checkMoves tests the operations that only move data. Each rank's part has count elements.
 func (t *team) checkMoves(typ collective.ElementType, count int) {
 	t.Helper()
 	n, size := len(t.comms), count*typ.Size()
@@ -358,7 +357,7 @@ func (t *team) checkMoves(typ collective.ElementType, count int) {
 		t.same("all-to-all, "+what, t.get(i, dst[i]), want)
 	}
 	// In a ring, each rank sends to the next rank, by Send and Receive or by SendReceive. In a
-	// line, the last rank sends nothing and the first rank receives nothing.
+	// line, the last rank does not send, and the first rank gets zeros.
 	right, left := func(i int) int { return (i + 1) % n }, func(i int) int { return (i + n - 1) % n }
 	part := func(b *gpu.Buffer) gpu.Range { return b.Range(0, uint64(size)) }
 	rings := map[string]func(i int) []collective.Operation{
@@ -395,7 +394,7 @@ func (t *team) checkMoves(typ collective.ElementType, count int) {
 	}
 }
 
-// ends checks that a semaphore fails with an Error of a communicator that is also the error kind.
+// ends checks that a semaphore fails with a [collective.Error] that is kind.
 func (t *team) ends(what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(t.ctx, 1)
@@ -414,7 +413,7 @@ func (t *team) alone(rank int, ctx context.Context) *gpu.Semaphore {
 	return s
 }
 
-// meet makes all ranks do one operation, because some libraries connect the ranks in their first
+// meet makes all ranks do an all-reduce, because some libraries connect the ranks only in the first
 // operation.
 func (t *team) meet() {
 	t.Helper()
@@ -597,7 +596,7 @@ var collectives = []test{
 				t.checkReduction(&reductions[0], collective.Float32, 1000)
 				t.checkMoves(collective.Int32, 33)
 			}
-			// team then closes a suspended communicator.
+			// After this function team closes the suspended communicators.
 			rest("suspend", (*collective.Communicator).Suspend)
 		})
 		e.team(1, collective.Options{}, func(t *team) {
@@ -786,7 +785,7 @@ var collectives = []test{
 			t.same("memory of work that was not issued", t.get(0, waiting), make([]byte, 64))
 			for i, c := range t.comms {
 				if i > 0 {
-					c.Abort(nil) // otherwise c.Close would wait for rank 0
+					c.Abort(nil) // otherwise closing c would wait for rank 0, which has failed
 				}
 			}
 		})
@@ -817,14 +816,16 @@ var collectives = []test{
 			t.comms[0].Abort(errors.New("no patience"))
 			t.must(<-done)
 			t.ends("the group", s, collective.ErrAborted)
-			t.comms[1].Abort(nil) // only now, because rank 0 must fail by its own abort
+			t.comms[1].Abort(nil) // only now, because rank 0 must fail by its own Abort
 		})
 	}},
 	{name: "B138 split and shrink", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
 			n := len(t.comms)
 			parts, rest := make([]*collective.Communicator, n), make([]*collective.Communicator, n)
-			t.all(func(i int) { // even and odd ranks, in reverse order; the last is in neither
+			// One part has the even ranks, the other the odd ranks, both in reverse order. If there
+			// are more than two ranks, the last is in neither part.
+			t.all(func(i int) {
 				color := i % 2
 				if i == n-1 && n > 2 {
 					color = collective.NoColor
@@ -975,8 +976,8 @@ var collectives = []test{
 	}},
 }
 
-// recordedGroups records groups on bindings, with other commands between the groups. It executes
-// the recording twice.
+// recordedGroups makes a recording on each rank, with groups of all-reduces of a binding and with
+// other commands. It executes the recordings twice.
 func (t *team) recordedGroups(mode gpu.Mode) {
 	t.Helper()
 	n := len(t.comms)
@@ -1037,7 +1038,8 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 	}
 }
 
-// neverComes makes rank 0 wait for ranks that do not take part, and ends the wait in several ways.
+// neverComes makes rank 0 do an all-reduce without the other ranks, and ends it: once by Abort,
+// once by a context, and once by a timeout.
 func (e *env) neverComes(n int) {
 	e.Helper()
 	for what, end := range map[string]func(t *team) (s *gpu.Semaphore, kind error){
@@ -1077,7 +1079,7 @@ func (e *env) neverComes(n int) {
 				b.Close()
 				for i, c := range t.comms {
 					if i > 0 {
-						c.Abort(nil) // the lost rank does not take part in the Close of the others
+						c.Abort(nil) // otherwise its Close would wait for rank 0, which has failed
 					}
 					if err := c.Close(); err != nil {
 						t.Errorf("%s: close of rank %d: %v", what, i, err)

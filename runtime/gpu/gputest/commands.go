@@ -42,7 +42,7 @@ func (e *env) commands(m gpu.Mode) *recorder {
 	return &recorder{c, e}
 }
 
-// A recorder is a command buffer whose methods fail the test on an error.
+// A recorder is a command buffer with methods that end the test on an error.
 type recorder struct {
 	*gpu.CommandBuffer
 	e *env
@@ -208,7 +208,7 @@ var commandBuffers = []test{
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 300_000
 			a, b, c := e.buffer(n), e.buffer(n), e.commands(m)
-			// The bytes of small begin at an odd address.
+			// small begins at an odd offset of its array.
 			data, small := random(n, 3), []byte{0, 1, 2, 3, 4, 5}[1:]
 			want := slices.Clone(data)
 			c.update(a.All(), data)
@@ -1214,8 +1214,7 @@ var commandBuffers = []test{
 		e.must(d.Close())
 		for i := range all {
 			e.failed(s[4+i], 1, gpu.ErrClosed)
-			// The execution may have ended before Close, or Close may have stopped it before its
-			// host call.
+			// Close has failed the execution if a part of it was still parked.
 			if err := s[i].Wait(e.ctx, 1); err != nil && !errors.Is(err, gpu.ErrClosed) {
 				e.Error(err)
 			}
@@ -1251,7 +1250,7 @@ var commandBuffers = []test{
 			f := r.fill(fixed.All(), []byte{1})
 			r.copy(b.Range(uint64(16*i), 16), fixed.Range(0, 16), f)
 			r.end()
-			if i == 0 { // as part of another recording
+			if i == 0 { // execute r in another recording, too
 				outer := e.commands(m)
 				outer.add(gpu.Execute(r.CommandBuffer, bound.All()))
 				outer.end()
@@ -1260,7 +1259,7 @@ var commandBuffers = []test{
 			all = append(all, r)
 			e.must(e.q(3).Submit(signal(s[i], 1), gpu.Execute(r.CommandBuffer, bound.All())))
 		}
-		// InFlight counts each step of an execution, so some executions count more than once.
+		// There are len(all)+1 executions, because one recording is also executed in another.
 		e.until("all are issued", func() bool { st := d.Stats(); return st.InFlight > len(all) && st.Parked == 0 })
 		closed := make(chan error, 1)
 		go func() { closed <- other.Close() }()

@@ -28,8 +28,8 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 // noCache compiles without keeping files on the disk.
 var noCache = compile.Cache{Size: -1}
 
-// compile compiles a source for the first device. If the compiler's library is missing, it skips
-// the test. If the driver has no compiler, it returns the error.
+// compile compiles a source for the first device. If the compiler's library is missing, compile
+// skips the test. If the driver has no compiler, compile returns the error.
 func (e *env) compile(source compile.Source) (*gpu.Module, error) {
 	e.Helper()
 	x, info, err := noCache.Compile(e.devs[0], source)

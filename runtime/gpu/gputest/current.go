@@ -21,11 +21,11 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// A stand has the objects with which the operations are tested.
+// A stand has the objects that the tests in operations use.
 type stand struct {
 	*env
-	d     *gpu.Device // the device
-	other *gpu.Device // another device of the driver, or d opened a second time
+	d     *gpu.Device
+	other *gpu.Device // another device of the driver, or the same device opened again
 	count int         // number of distinct devices: 1 or 2
 	group *gpu.Group  // a group of d and other
 	b, c  *gpu.Buffer // memory of d, and memory of other
@@ -60,9 +60,8 @@ func (x *stand) may(err error) bool {
 	return true
 }
 
-// submit calls f several times to submit an operation. The operation is issued at once, is parked
-// until the host signals, and is parked until the work that it waits for has been issued on another
-// device.
+// submit calls f three times to submit an operation. The first operation is issued at once, the
+// second is parked until the host signals, and the third is parked until other's fill is issued.
 func (x *stand) submit(f func(o gpu.Order) error) {
 	x.Helper()
 	host, s := x.sem(), x.sem()
@@ -87,7 +86,7 @@ func (x *stand) launch(g gpu.Grid) gpu.Op {
 	return gpu.Launch(x.k, g, uint64(8), x.b.Range(0, 32), x.b.Range(32, 32))
 }
 
-// alloc allocates memory and waits for it.
+// alloc allocates memory of the pool x.p and waits for it.
 func (x *stand) alloc() *gpu.Buffer {
 	s := x.sem()
 	var b *gpu.Buffer
@@ -107,7 +106,7 @@ func (x *stand) recording(record func(c *gpu.CommandBuffer)) *gpu.CommandBuffer 
 	return c
 }
 
-// recorded makes a recording, executes it twice, and closes it.
+// recorded makes a recording, executes it as submit does, and closes it.
 func (x *stand) recorded(record func(c *gpu.CommandBuffer) (gpu.Command, error)) {
 	x.Helper()
 	c := x.recording(func(c *gpu.CommandBuffer) {
@@ -126,7 +125,8 @@ func (x *stand) records(op gpu.Op) {
 	x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(op) })
 }
 
-// native is a function for Native. It gives work to the stream, and leaves another device current.
+// native is a function for Native. It gives a fill to the stream. If there are two devices, it
+// makes the other device current.
 func (x *stand) native(n gpu.NativeCall) error {
 	err := n.Device.Fill(n.Stream, n.Ptrs[0], 7, 1, 4)
 	x.h.SetCurrent(x.count - 1)
@@ -149,9 +149,9 @@ func (x *stand) onEvent(f func(e *interop.Event)) {
 	}
 }
 
-// onShared calls f with a pool that processes can share and the file of the pool, if the driver has
-// such pools. imported is the pool that this process has imported from the file, or a zero value if
-// a process cannot import its own pool.
+// onShared calls f with a pool that processes can share, the file of the pool, and the pool that
+// this process imports from the file. If this process cannot import the pool, imported is a zero
+// Pool. If the driver has no such pools, onShared does not call f.
 func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *interop.Pool)) {
 	x.Helper()
 	p, err := x.d.NewPool(gpu.PoolOptions{Shareable: true})
@@ -202,7 +202,7 @@ func (x *stand) onStream(f func(q *gpu.Queue)) {
 	x.must(s.Wait(x.ctx))
 }
 
-// values tests an operation on a value in host memory, if the driver supports it.
+// values tests an operation on a value in host memory, if the driver supports values.
 func (x *stand) values(do func(o gpu.Order, r gpu.Range) error) {
 	x.Helper()
 	b, err := x.d.Alloc(gpu.HostMem, 8)
@@ -228,7 +228,7 @@ func (x *stand) sum() collective.Operation {
 	return collective.AllReduce(x.b.All(), x.b.All(), collective.Float32, collective.Sum())
 }
 
-// known allocates memory, calls register with it, and ends the registration.
+// known allocates memory, registers it by calling register, and ends the registration.
 func (x *stand) known(register func(b *gpu.Buffer) (*collective.Memory, error)) {
 	x.Helper()
 	x.onComm(func() {
@@ -243,7 +243,7 @@ func (x *stand) known(register func(b *gpu.Buffer) (*collective.Memory, error)) 
 	})
 }
 
-// rest suspends and resumes a communicator, if the library can.
+// rest suspends and resumes a communicator, if the library supports that.
 func (x *stand) rest() {
 	x.Helper()
 	x.onComm(func() {
@@ -264,9 +264,9 @@ func (x *stand) rest() {
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Module)(nil),
 	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*collective.Communicator)(nil), (*collective.Memory)(nil), (*interop.Event)(nil), (*interop.Pool)(nil), (*gpu.Timing)(nil)}
 
-// operations are tests of all functions and methods of packages gpu, collective and interop that
-// may make native calls. The name of a test is the name of the function, or of the type and the
-// method.
+// operations are tests of functions and methods of packages gpu, collective and interop. Most tests
+// have the name of a function, or of a type and a method. There must be a test for each exported
+// method of the types in ofCurrent, and for each name that functions returns.
 var operations = []struct {
 	name string
 	run  func(x *stand)
@@ -583,7 +583,7 @@ var operations = []struct {
 	{"Queue.Priority", func(x *stand) { x.d.Queue(0).Priority() }},
 	{"Queue.SetName", func(x *stand) { x.d.Queue(0).SetName("") }},
 	{"Queue.String", func(x *stand) { _ = x.d.Queue(0).String() }},
-	{"Queue.Submit", func(x *stand) { // calls that are refused; the tests of Ops below submit Ops
+	{"Queue.Submit", func(x *stand) { // only a refused call: the tests of Ops below submit Ops
 		x.keeps("the call", func() {
 			if err := x.d.Queue(0).Submit(gpu.Order{}, gpu.Op{}); !errors.Is(err, gpu.ErrArgument) {
 				x.Errorf("a zero Op: %v", err)
@@ -613,7 +613,7 @@ var operations = []struct {
 		for _, pattern := range [][]byte{{1}, {1, 2}, {1, 2, 3, 4}, {1, 2, 3, 4, 5, 6, 7, 8}} {
 			x.does(gpu.Fill(x.b.All(), pattern))
 		}
-		for range 200 { // so many that some of them poll for finished work
+		for range 200 { // enough calls that some of them look for finished work
 			x.must(x.d.Queue(1).Submit(gpu.Order{}, gpu.Fill(x.b.Range(0, 4), []byte{1})))
 		}
 	}},
@@ -876,7 +876,7 @@ var operations = []struct {
 		}
 	}},
 
-	{"CommandBuffer.Add", func(x *stand) { // calls that are refused; the tests of Ops below record Ops
+	{"CommandBuffer.Add", func(x *stand) { // only a refused call: the tests of Ops below record Ops
 		c := x.recording(func(c *gpu.CommandBuffer) {
 			x.keeps("Add", func() {
 				if _, err := c.Add(gpu.Notify(func() {})); !errors.Is(err, gpu.ErrArgument) {
@@ -1222,9 +1222,9 @@ var operations = []struct {
 // internal types, so programs cannot call them.
 var internalOps = []string{"Begun", "OpOf", "OpOfGroup"}
 
-// functions returns the names of the functions that operations must have. It finds them in the
-// source of the packages: functions of gpu that return an Op, functions of collective that take
-// devices, and all functions of interop. Without the source it returns none.
+// functions returns the names of the functions that operations must have: functions of gpu that
+// return an Op, except internalOps, functions of collective that take devices, and all exported
+// functions of interop. It reads the source of these packages. Without the source it returns nil.
 func functions(e *env) (names []string) {
 	for _, f := range functionsOf(e, "gpu") {
 		if returnsOp(f) && !slices.Contains(internalOps, f.Name.Name) {
@@ -1242,8 +1242,7 @@ func functions(e *env) (names []string) {
 	return names
 }
 
-// functionsOf returns the exported functions of a package, from its source. The package's folder is
-// beside runtime/gpu.
+// functionsOf returns the exported functions of the package pkg, from its source in runtime/pkg.
 func functionsOf(e *env, pkg string) (all []*ast.FuncDecl) {
 	_, here, _, _ := runtime.Caller(0)
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(here))), pkg, "*.go"))
@@ -1263,7 +1262,7 @@ func functionsOf(e *env, pkg string) (all []*ast.FuncDecl) {
 	return all
 }
 
-// returnsOp reports whether a function of package gpu has an Op as its result.
+// returnsOp reports whether the only result of a function of package gpu is an Op.
 func returnsOp(f *ast.FuncDecl) bool {
 	if f.Type.Results == nil || len(f.Type.Results.List) != 1 {
 		return false
@@ -1321,8 +1320,9 @@ var current = []test{
 	{name: "B115 B118 no operation changes the caller's current device, of two", devices: 2, run: func(e *env) { tryAll(e, 2) }},
 }
 
-// tryAll tests every operation with each of one or two devices current, and with no device current.
-// If devices is 1, the stand's other device is the first device, opened a second time.
+// tryAll runs the tests in operations with each of one or two devices current, and with none. In
+// GraphMode it runs only the tests whose names contain CommandBuffer. If devices is 1, the stand's
+// other device is the first device, opened again.
 func tryAll(e *env, devices int) {
 	if e.h.Current == nil {
 		e.Skip("there is no current device")
@@ -1382,8 +1382,8 @@ func (x *stand) open() {
 	}
 }
 
-// drain waits for all remaining work, because the next operation uses the same memory. It submits a
-// fill to each queue and waits for the fills: streams work in order.
+// drain waits for all issued work, because the next test uses the same memory. It submits a fill to
+// each queue and waits for the fills, which come last in their streams.
 func (x *stand) drain() {
 	x.Helper()
 	var all []gpu.Point

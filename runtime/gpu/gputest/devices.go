@@ -100,9 +100,9 @@ var devices = []test{
 		for i, d := range e.devs {
 			mem[i] = [2]*gpu.Buffer{e.bufferOn(d, size), e.bufferOn(d, size)}
 		}
-		// At value v a device has its received data in mem[v%2]. It then sends this data to the
-		// next device. The send comes after the device's previous send, and after the next device
-		// has sent on the data that the send overwrites.
+		// When s[i] is at v, device i has received data in mem[i][v%2], and sends the data to the
+		// next device. The send also waits until the device's previous send is done, and until the
+		// next device has sent on the data that this send overwrites.
 		for v := uint64(rounds); v >= 1; v-- {
 			for i, d := range e.devs {
 				next, after := (i+1)%n, (i+2)%n

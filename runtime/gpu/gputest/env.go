@@ -12,11 +12,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A test is a test of the suite.
 type test struct {
 	name    string
 	devices int         // how many devices the test needs; 0 means 1, and every means all devices
-	options gpu.Options // the options of the test's devices, except that each has 4 queues
+	options gpu.Options // the options for opening the test's devices; Queues is always 4
 	kernels bool        // the test needs Harness.Kernels
 	stall   bool        // it needs Harness.Stall
 	calls   bool        // it needs Harness.Calls
@@ -35,7 +34,7 @@ type env struct {
 	*testing.T
 	h    Harness
 	devs []*gpu.Device
-	ctx  context.Context // ends when the test has taken too long
+	ctx  context.Context // ends when the test takes too long
 }
 
 // pairs calls do with each pair of devices, in both orders.
@@ -82,7 +81,7 @@ func (e *env) wait(s *gpu.Semaphore, v uint64) {
 	e.must(s.Wait(e.ctx, v))
 }
 
-// at checks a semaphore's value.
+// at checks that a semaphore is at v and has not failed.
 func (e *env) at(s *gpu.Semaphore, v uint64) {
 	e.Helper()
 	if got, err := s.Query(); got != v || err != nil {
@@ -90,7 +89,7 @@ func (e *env) at(s *gpu.Semaphore, v uint64) {
 	}
 }
 
-// failed waits for a value and checks that the semaphore has failed with an error of the kind.
+// failed checks that a wait for a value fails with an error that is kind, and returns the error.
 func (e *env) failed(s *gpu.Semaphore, v uint64, kind error) error {
 	e.Helper()
 	err := s.Wait(e.ctx, v)
@@ -117,7 +116,7 @@ func (e *env) bufferOn(d *gpu.Device, size uint64) *gpu.Buffer {
 	return b
 }
 
-// read downloads a buffer, after the given points.
+// read downloads a buffer on the first device when the points in after are reached.
 func (e *env) read(b *gpu.Buffer, after ...gpu.Point) []byte {
 	e.Helper()
 	data := make([]byte, b.Size())
@@ -170,8 +169,7 @@ func between(w *gpu.Semaphore, wv uint64, s *gpu.Semaphore, sv uint64) gpu.Order
 	return gpu.Order{Wait: points(w, wv), Signal: points(s, sv)}
 }
 
-// until calls so again and again until it returns true. If the context ends before, it ends the
-// test.
+// until calls so repeatedly until so returns true. If e.ctx ends first, until ends the test.
 func (e *env) until(what string, so func() bool) {
 	e.Helper()
 	for !so() {
@@ -193,14 +191,14 @@ func (e *env) settled(d *gpu.Device) {
 	e.Helper()
 	e.until("nothing is left", func() bool {
 		for i := range d.Queues() {
-			e.must(d.Queue(i).Flush()) // finds that work is done for which nobody waits
+			e.must(d.Queue(i).Flush()) // retires finished work for which nobody waits
 		}
 		st := d.Stats()
 		return st.InFlight+st.Parked == 0
 	})
 }
 
-// random returns bytes that depend on a seed.
+// random returns n pseudorandom bytes, which depend on seed and n alone.
 func random(n int, seed uint64) []byte {
 	data, key := make([]byte, n), [32]byte{}
 	binary.LittleEndian.PutUint64(key[:], seed)
@@ -227,8 +225,8 @@ func (e *env) same(what string, got, want []byte) {
 	}
 }
 
-// inStream submits an operation to the queue q, behind the earlier operations of the stream s.
-// Later operations of s wait for it.
+// inStream submits op to the queue q. op comes after the earlier operations of the stream s, and
+// later operations of s come after op.
 func inStream(s *gpu.Stream, q *gpu.Queue, op gpu.Op) error {
 	done := new(gpu.Semaphore).At(1)
 	return errors.Join(q.Submit(gpu.Order{Wait: []gpu.Point{s.Point()}, Signal: []gpu.Point{done}}, op), s.After(done))

@@ -23,5 +23,5 @@ func ExampleRun() {
 			}
 		})
 	}
-	_ = testConformance // func TestConformance(t *testing.T)
+	_ = testConformance // in a test file, this is func TestConformance(t *testing.T)
 }

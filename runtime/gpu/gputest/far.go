@@ -12,11 +12,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// farVariable is an environment variable that is set in a process that StartFar has started.
+// farVariable is an environment variable that StartFar sets for the process that it starts.
 const farVariable = "PUREGPU_TEST_FAR"
 
-// StartFar starts this program again in another process. That process runs only the named test,
-// which must call [BeFar]. The process ends when t ends. StartFar does not work on Windows.
+// StartFar starts this program again in another process, which runs only the test function with the
+// name test. This function must call [BeFar]. The process ends when t ends. StartFar does not work
+// on Windows.
 func StartFar(t *testing.T, test string) Far {
 	t.Helper()
 	exe, err := os.Executable()

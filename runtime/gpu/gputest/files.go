@@ -127,7 +127,7 @@ var files = []test{
 		const n = 8 * 4096
 		b := e.buffer(n)
 		after := func(pieces int, f func(p []byte, at int64) (int, error)) func(p []byte, at int64) (int, error) {
-			var done atomic.Int64 // several goroutines read and write
+			var done atomic.Int64 // the calls so far, by several goroutines
 			return func(p []byte, at int64) (int, error) {
 				if done.Add(1) > int64(pieces) {
 					return f(p, at)

@@ -1,8 +1,8 @@
-// Package gputest is the conformance suite of package gpu. It tests, with any driver, what the
-// runtime promises to programs. The tests of a driver call [Run].
+// Package gputest is the conformance suite of package gpu. It tests with a given driver that the
+// runtime keeps its promises to programs. The tests of a driver call [Run].
 //
-// The names of subtests begin with the promises that they test, such as B54. The file
-// docs/behaviours.md describes these promises.
+// The file docs/behaviours.md lists the promises. The name of each test begins with the numbers of
+// the promises that it tests, such as B54.
 package gputest
 
 import (
@@ -21,20 +21,19 @@ import (
 type Harness struct {
 	Driver driver.Driver // it has at least one device
 
-	// Kernels says that the driver can load the PTX of testdata/kernels, or other code for these
+	// Kernels says that the driver can load the code in package testdata/kernels, and launch its
 	// kernels.
 	Kernels bool
 
-	// Code has other code for some kernels of the launch tests, by kernel name. The tests use it
-	// instead of their own code.
+	// Code has code for some kernels of the launch tests, by kernel name. The tests load it instead
+	// of their own code for these kernels.
 	Code map[string][]byte
 
-	// Comms says that the driver's devices can make communicators, so the library for communicators
-	// is installed.
+	// Comms says that the driver's devices can make communicators.
 	Comms bool
 
-	// Stall blocks the work of a device until the returned function is called. Stall is nil if that
-	// is not possible.
+	// Stall blocks the work of a device until the returned function is called. Stall is nil if the
+	// driver cannot do that.
 	Stall func(device int) (resume func())
 
 	// Calls returns the number of native calls made on a device; op is as in [driver.Error]. Calls
@@ -46,15 +45,15 @@ type Harness struct {
 	Current    func() any
 	SetCurrent func(device int)
 
-	// Far starts another process with a driver of the same kind. Far is nil if that is not
-	// possible.
+	// Far starts another process with a driver of the same kind. Far is nil if there can be no
+	// other process.
 	Far func(t *testing.T) Far
 
-	// Brief shortens some long tests. It is for a suite that runs on several drivers of a kind.
+	// Brief shortens some long tests, and may leave out some element types of collectives.
 	Brief bool
 }
 
-// Run runs the suite. open is called once for each test.
+// Run runs the suite. It calls open once for each test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	run(t, open, []group{
 		{"submissions", submissions},
@@ -96,8 +95,8 @@ func RunCollectives(t *testing.T, open func(t *testing.T) Harness) {
 	run(t, open, []group{{"collectives", collectives}})
 }
 
-// RunLaunches runs only the suite's tests of launches with attributes: clusters, cooperative and
-// dependent launches, priorities and carve-outs.
+// RunLaunches runs only the suite's tests of special launches: with clusters, cooperative,
+// dependent, with an event, with a priority or a carve-out, and with the largest arguments.
 func RunLaunches(t *testing.T, open func(t *testing.T) Harness) {
 	run(t, open, []group{{"launches", launches}})
 }

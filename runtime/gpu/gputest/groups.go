@@ -297,8 +297,8 @@ var groups = []test{
 			bufs = append(bufs, e.bufferOn(d, n+1))
 		}
 		on := func(i uint64) (*gpu.Queue, *gpu.Buffer) {
-			// Operation i is on device i modulo the number of devices. Each turn uses another
-			// queue.
+			// Operation i is on device i modulo the number of devices. Each round over the devices
+			// uses the next queue.
 			k, turn := int(i)%len(bufs), int(i)/len(bufs)
 			return g.Devices()[k].Queue(turn % 3), bufs[k]
 		}
@@ -334,7 +334,7 @@ var groups = []test{
 		for _, n := range []uint64{0, 1, 100, stage / 2, stage/2 + 1, stage, stage + 1, 5*stage + 77} {
 			a, b, c := e.bufferOn(mine, n+16), e.bufferOn(other, n+16), e.bufferOn(mine, n+16)
 			data := random(int(n), n)
-			// One queue of each device copies.
+			// Once a queue of one driver copies, and once a queue of the other.
 			for _, q := range []*gpu.Queue{mine.Queue(0), other.Queue(1)} {
 				s := e.sem()
 				e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Upload(a.Range(3, n), data)))
@@ -408,7 +408,7 @@ var groups = []test{
 			e.must(err)
 			a, b := e.bufferOn(mine, 1<<20), e.bufferOn(other, 1<<20)
 			host, s := e.sem(), e.sem()
-			// This copy is issued: it runs, or is done.
+			// This copy is issued. It is running, or done.
 			e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Copy(b.All(), a.All())))
 			// This copy is parked, and never runs.
 			e.must(mine.Queue(0).Submit(between(host, 1, s, 2), gpu.Copy(a.All(), b.All())))
@@ -467,7 +467,7 @@ var groups = []test{
 	}},
 }
 
-// kernelOn loads a kernel of package kernels on a device.
+// kernelOn loads a kernel of kernels.Basic on a device.
 func (e *env) kernelOn(d *gpu.Device, name string) *gpu.Kernel {
 	e.Helper()
 	x, err := d.Load(kernels.Basic)
@@ -478,9 +478,8 @@ func (e *env) kernelOn(d *gpu.Device, name string) *gpu.Kernel {
 	return k
 }
 
-// randomGroup makes random fills and copies between the devices of a group. Only semaphores order
-// them, and they are submitted in any order. The result must be that of the same operations one
-// after the other.
+// randomGroup makes random fills and copies on the devices of a group. Semaphores order them, and
+// they are submitted in random order. The result must be as if they ran one after the other.
 func randomGroup(e *env, seed uint64) {
 	const ops, size = 200, 256
 	r := rand.New(rand.NewPCG(seed, 116))
@@ -490,7 +489,7 @@ func randomGroup(e *env, seed uint64) {
 		b     *gpu.Buffer
 		model []byte
 		wrote []gpu.Point // the point of the last write
-		read  []gpu.Point // the points of reads since then
+		read  []gpu.Point // the points of the reads since the last write
 	}
 	var mem []*memory
 	for i := range 3 * len(g.Devices()) {

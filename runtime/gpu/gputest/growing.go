@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// growing reserves growing memory of a device, and maps some pages. If the device has no such
-// memory, it skips the test.
+// growing reserves growing memory of a device, and maps some pages. It returns the memory and the
+// size of a page. If the device has no growing memory, it skips the test.
 func (e *env) growing(d *gpu.Device, max, pages uint64, o growing.Options) (m *growing.Memory, page uint64) {
 	e.Helper()
 	m, err := growing.Reserve(d, max, o)
@@ -36,7 +36,8 @@ var growingMemory = []test{
 			s := e.q(0).NewStream()
 			want := random(int(page/2), 1)
 			e.must(s.Do(gpu.Upload(b.Range(0, page/2), want)))
-			for i := range uint64(3) { // the recorded address reaches the new pages
+			// From the second execution on, the launch uses pages that were mapped after End.
+			for i := range uint64(3) {
 				e.must(s.Do(gpu.Execute(c.CommandBuffer).With(n.Value(page / 2 / 4 << i))))
 				e.must(m.Grow(page << (i + 1)))
 				e.must(s.Do(gpu.Copy(b.Range(page<<i, page<<i), b.Range(0, page<<i))))

@@ -75,7 +75,7 @@ var hostCalls = []test{
 		note := func() {
 			v, _ := s.Query()
 			called <- v
-			<-cont // nobody waits for the function to return
+			<-cont // no signal waits for the function to return
 		}
 		e.must(e.q(0).Submit(signal(s, 1), gpu.Notify(note)))
 		e.wait(s, 1)
@@ -115,7 +115,7 @@ var hostCalls = []test{
 		host.Fail(io.ErrNoProgress)
 		e.failed(s, 1, io.ErrNoProgress)
 		e.failed(x, 1, io.EOF)
-		e.must(e.devs[0].Close()) // Close waits for the host call
+		e.must(e.devs[0].Close()) // if a function were called, Close would wait for it
 	}},
 	{name: "B108 a host call that ends its goroutine fails", run: func(e *env) {
 		s, x := e.sem(), e.sem()

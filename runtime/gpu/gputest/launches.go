@@ -14,8 +14,7 @@ import (
 )
 
 // manyParams is code with a kernel that has 32,764 bytes of parameters, the maximum. The kernel
-// writes three numbers to out: the first and the last element of its array, and the parameter after
-// the array.
+// writes to out the first and the last element of the array params_all, and params_last.
 var manyParams = []byte(`.version 8.1
 .target sm_70
 .address_size 64
@@ -42,7 +41,7 @@ var manyParams = []byte(`.version 8.1
 }
 ` + "\x00")
 
-// code returns the code for a kernel: the code that the harness has for it, otherwise image.
+// code returns the harness's code for a kernel, or image if the harness has none.
 func (e *env) code(image []byte, kernel string) []byte {
 	if other := e.h.Code[kernel]; other != nil {
 		return other
@@ -50,14 +49,15 @@ func (e *env) code(image []byte, kernel string) []byte {
 	return image
 }
 
-// ofNVIDIA reports whether the first device is an NVIDIA GPU with clusters of up to 16 blocks, and
-// with dependent launches that begin early.
+// ofNVIDIA reports whether the first device is an NVIDIA GPU of compute capability 9 or later, with
+// clusters. There the tests expect clusters of 16 blocks, and dependent launches that begin early.
 func (e *env) ofNVIDIA() bool {
 	i := e.devs[0].Info()
 	return strings.HasPrefix(i.Arch, "sm_") && i.Major >= 9 && i.Clusters
 }
 
-// newer loads a kernel that needs a new device. If the first device is too old, it skips the test.
+// newer loads a kernel that needs compute capability 9. If the first device is an older NVIDIA GPU
+// that cannot load the code, newer skips the test.
 func newer[A any](e *env, image []byte, kernel string) *gpu.TypedKernel[A] {
 	e.Helper()
 	x, err := e.devs[0].Load(e.code(image, kernel))
@@ -108,7 +108,8 @@ func contentOf[T any](e *env, s *gpu.Stream, xs gpu.Slice[T]) []T {
 // ringArgs are the arguments of kernel ring.
 type ringArgs struct{ Out gpu.Range }
 
-// ringOf returns the output of kernel ring for a number of blocks in clusters of a size.
+// ringOf returns the output of kernel ring for the given numbers of blocks, and of blocks in a
+// cluster.
 func ringOf(blocks, cluster int) (all []uint32) {
 	for b := range blocks {
 		all = append(all, uint32(1000+b/cluster*cluster+(b+1)%cluster), uint32(cluster))
@@ -122,7 +123,8 @@ type meetArgs struct {
 	Counter, Out gpu.Slice[uint32]
 }
 
-// leadArgs and followArgs are the arguments of the kernels of a dependent launch.
+// leadArgs are the arguments of kernel lead. followArgs are those of kernel follow, whose launch
+// depends on the launch of lead.
 type (
 	leadArgs struct {
 		Flags, Out gpu.Slice[uint32]
@@ -260,7 +262,7 @@ var launches = []test{
 			first := c.fill(flags.Range(), []byte{0})
 			first = c.add(lead.Launch(grid, leadArgs{flags, mid, 7}), first)
 			first = c.add(follow.Launch(behind, followArgs{flags, out, mid}), first)
-			// This dependent launch comes after a dependent launch.
+			// This launch depends on a launch that is itself dependent.
 			c.got(c.Add(follow.Launch(behind, followArgs{flags, mid, out}), first))
 			c.end()
 			for range 3 {
@@ -271,9 +273,9 @@ var launches = []test{
 				e.Errorf("behind the second: %v", got)
 			}
 		})
-		// The first kernel waits some milliseconds for the second kernel to begin. A profiler or
-		// checker may run kernels one after the other, so tests that run under one use -short,
-		// which leaves out this check.
+		// The first kernel waits some milliseconds for the second kernel to begin. Profilers and
+		// checkers may run kernels one after the other. Tests under such a tool use -short, which
+		// leaves out this check.
 		if early == 0 && e.ofNVIDIA() && !testing.Short() {
 			e.Error("the second kernel has never begun before the first had ended")
 		}
@@ -306,7 +308,7 @@ var launches = []test{
 			}
 		}
 
-		// One launch is empty, and one is parked when its event is closed.
+		// The first of these launches is empty. The second is parked when its event is closed.
 		host, x, y := e.sem(), e.sem(), e.sem()
 		e.must(e.q(0).Submit(signal(x, 1), launch(gpu.GridFor(0, 64), 0, begun)))
 		e.must(x.WaitIssued(e.ctx, 1))

@@ -143,7 +143,7 @@ var memoryKinds = []test{
 		e.same("what was bound", e.read(dev, gpu.Point{Semaphore: s, Value: 3}), want)
 		e.must(b.Close())
 		<-freed
-		// The memory can be imported again, because the driver has unregistered it.
+		// The memory can be imported again after it was released.
 		again, err := d.ImportHostReadOnly(mem, nil)
 		e.must(err)
 		e.must(again.Close())

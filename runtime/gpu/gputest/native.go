@@ -299,7 +299,7 @@ var natives = []test{
 				// The function fills its last range, and then copies from it to its first range.
 				return errors.Join(filling(with+1, 8)(v), copying(4)(v))
 			}, []gpu.Range{fixed.Range(8, 4), to.Range(8, 8)}, fill)
-			// The range of this function has a fixed address.
+			// This function's range is not in a binding.
 			two := c.native(filling(5, 4), []gpu.Range{fixed.Range(32, 4)}, fill)
 			c.copy(to.Range(0, 4), fixed.Range(8, 4), one, two)
 			c.copy(to.Range(4, 4), fixed.Range(32, 4), one, two)
@@ -316,7 +316,8 @@ var natives = []test{
 				c.execute(i, r)
 				e.same("an execution", e.read(r.Buffer)[r.Offset:r.Offset+20], want)
 			}
-			// Many executions are in flight or parked, on several queues. Each has its own range.
+			// Many executions are in flight or parked, on several queues. Each has a range of its
+			// own.
 			const n = 30
 			big, start, s := e.buffer(32*n), e.sem(), e.sem()
 			for i := range uint64(n) {

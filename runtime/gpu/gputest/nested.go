@@ -88,7 +88,8 @@ var nested = []test{
 				}
 			}
 			if at := c.got(c.Add(gpu.Execute(inner.CommandBuffer, to.All()), f)); at != f+3 {
-				// The commands of inner have numbers too.
+				// f+1 comes before the commands of inner, f+2 is the fill of inner, and f+3 stands
+				// for the whole execution.
 				e.Errorf("command %d", at)
 			}
 			c.end()
@@ -97,7 +98,7 @@ var nested = []test{
 		})
 	}},
 	{name: "B102 B105 End makes one graph for bindings of all kinds of memory", run: func(e *env) {
-		const n = 1 << 20 // larger than the memory that stands for a binding when End makes the graph
+		const n = 1 << 20 // larger than the memory that End uses in a graph in place of a binding
 		d := e.devs[0]
 		if c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode}); errors.Is(err, driver.ErrUnsupported) {
 			e.Skip("there are no graphs")
@@ -137,7 +138,7 @@ var nested = []test{
 			for _, from := range []*gpu.Buffer{e.buffer(2 * n), host, pooled} {
 				for _, to := range []*gpu.Buffer{e.buffer(2 * n), host, pooled} {
 					a, b := from.Range(0, size), to.Range(n, size+8)
-					if size == n && to == from { // the two ranges would overlap
+					if size == n && to == from { // the source and the destination would overlap
 						continue
 					}
 					if size == n {

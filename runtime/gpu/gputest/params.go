@@ -43,7 +43,7 @@ var params = []test{
 			}
 			var all []execution
 			done := e.sems(times)
-			// The executions wait for the host, and are all pending at the same time.
+			// All executions wait for the same signal of the host.
 			for i := range times {
 				x := execution{e.buffer(4 * n * launches), n, 1, 2}
 				e.must(e.q(i%4).Submit(signal(done[i], 1), gpu.Fill(x.to.All(), []byte{0})))

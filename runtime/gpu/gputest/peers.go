@@ -11,14 +11,14 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// An origin makes one kind of memory of a device. make returns nil if the device has no such
-// memory.
+// An origin makes one kind of memory. make returns nil if the device d has no such memory.
 type origin struct {
 	name string
 	make func(e *env, d *gpu.Device, n uint64) *gpu.Buffer
 }
 
-// fromPool allocates from a pool on the pool's own device.
+// fromPool allocates n bytes from the pool p of the device d, and waits for the allocation. If p is
+// nil, it allocates from the current pool of d.
 func (e *env) fromPool(d *gpu.Device, p *gpu.Pool, n uint64) *gpu.Buffer {
 	e.Helper()
 	s := e.sem()
@@ -30,7 +30,7 @@ func (e *env) fromPool(d *gpu.Device, p *gpu.Pool, n uint64) *gpu.Buffer {
 	return b
 }
 
-// newPoolOf makes a pool. It returns nil if the driver has no such pools.
+// newPoolOf makes a pool. It returns nil if the driver does not support the options.
 func (e *env) newPoolOf(d *gpu.Device, o gpu.PoolOptions) *gpu.Pool {
 	e.Helper()
 	p, err := d.NewPool(o)
@@ -53,7 +53,6 @@ func (e *env) allocOn(d *gpu.Device, kind gpu.MemKind, n uint64) *gpu.Buffer {
 	return b
 }
 
-// caps returns a device's capabilities.
 func (e *env) caps(index int) (c driver.Caps) {
 	e.Helper()
 	locked(func() {
@@ -70,7 +69,7 @@ func (e *env) caps(index int) (c driver.Caps) {
 	return c
 }
 
-// origins make all kinds of memory.
+// origins make memory of many kinds.
 var origins = []origin{
 	{"default pool", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.fromPool(d, nil, n) }},
 	{"device", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.allocOn(d, gpu.DeviceMem, n) }},
@@ -123,7 +122,7 @@ var origins = []origin{
 	}},
 }
 
-// far reports whether the memory is on a device and other devices may lack access to it.
+// far reports whether the memory is a device's own and other devices may lack access to it.
 func (o origin) far() bool {
 	switch o.name {
 	case "default pool", "pool", "portable pool", "import of pool memory", "shareable", "import of a file":
@@ -132,8 +131,8 @@ func (o origin) far() bool {
 	return false
 }
 
-// ungroupedAndGrouped runs a test on the first two devices without a group, and then in a group.
-// Even in a group, kernels have no access to the native pools of other devices.
+// ungroupedAndGrouped runs a test on two devices without a group, and then on two devices of a
+// group. In a group, too, kernels have no access to the native pools of other devices.
 func (e *env) ungroupedAndGrouped(run func(e *env)) {
 	e.Helper()
 	e.sub("no group", run)
@@ -143,7 +142,7 @@ func (e *env) ungroupedAndGrouped(run func(e *env)) {
 	})
 }
 
-// copied uploads data to src, calls copy, which copies src to dst, and checks dst.
+// copied uploads data to src, calls copy to copy src to dst, and checks dst.
 func (e *env) copied(what string, dst, src *gpu.Buffer, seed uint64, copy func(o gpu.Order) error) {
 	e.Helper()
 	data, s := random(int(src.Size()), seed), e.sem()
@@ -157,7 +156,8 @@ func (e *env) copied(what string, dst, src *gpu.Buffer, seed uint64, copy func(o
 	e.same(what, e.fetch(dst), data)
 }
 
-// worksOn returns operations of a device that write sevens to a buffer. None of them is a copy.
+// worksOn returns functions that submit work to the first device, d. The work writes sevens to b by
+// fills and kernels, not by copies.
 func (e *env) worksOn(d *gpu.Device, b *gpu.Buffer) map[string]func(o gpu.Order) error {
 	n := b.Size()
 	works := map[string]func(o gpu.Order) error{
@@ -202,8 +202,8 @@ func (e *env) worksOn(d *gpu.Device, b *gpu.Buffer) map[string]func(o gpu.Order)
 	return works
 }
 
-// peers are tests of two devices, mostly of copies between memory to which the other device has no
-// access. By default a device has no access to the pools of other devices.
+// peers are tests with two devices, mostly of copies to and from pool memory to which the other
+// device has no access.
 var peers = []test{
 	{name: "B116 copies between the default pools of two devices without access to each other's", devices: 2, run: func(e *env) {
 		e.ungroupedAndGrouped(func(e *env) {
@@ -410,7 +410,7 @@ var peers = []test{
 			refused()
 			e.same("what nobody was let write", e.fetch(b), bytes.Repeat([]byte{1}, n))
 			if err := p.Access(d, true); errors.Is(err, driver.ErrUnsupported) {
-				continue // the hardware does not connect the two devices
+				continue // d cannot access memory of the other device
 			} else {
 				e.must(err)
 			}

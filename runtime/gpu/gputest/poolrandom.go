@@ -10,9 +10,9 @@ import (
 // A holding is a buffer of a pool, with its expected contents.
 type holding struct {
 	b     *gpu.Buffer
-	word  uint32    // every byte has this value
-	ready gpu.Point // the point of the last write
-	uses  []gpu.Point
+	word  uint32      // the value of every 32-bit word
+	ready gpu.Point   // the point of the last write, or of the allocation
+	uses  []gpu.Point // the points of reads since the last write
 }
 
 // A peek is a download whose expected data is known.
@@ -46,8 +46,8 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 	var peeks []peek
 	var ends []gpu.Point // the points that Frees signal
 	next := uint32(seed)
-	// submit submits work with an order that waits for wait and signals a semaphore of its own. It
-	// adds some unnecessary waits.
+	// submit calls do with a random queue and an order that waits for wait and signals a new
+	// semaphore. Sometimes it adds waits for gate or for a Free.
 	submit := func(wait []gpu.Point, do func(q *gpu.Queue, o gpu.Order) error) gpu.Point {
 		o := gpu.Order{Wait: append([]gpu.Point(nil), wait...), Signal: points(e.sem(), 1+r.Uint64N(3))}
 		if r.IntN(12) == 0 {
@@ -90,7 +90,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 		case len(live) == 0 || k < 3 && len(live) < most:
 			h := &holding{}
 			size := 4 * (1 + r.Uint64N(1<<uint(2+r.IntN(12))))
-			if r.IntN(4) == 0 { // only the queue orders the allocation
+			if r.IntN(4) == 0 { // an allocation without waits and signals
 				q := e.q(r.IntN(4))
 				err := q.Submit(gpu.Order{}, gpu.Alloc(&h.b, p, size))
 				e.must(err)

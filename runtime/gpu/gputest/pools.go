@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// eachPool runs a subtest with each kind of pool of the first device.
+// eachPool runs a subtest with each of several pools of the first device's own memory.
 func (e *env) eachPool(run func(e *env, p *gpu.Pool)) {
 	e.Helper()
 	d := e.devs[0]
@@ -43,7 +43,6 @@ func (e *env) byStream(p *gpu.Pool) bool {
 	return caps.Pools && caps.PoolsByStream && !o.Portable && o.Over == nil
 }
 
-// sub runs a subtest.
 func (e *env) sub(name string, run func(e *env)) {
 	e.Helper()
 	e.Run(name, func(t *testing.T) {
@@ -62,7 +61,7 @@ func (e *env) pool(o gpu.PoolOptions) *gpu.Pool {
 	return p
 }
 
-// alloc allocates memory on a queue of the first device, in the order of the queue's work.
+// alloc submits an allocation to queue q of the first device.
 func (e *env) alloc(q int, o gpu.Order, p *gpu.Pool, size uint64) *gpu.Buffer {
 	e.Helper()
 	var b *gpu.Buffer
@@ -79,7 +78,7 @@ func (e *env) memory(p *gpu.Pool) gpu.PoolStats {
 	return s
 }
 
-// unused waits until nothing of a pool is in use.
+// unused waits until the work of the first device is done and no memory of the pool is in use.
 func (e *env) unused(p *gpu.Pool) {
 	e.Helper()
 	e.settled(e.devs[0])
@@ -197,7 +196,7 @@ var pools = []test{
 			}
 			e.unused(p)
 			most := before
-			if e.byStream(p) { // each queue keeps its own memory
+			if e.byStream(p) { // each queue may reserve memory of its own
 				most *= uint64(e.devs[0].Queues())
 			}
 			if after := e.memory(p).Reserved; after < before || after > most {
@@ -352,7 +351,8 @@ var pools = []test{
 				e.wait(s, 1)
 				e.settled(d)
 				resume := e.h.Stall(0)
-				picks := func(want int) { // Pick must return the queue with the least work, or the first if both have the same
+				// Pick must return the queue with less work, or the first if both have the same.
+				picks := func(want int) {
 					e.until("the other queue has less to do, or the first one the same", func() bool {
 						q, err := d.Pick(1<<origin | 1<<next)
 						return q == d.Queue(want) && err == nil
@@ -479,7 +479,8 @@ var pools = []test{
 			first, second := make([]byte, 1<<20), make([]byte, 1<<20)
 			e.must(e.q(0).Submit(gpu.Order{}, gpu.Download(first, a.All())))
 			e.must(e.q(0).Submit(signal(x, 1), gpu.Free(a)))
-			b := e.alloc(1, gpu.Order{}, p, 1<<20) // the whole buffer, if the pool is over a buffer
+			// A pool over a buffer has no room for a and b at the same time.
+			b := e.alloc(1, gpu.Order{}, p, 1<<20)
 			e.must(e.q(1).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{2})))
 			e.must(e.q(1).Submit(signal(y, 1), gpu.Download(second, b.All())))
 			e.at(y, 0)
@@ -503,7 +504,8 @@ var pools = []test{
 			e.at(x, 0)
 			e.must(host.Signal(1))
 			e.wait(x, 2)
-			if m := e.memory(p); portable && m.ReservedHigh > size { // drivers round the limit up
+			// Drivers may round the limits of their own pools up.
+			if m := e.memory(p); portable && m.ReservedHigh > size {
 				e.Errorf("%d bytes were reserved, and %d are the limit", m.ReservedHigh, size)
 			}
 			e.must(e.q(0).Submit(signal(x, 3), gpu.Free(b)))
@@ -639,7 +641,7 @@ var pools = []test{
 				e.Errorf("%+v", st)
 			}
 			e.must(big.Close())
-			e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b))) // b is still allocated
+			e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b))) // the failures have not affected b
 			e.wait(s, 2)
 			e.unused(p)
 		}
@@ -945,7 +947,7 @@ var pools = []test{
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Alloc(new(*gpu.Buffer), p, 16)); !errors.Is(err, gpu.ErrClosed) {
 				e.Errorf("Alloc = %v", err)
 			}
-			e.must(host.Signal(1)) // the parked Alloc comes too late: the pool is closed
+			e.must(host.Signal(1)) // the parked Alloc fails, because the pool is closed
 			e.failed(x, 1, gpu.ErrClosed)
 			e.must(parked.Close())
 			e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Free(b)))
@@ -1033,8 +1035,8 @@ var pools = []test{
 			e.Errorf("%d calls", native)
 		}
 		e.settled(e.devs[0])
-		// These operations are in one stream, and each waits for the point of the previous
-		// operation. Each needs at most one event, and no wait in the stream.
+		// These operations are all on one queue, and each waits for the previous operation. Each
+		// records at most one event. Only the first may make the stream wait.
 		records, waits, v := count("record"), count("wait"), uint64(2)
 		for range 10 {
 			b := e.alloc(1, between(s, v, s, v+1), p, 1024)
@@ -1048,7 +1050,7 @@ var pools = []test{
 			e.Errorf("%d waits on one stream", n)
 		}
 		e.wait(s, v)
-		// Several waits for work of one stream become one wait.
+		// Several waits for work of one stream become at most one native wait.
 		x := e.sems(8)
 		for i := range x {
 			e.must(e.q(2).Submit(signal(x[i], 1), gpu.Fill(e.buffer(4).All(), []byte{1})))

@@ -17,15 +17,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A Far is another process, which runs [RunFar]. Tests of shared objects use it.
+// A Far is a connection to another process, the far process, which runs [RunFar]. The process of
+// the test is the near process.
 type Far struct {
 	To   io.WriteCloser // the process's input; closing it ends the process
 	From io.Reader      // the process's output
 	Kill func()         // ends the process at once
 }
 
-// These are the messages to and from the far process. It answers each farQuestion with one
-// farAnswer.
+// A farQuestion is a request to the far process, and a farAnswer is its answer.
 type (
 	farQuestion struct {
 		Do     string
@@ -40,9 +40,8 @@ type (
 	}
 )
 
-// RunFar does the work of the other process in the suite's tests. It executes requests on device 0
-// of a driver until its input ends. The tests of a driver start the program again to call RunFar,
-// usually with the program's standard input and output.
+// RunFar does the work of the far process in the suite's tests. It opens device 0 of a driver, and
+// executes and answers requests until its input ends.
 func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -74,11 +73,11 @@ func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 type far struct {
 	dev       *gpu.Device
 	ctx       context.Context
-	own, near *gpu.Buffer
-	// ready is the far process's event, and there is the near process's event. Both are nil if the
-	// devices cannot share events.
+	own, near *gpu.Buffer // memory of this process, and imported memory of the near process
+	// The event ready belongs to the far process, and the event there to the near process. Both
+	// are nil if the devices cannot share events.
 	ready, there *interop.Event
-	left         chan struct{} // receives a value for each object of the near process that the far process has released
+	left         chan struct{} // gets a value when near is released, and when there is released
 	s            gpu.Semaphore
 	n            uint64 // the value of s that the last operation signals
 }
@@ -116,7 +115,7 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 			return a, errors.Join(err, f.s.Wait(f.ctx, f.n))
 		}
 		return a, errors.Join(err, q.Submit(f.next(), interop.RecordEvent(f.ready)), f.s.WaitIssued(f.ctx, f.n))
-	case "read": // return the contents of some memory
+	case "read": // return the contents of memory that the near process has exported
 		freed := make(chan struct{})
 		b, err := interop.ImportMemory(f.dev, q.Memory, func() { close(freed) })
 		if err != nil {
@@ -147,14 +146,14 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 	return a, fmt.Errorf("a far process knows no %q", q.Do)
 }
 
-// next returns an order after the last operation.
+// next returns an order that comes after the last operation.
 func (f *far) next() gpu.Order {
 	f.n++
 	return gpu.Order{Wait: points(&f.s, f.n-1), Signal: points(&f.s, f.n)}
 }
 
-// isFreed waits until a channel has a value or is closed. If the context ends before, it returns an
-// error.
+// isFreed waits until a channel has a value or is closed. If the context ends first, isFreed
+// returns an error.
 func isFreed(ctx context.Context, c <-chan struct{}) error {
 	select {
 	case <-c:
@@ -185,7 +184,8 @@ func (e *env) other() *other {
 	return o
 }
 
-// ask sends a request. The error comes from the connection, or from the other process.
+// ask sends a request to the far process, and returns its answer. The error comes from the
+// connection or from the far process.
 func (o *other) ask(q farQuestion) (a farAnswer, err error) {
 	if err := o.out.Encode(q); err != nil {
 		return a, fmt.Errorf("the other process does not listen: %w", err)
@@ -210,7 +210,7 @@ func (e *env) exported(b *gpu.Buffer) interop.MemoryHandle {
 	return h
 }
 
-// viaFile exports a buffer as a file, and imports the file on another device.
+// viaFile exports a buffer as a file, and imports the file on the device on.
 func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 	e.Helper()
 	f, err := interop.ExportMemoryFile(b)
@@ -222,18 +222,19 @@ func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 
 // A table has the objects with which the near process exchanges memory with the far process. own is
 // memory of the near process. far is memory of the far process, which the near process has
-// imported. s orders the operations of the near process, and n is their number.
+// imported. s orders the operations of the near process: the last operation signals n.
 type table struct {
 	*other
 	own, far *gpu.Buffer
-	// there is the near process's event, and ready is the far process's event. Both are nil if the
-	// devices cannot share events.
+	// The event there belongs to the near process, and the event ready to the far process. Both
+	// are nil if the devices cannot share events.
 	there, ready *interop.Event
 	s            *gpu.Semaphore
 	n            uint64
 }
 
-// table shares the memory and events of each process with the other process.
+// table makes memory in each process, and shares it with the other process. It does the same with
+// events if the devices can share events.
 func (o *other) table(size uint64) *table {
 	o.Helper()
 	d := o.devs[0]
@@ -258,14 +259,14 @@ func (o *other) table(size uint64) *table {
 	return t
 }
 
-// next returns an order after the last operation.
+// next returns an order that comes after the last operation.
 func (t *table) next() gpu.Order {
 	t.n++
 	return between(t.s, t.n-1, t.s, t.n)
 }
 
-// turn makes the near process write to its memory, and makes the far process copy the data to its
-// own memory. The next operation comes after both. With events no host waits for a device.
+// turn fills t.own, and makes the far process copy it to t.far. The next operation comes after the
+// copy. If the devices can share events, the two processes wait only until work is issued.
 func (t *table) turn(pattern []byte) error {
 	q := t.q(0)
 	err := q.Submit(t.next(), gpu.Fill(t.own.All(), pattern))
@@ -389,7 +390,7 @@ var processes = []test{
 			freed := make(chan struct{})
 			in, err := interop.ImportMemoryFile(d, f, size, func() { close(freed) })
 			e.must(err)
-			// This import maps the same pages again.
+			// This import maps the same pages at another address.
 			part, err := interop.ImportMemoryFile(d, f, max(size, 4)-3, nil)
 			e.must(err)
 			if in.Size() != size || in.Kind() != gpu.ShareableMem || in.Ptr() == b.Ptr() || in.Ptr() == part.Ptr() || in.Ptr()%gpu.Alignment != 0 {
@@ -471,11 +472,11 @@ var processes = []test{
 // valueTurns is the number of times that two processes exchange a number.
 const valueTurns = 200
 
-// CheckKilled kills the other process while a wait for an event of that process is pending. Drivers
-// do not define what happens then. CheckKilled logs the results of the wait, of a use of the
-// imported memory, and of closing. It checks that other queues work, that the program can fail the
-// semaphores on which it waits, and that the device can be closed. The device may be lost, so call
-// CheckKilled in a separate process.
+// CheckKilled gives a stream a wait for an event of the far process, and then kills that process.
+// Drivers do not define what happens then. CheckKilled logs the results of the wait, of a use of
+// the imported memory, and of Shutdown. It checks that other queues work, that the program can fail
+// a semaphore for which it waits, and that Shutdown returns no unexpected error. A real device may
+// be lost, so call CheckKilled in a process of its own.
 func CheckKilled(t *testing.T, d driver.Driver, far Far) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

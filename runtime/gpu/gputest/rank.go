@@ -10,8 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// CheckRank tests every operation of a communicator on one rank, and checks this rank's results.
-// All other ranks must call CheckRank at the same time, in this process or in other processes.
+// CheckRank tests collectives, and sending and receiving, on one rank of a communicator, and checks
+// the data that this rank receives. All other ranks must call CheckRank at the same time, in this
+// process or in other processes.
 func CheckRank(t *testing.T, ctx context.Context, c *collective.Communicator) {
 	t.Helper()
 	r := &alone{env: &env{T: t, ctx: ctx, devs: []*gpu.Device{c.Device()}}, c: c}
@@ -27,14 +28,14 @@ func CheckRank(t *testing.T, ctx context.Context, c *collective.Communicator) {
 	}
 }
 
-// An alone is a rank that has no access to the other ranks of its communicator.
+// An alone tests one rank of a communicator, without access to the other ranks.
 type alone struct {
 	*env
 	c *collective.Communicator
 }
 
-// do makes a buffer with the data to send and a buffer of a size for received data, submits the
-// operation that op makes, and checks the received data if want is not nil.
+// do makes a source buffer with the data send, and a destination buffer of size bytes. It does the
+// operation that op makes with them, and checks the destination if want is not nil.
 func (r *alone) do(what string, send []byte, size int, want []byte, op func(dst, src gpu.Range) collective.Operation) {
 	r.Helper()
 	src, dst := r.buffer(uint64(len(send))), r.buffer(uint64(size))

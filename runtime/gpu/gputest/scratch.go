@@ -26,34 +26,32 @@ func (r *recorder) scratchSize() uint64 {
 	return n
 }
 
-// A scratchValue is a scratch buffer of a program, with its contents and the commands that the next
-// use of the buffer must come after.
+// A scratchValue is a scratch buffer of a scratchProgram, with its contents and its last uses.
 type scratchValue struct {
 	b *gpu.Buffer
-	// data has the contents of b. If input[i] is set, byte i of b is the execution's input byte
-	// with number data[i].
+	// If input[i] is set, byte i of b is byte i of the execution's input. Otherwise it is data[i].
 	data  []byte
 	input []bool
-	wrote gpu.Command
-	read  []gpu.Command
+	wrote gpu.Command   // the last write
+	read  []gpu.Command // the reads since the last write
 }
 
 // A scratchProgram is a recording that writes its input and constants to scratch memory, copies
-// them between scratch buffers, and finally copies the contents to its output. Some buffers are
-// used for a long time, and some for a short time.
+// them between scratch buffers, and finally copies some of the buffers to its output.
 type scratchProgram struct {
 	*recorder
 	in, out *gpu.Buffer // bindings
 	values  []*scratchValue
-	size    uint64 // size of the output in bytes
-	want    func(in []byte) []byte
+	size    uint64                 // size of the output in bytes
+	want    func(in []byte) []byte // returns the output for an input
 }
 
-// scratchInput is the number of bytes that a program reads.
+// scratchInput is the size of a scratchProgram's input in bytes.
 const scratchInput = 512
 
 // newScratchProgram records a random program. If lists is set, commands name the commands that they
-// depend on. Otherwise barriers order the commands.
+// depend on. Otherwise barriers order the commands. If the kernel words is not nil, launches make
+// some of the copies.
 func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu.Kernel) *scratchProgram {
 	e.Helper()
 	p := &scratchProgram{recorder: e.commands(m)}
@@ -300,7 +298,7 @@ var scratchMemory = []test{
 			out := c.binding()
 			n := scratchSum(c, out, 4, 256)
 			c.end()
-			c.execute(0, e.buffer(n).All()) // allocates the scratch memory
+			c.execute(0, e.buffer(n).All()) // the first execution may make the graph
 			resume, s := e.h.Stall(0), e.sems(4)
 			var all []*gpu.Buffer
 			func() {
@@ -346,7 +344,7 @@ var scratchMemory = []test{
 					o.Wait = points(never, 1)
 				}
 				if i == 2 {
-					// The first execution has failed in its second part.
+					// Wait until the first execution has failed in its host call.
 					e.failed(s[0], 1, io.ErrNoProgress)
 				}
 				e.must(e.q(i).Submit(o, gpu.Execute(c.CommandBuffer, to[i%2].All())))
@@ -382,7 +380,7 @@ var scratchMemory = []test{
 			}{{"at once", false, 4 * size}, {"one after the other", true, 3 * size}} {
 				outer := e.commands(m)
 				in, out := outer.binding(), outer.binding()
-				// These buffers are bound to the inner recordings.
+				// Executions of the inner recording bind these buffers.
 				middle := []*gpu.Buffer{outer.scratch(size), outer.scratch(size)}
 				var ends []gpu.Command
 				for i, b := range middle {
@@ -471,7 +469,7 @@ var scratchMemory = []test{
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(bound.CommandBuffer, own.Range(8, need), all[2].All())); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("a binding that is not aligned: %v", err)
 			}
-			outer := e.commands(m) // binds its scratch memory to the inner recording
+			outer := e.commands(m) // executes bound with outer's scratch memory as the binding
 			mine := outer.scratch(need)
 			outer.add(gpu.Execute(bound.CommandBuffer, mine.All(), all[2].All()))
 			outer.end()

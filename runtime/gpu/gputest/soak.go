@@ -12,21 +12,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// settling is the least duration of a soak that checks whether its pool stops growing after a
+// settling is the shortest duration for which SoakPool checks that the pool hardly grows after a
 // quarter of the time.
 const settling = 20 * time.Second
 
-// slabSize is the size of the steps in which a portable pool grows, for the sizes used here.
+// slabSize is the largest step in which a portable pool grows, for the sizes used here.
 const slabSize = 20 << 20
 
 // SoakPool allocates and frees memory of a pool for the duration d, on all queues of the pool's
-// device at once, with and without waits and signals. The sizes are mostly small, and at most some
+// device at once, with and without waits and signals. The sizes are mostly small, and at most 4
 // MiB. Each buffer is filled with a pattern of its own, which is checked before the buffer is
 // freed. At the end none of the pool's memory may be in use, and a portable pool must give all
-// memory back. In a soak of 20 seconds or more, the pool's reserved memory must stop growing after
-// the first quarter of the time. The soak allows a growth of a tenth or a slab, whichever is more,
-// plus twice the growth of the peak use since then, because random use makes the peak rise ever
-// more slowly.
+// memory back.
+//
+// In a soak of 20 seconds or more, the pool must hardly grow after the first quarter of the time:
+// the peak of its reserved memory may grow by a tenth or by slabSize, whichever is more, plus twice
+// the growth of its peak use.
 func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -109,7 +110,8 @@ func passQueues(t *testing.T, ctx context.Context, dev *gpu.Device) {
 	}
 }
 
-// A soaker does the part of a soak for one queue. Its semaphore s orders all its work.
+// A soaker does the part of a soak for one queue, on a goroutine of its own. The semaphore s orders
+// its work, and v is the value that the last order of next signals.
 type soaker struct {
 	t     *testing.T
 	ctx   context.Context
@@ -141,20 +143,20 @@ func (s *soaker) ok(err error) bool {
 	return err == nil
 }
 
-// next returns an order that waits for all earlier work with an order of next.
+// next returns an order that comes after the previous order of next.
 func (s *soaker) next() gpu.Order {
 	s.v++
 	return gpu.Order{Wait: []gpu.Point{{Semaphore: s.s, Value: s.v - 1}}, Signal: []gpu.Point{{Semaphore: s.s, Value: s.v}}}
 }
 
 func (s *soaker) queue() *gpu.Queue {
-	if s.r.IntN(4) == 0 { // sometimes a queue other than its own
+	if s.r.IntN(4) == 0 { // sometimes a random queue
 		return s.p.Device().Queue(s.r.IntN(s.p.Device().Queues()))
 	}
 	return s.p.Device().Queue(s.q)
 }
 
-// step allocates and fills a buffer, and frees an older one if there are many.
+// step frees an older buffer if there are many, and allocates and fills a new one.
 func (s *soaker) step() bool {
 	s.steps++
 	if len(s.live) >= 24 && !s.drop(s.r.IntN(len(s.live))) {

@@ -214,8 +214,7 @@ var submissions = []test{
 		}
 	}},
 	{name: "B75 a value raised by one of two devices, in any order of discovery", run: func(e *env) {
-		// The host may see that the end of a chain is done before it sees that the beginning is
-		// done.
+		// The runtime may notice that the end of a chain is done before it notices the beginning.
 		b := e.buffer(64)
 		for range 200 {
 			s, x := e.sem(), e.sem()

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// saxpy is the struct of arguments of kernel saxpy. X and Y are types for memory.
+// saxpy has the arguments of kernel saxpy. X and Y are the types of its arguments for memory.
 type saxpy[X, Y any] struct {
 	N uint64
 	A float32
@@ -28,7 +28,7 @@ func bind[A any](e *env, k *gpu.Kernel) *gpu.TypedKernel[A] {
 	return typed
 }
 
-// floatSlice allocates n elements of the first device's own memory.
+// floatSlice allocates a slice of n elements in the first device's own memory.
 func floatSlice(e *env, n int) gpu.Slice[float32] {
 	e.Helper()
 	xs, err := gpu.AllocSlice[float32](e.devs[0], gpu.DeviceMem, n)

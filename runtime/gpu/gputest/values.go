@@ -123,7 +123,7 @@ var values = []test{
 				e.must(b.Do(interop.WaitValue(r, 2*i+1)))
 				e.must(b.Copy(data.Range(8*i+4, 4), data.Range(8*i, 4)))
 				e.must(b.Do(interop.WriteValue(r, 2*i+2)))
-				// The work that writes this value has been submitted.
+				// The work that writes this value has already been submitted.
 				e.must(a.Do(interop.WaitValue(r, 2*i+2)))
 			}
 			e.must(a.Wait(e.ctx))
@@ -267,7 +267,9 @@ var values = []test{
 				e.must(wait(signal(s, 1)))
 				e.must(s.WaitIssued(e.ctx, 1))
 				e.must(lent.Close())
-				for i := range uint64(20) { // these calls would block if the driver waited until the stream is empty
+				// If the runtime freed lent now, the driver would wait until the stream is empty,
+				// and these calls would block.
+				for i := range uint64(20) {
 					u := e.sem()
 					e.must(e.q(1).Submit(signal(u, 1), gpu.Fill(data.All(), []byte{byte(i)})))
 					e.wait(u, 1)
