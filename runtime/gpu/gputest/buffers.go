@@ -160,8 +160,9 @@ var buffers = []test{
 		d, mem := e.devs[0], random(5000, 1)
 		freed := make(chan struct{}, 2)
 		var bufs []*gpu.Buffer
+		var own []byte
 		for _, f := range []func(){nil, func() { freed <- struct{}{} }} {
-			own := slices.Clone(mem)
+			own = slices.Clone(mem)
 			b, err := d.ImportHost(own, f)
 			if errors.Is(err, driver.ErrUnsupported) {
 				e.Skip("host memory cannot be imported")
@@ -194,7 +195,7 @@ var buffers = []test{
 		if len(freed) > 0 {
 			e.Error("the function was called twice")
 		}
-		again, err := d.ImportHost(mem, nil)
+		again, err := d.ImportHost(own, nil) // it is no longer registered
 		e.must(err)
 		e.must(again.Close())
 	}},

@@ -1346,7 +1346,7 @@ func tryAll(e *env, devices int) {
 				}
 				x.open()
 				for _, op := range operations {
-					if mode == gpu.StreamMode || strings.Contains(op.name, "CommandBuffer") || op.name == "Queue.Execute" {
+					if mode == gpu.StreamMode || strings.Contains(op.name, "CommandBuffer") || strings.HasSuffix(op.name, ", recorded") || op.name == "Execute" {
 						x.keeps(op.name, func() { op.run(x) })
 						x.drain()
 					}

@@ -77,7 +77,7 @@ func (r *alone) moves(typ collective.ElementType, count int) {
 	}
 	for step := 1; step < n; step++ {
 		to, from := (me+step)%n, (me+n-step)%n
-		r.do(what("send and receive"), data(me), n*size, nil, func(d, s gpu.Range) collective.Operation {
+		r.do(what("send and receive"), data(me), n*size, data(from), func(d, s gpu.Range) collective.Operation {
 			return collective.SendReceive(d, s, typ, to, from)
 		})
 		r.do(what("send and receive of a part"), part(me, to), size, part(from, me), func(d, s gpu.Range) collective.Operation {

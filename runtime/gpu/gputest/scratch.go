@@ -94,10 +94,7 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 		}
 		at = p.copy(v.b.Range(0, n), p.in.Range(0, n), at)
 		for i := range n {
-			v.data[i], v.input[i] = byte(i), true
-			if i >= 256 {
-				v.data[i] = byte(i - 256)
-			}
+			v.input[i] = true
 		}
 		used(at, v, nil)
 	}

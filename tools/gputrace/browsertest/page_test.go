@@ -263,14 +263,16 @@ var programs = []program{
 		return ""
 	}},
 	{"allreduce", nil, func(n map[string]int) string {
-		const ranks, steps = 4, 30
-		for name, want := range map[string]int{"all-reduce": ranks * steps, "gradient": ranks * steps, "residual": ranks * steps, "step": ranks * steps, "download": ranks} {
+		// A rank downloads the steps of all ranks, the weights to begin with, and the weights after each
+		// 10 steps.
+		const ranks, steps, downloads = 4, 30, 2 + 3
+		for name, want := range map[string]int{"all-reduce": ranks * steps, "gradient": ranks * steps, "residual": ranks * steps, "step": ranks * steps, "download": ranks * downloads} {
 			if n[name] != want {
 				return fmt.Sprintf("want %d of %s", want, name)
 			}
 		}
 		if n["alloc"] != n["free"] {
-			return "want as many deallocas as allocas"
+			return "want as many frees as allocations"
 		}
 		return ""
 	}},

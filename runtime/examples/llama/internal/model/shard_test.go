@@ -271,7 +271,7 @@ func testManyRows(t *testing.T, devices []*gpu.Device) {
 		for _, way := range ways {
 			if len(devices) > 1 {
 				team, shards := teamOn(t, way, devices, ck, o)
-				checkManyRows(t, ck, team, shards[1])
+				checkManyRows(t, ck, team, shards...)
 				if err := team.Close(); err != nil {
 					t.Error(err)
 				}
@@ -280,8 +280,9 @@ func testManyRows(t *testing.T, devices []*gpu.Device) {
 	}
 }
 
-// checkManyRows compares the logits of shard s of runner r with the reference.
-func checkManyRows(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, s *model.Shard) {
+// checkManyRows compares the logits of runner r with the reference. Its shards must have the same
+// bits.
+func checkManyRows(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, shards ...*model.Shard) {
 	t.Helper()
 	ref := newReference(t, ck)
 	var all []*sequence
@@ -294,9 +295,14 @@ func checkManyRows(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, s *m
 	for range 2 {
 		decode(t, r, 1, all...)
 		for row, q := range all {
-			logits, err := s.Logits(row)
+			logits, err := shards[0].Logits(row)
 			if err != nil {
 				t.Fatal(err)
+			}
+			for _, s := range shards[1:] {
+				if other, err := s.Logits(row); err != nil || !slices.Equal(other, logits) {
+					t.Errorf("row %d: a shard has other logits than shard 0, or the error %v", row, err)
+				}
 			}
 			tokens := append(slices.Clone(q.prompt), q.tokens[:len(q.tokens)-1]...)
 			want := ref.logits(tokens)

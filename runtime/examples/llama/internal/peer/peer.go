@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,7 +50,7 @@ type Sum struct {
 	code    *SumCode
 	words   gpu.Slice[uint64] // for sums, and behind them the scratch memory
 	state   gpu.Slice[uint32] // element 0 is not 0 once a rank was lost; then the tag of each block's next round
-	lost    gpu.Slice[uint32] // of the host: 1 + the rank that was lost
+	lost    gpu.Slice[uint32] // of the host, as in Peers
 }
 
 // New makes a rank on each device. A device that waits for longer than patience for another gives
@@ -68,7 +69,7 @@ func New(ctx context.Context, devices []*gpu.Device, patience time.Duration) ([]
 	sums, errs := make([]*Sum, len(devices)), make([]error, len(devices))
 	var all sync.WaitGroup
 	for i, dev := range devices {
-		sums[i] = &Sum{dev: dev, devices: devices, peers: Peers{Rank: int32(i), Ranks: int32(len(devices)), Patience: uint64(patience)}}
+		sums[i] = &Sum{dev: dev, devices: slices.Clone(devices), peers: Peers{Rank: int32(i), Ranks: int32(len(devices)), Patience: uint64(patience)}}
 		all.Go(func() { errs[i] = sums[i].open(ctx) })
 	}
 	all.Wait()
@@ -131,9 +132,9 @@ func options(ranks int) []string { return []string{"--std=c++17", fmt.Sprintf("-
 
 func address[T any](s gpu.Slice[T]) uint64 { return uint64(s.Range().Buffer.Ptr()) + s.Range().Offset }
 
-// Scratch returns memory for kernels that exchange other words than sums do. It has ScratchSize
-// bytes, and is used by one kernel at a time. The addresses in Peers are those of the ranks' scratch
-// memory. A kernel that gives up waiting for another rank writes to the word at Peers.Lost.
+// Scratch returns memory for a kernel that exchanges other words than sums do. It has ScratchSize
+// bytes. The addresses in Peers are those of the ranks' scratch memory. If the kernel gives up waiting
+// for another rank, it writes to the word at Peers.Lost.
 func (s *Sum) Scratch() (gpu.Slice[uint64], Peers) {
 	n, p := words(s.Count()), s.peers
 	p.Own += uint64(8 * n)
@@ -203,8 +204,8 @@ func (s *Sum) grid(rows, threads int) gpu.Grid {
 	return g
 }
 
-// Err returns an error once a kernel has given up waiting for a rank. All later sums then end at once,
-// with wrong results.
+// Err returns an error once a kernel of this rank has given up waiting for another rank. Later
+// kernels then hardly wait. The results of all ranks are wrong once one of them has an error.
 func (s *Sum) Err() error {
 	r, from := atomic.LoadUint32(&s.lost.Host()[0]), "another rank"
 	if r == 0 {

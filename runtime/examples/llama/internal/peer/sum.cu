@@ -30,7 +30,8 @@ struct Peers {
 	u64 words[MOST];  // addresses: [2 halves][BLOCKS][ranks that write][2][CAPACITY] pairs of
 	                  // words
 	u64 own;          // the address of this rank
-	u64 lost;         // address of a word of the host: 1 + the rank that did not write in time
+	u64 lost;         // address of a word of the host: 1 + the rank that did not write in time, or
+	                  // 1 + MOST if another kernel did not know which
 	u64 patience;     // nanoseconds
 	int rank, ranks;  // ranks is RANKS
 };
@@ -179,9 +180,10 @@ template <bool NORM> __device__ inline void add(const Peers &p, int n, int lengt
 						u64 t = now();
 						if (since == 0)
 							since = t;
-						if (*lost != 0 || t - since > p.patience) {
-							if (*lost == 0)
-								*(volatile u32 *)p.lost = 1 + missing;
+						volatile u32 *told = (volatile u32 *)p.lost;
+						if (*lost != 0 || *told != 0 || t - since > p.patience) {
+							if (*told == 0)
+								*told = 1 + missing;
 							*lost = 1;
 							broken = true;
 							break;

@@ -66,7 +66,7 @@ func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) 
 		w, e := simdriver.View[uint64](g, driver.Ptr(p.Words[r]), words(int(p.Ranks)))
 		all[r], err = w, errors.Join(err, e)
 	}
-	if err != nil || tags[0] != 0 {
+	if err != nil || tags[0] != 0 || atomic.LoadUint32(&lost[0]) != 0 {
 		return nil, err
 	}
 	rank, grid := int(p.Rank), int(g.Blocks[0])
@@ -102,7 +102,7 @@ func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) 
 							word, ok := AwaitWord(&all[rank][at(c, r, i)], *tag, time.Duration(p.Patience))
 							if !ok {
 								tags[0] = 1
-								atomic.StoreUint32(&lost[0], uint32(1+r))
+								atomic.CompareAndSwapUint32(&lost[0], 0, uint32(1+r))
 								return nil, nil
 							}
 							v = math.Float32frombits(uint32(word))

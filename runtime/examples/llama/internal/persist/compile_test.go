@@ -28,7 +28,7 @@ func TestSourceCompiles(t *testing.T) {
 		dims  Dims
 		ranks int
 		tunes []variant
-	}{"full": {fullSize(), 1, full}, "tiny": {tinySize(), 1, variants[:1]}, "half": {halfSize(), 1, variants[:1]}, "team": {doubleSize().of(2), 2, variants[:1]}} {
+	}{"full": {fullSize(), 1, full}, "tiny": {tinySize(), 1, variants[:1]}, "half": {halfSize(), 1, variants[:1]}, "team": {doubleSize().of(2), 2, variants[:1]}, "eight": {wideSize().of(8), 8, variants[:1]}} {
 		for _, tune := range v.tunes {
 			p, err := v.dims.plan(132, 232448, v.ranks, tune.Tuning)
 			if err != nil {

@@ -343,8 +343,9 @@ func TestGPUTeam(t *testing.T) {
 	half.Half, half.RopeFactor = 1, 1.2
 	wide := doubleSize()
 	wide.Layers, wide.Vocab, wide.MaxPages = 3, 500, 20
+	half.MaxPages = 20
 	for name, d := range map[string]Dims{"bfloat16": tinySize(), "float16": half, "wide": wide} {
-		t.Run(name, func(t *testing.T) { testTeam(t, realTwo(t), d, tolerance, 1000) })
+		t.Run(name, func(t *testing.T) { testTeam(t, realTwo(t), d, tolerance, 200, 200) })
 	}
 }
 

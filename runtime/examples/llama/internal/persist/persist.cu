@@ -18,7 +18,9 @@
 // thread of a block first polls a count of the words written so far. The count only saves polls: it
 // may be ahead of the words. A word is written once in each layer, so before that it has the tag of
 // the layer before. A word is overwritten only by a block that has input which depends, through the
-// matrices between, on every block that reads the old value.
+// matrices between, on every block that reads the old value. With several ranks that holds for the
+// blocks of all of them, and from launch to launch: a rank ends a launch with sums that need every
+// block of all ranks, and writes their words again only after the first sums of the next launch.
 //
 // Several ranks, each on a device of its own, can share a model: tensor parallelism. A rank has a part
 // of the heads and of the FFN, so its products with the matrices out and down are parts of sums. It
@@ -29,7 +31,7 @@
 // HALF, and for speed WARPS (consumers), STAGES, GATHER (rows between two barriers of a block), COPIES
 // (of exchanged words: a block reads one of them), HINT (the percentage of an exchange's words that must
 // be written before warps poll the words: until then one thread of a block polls a count). With
-// SPIN_LIMIT a wait of so many clock cycles traps. Only for measurements: UNTAGGED (no block waits for
+// SPIN_LIMIT a wait of so many clock cycles traps, but a wait for words of other ranks does not. Only for measurements: UNTAGGED (no block waits for
 // another, so results are wrong), IDLE (nothing is multiplied), DRY (nothing is copied).
 
 typedef unsigned long long u64;
@@ -41,9 +43,11 @@ struct Dims {
 	float eps, ropeFactor;
 };
 
+constexpr int MOST = 8; // ranks
+
 // As in package peer. Addresses are those of work.
 struct Peers {
-	u64 work[8], own;
+	u64 work[MOST], own;
 	u64 lost;        // address of a word of the host: not 0 once a rank was lost
 	u64 patience;    // nanoseconds
 	int rank, ranks; // ranks is RANKS
@@ -81,6 +85,7 @@ constexpr int TOKEN_LANES = HEAD_DIM / 8; // lanes that share a token's key
 static_assert(GATHER % TILE == 0 && GATHER <= CONSUMERS, "GATHER");
 static_assert(SLOT_PAGES > 0, "a stage must hold a page of keys and values");
 static_assert(PARTS > 0, "each head must have a block");
+static_assert(QKV >= BLOCKS && WIDTH >= BLOCKS && FFN >= BLOCKS, "a block without rows would not keep others from writing too early");
 static_assert(WIDTH % 8 == 0 && FFN % 8 == 0 && HEAD_DIM % 32 == 0 && HEAD_DIM <= CONSUMERS, "sizes");
 
 // Exchanged words, in u32. The blocks' counts of launches are before them in work.
@@ -178,7 +183,7 @@ struct Patience {
 		if (*lost == 0 && now - since < sh.peers.patience)
 			return false;
 		if (*lost == 0)
-			*lost = 1 + 8; // it is not known which rank
+			*lost = 1 + (RANKS == 2 ? 1 - sh.peers.rank : MOST); // MOST: it is not known which rank
 		sh.lost = 1;
 		return true;
 	}

@@ -83,8 +83,10 @@ type Args struct {
 	Logits   gpu.Slice[float32] // [Vocab]: the result
 
 	// Rank is this device's rank if several devices share the model; otherwise it is nil. The decoder
-	// uses its scratch memory. All ranks' devices must be alike. A decoder is made for every rank before
-	// a step is launched, and every rank launches the same steps.
+	// uses its scratch memory, so a rank has one decoder at a time. The devices of all ranks must be
+	// alike. The decoders of all ranks are made while no step runs, and launch the same steps. Two
+	// teams on the same devices must launch in the same order, because a launch takes all
+	// multiprocessors.
 	Rank *peer.Sum
 }
 
@@ -111,10 +113,8 @@ func New(ctx context.Context, dev *gpu.Device, d Dims, args Args, t Tuning) (*De
 	ranks := 1
 	if args.Rank != nil {
 		ranks = args.Rank.Count()
-		for _, other := range args.Rank.Devices() { // the kernel assumes the same grid on all
-			if a, b := dev.Info(), other.Info(); a.Arch != b.Arch || a.Processors != b.Processors || a.SharedOptIn != b.SharedOptIn {
-				return nil, fmt.Errorf("persist: %s and %s share the model: devices of one kind are needed: %w", a.Name, b.Name, gpu.ErrUnsupported)
-			}
+		if err := fits(dev, args.Rank); err != nil {
+			return nil, err
 		}
 	}
 	p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), ranks, t)
@@ -132,6 +132,28 @@ func New(ctx context.Context, dev *gpu.Device, d Dims, args Args, t Tuning) (*De
 		return nil, errors.Join(fmt.Errorf("persist: %w", err), c.Close())
 	}
 	return c, nil
+}
+
+// fits checks that the ranks' devices can exchange words. The result is the same for all ranks.
+func fits(dev *gpu.Device, rank *peer.Sum) error {
+	all := rank.Devices()
+	if all[rank.Rank()] != dev {
+		return fmt.Errorf("persist: rank %d is not on %s: %w", rank.Rank(), dev.Info().Name, gpu.ErrArgument)
+	}
+	for _, from := range all {
+		for _, to := range all {
+			a, b := from.Info(), to.Info()
+			if a.Arch != b.Arch || a.Processors != b.Processors || a.SharedOptIn != b.SharedOptIn { // the grids would differ
+				return fmt.Errorf("persist: %s and %s share the model: devices of one kind are needed: %w", a.Name, b.Name, gpu.ErrUnsupported)
+			}
+			if l, err := from.Link(to); err != nil {
+				return err
+			} else if !l.Atomics {
+				return fmt.Errorf("persist: device %d has no atomic operations on the memory of device %d: %w", a.Index, b.Index, gpu.ErrUnsupported)
+			}
+		}
+	}
+	return nil
 }
 
 // upload clears the exchanged words and writes the table of addresses.

@@ -12,6 +12,11 @@ func doubleSize() Dims {
 	return Dims{Layers: 16, Width: 3072, Heads: 48, KVHeads: 12, HeadDim: 64, FFN: 8192, Vocab: 32000, MaxPages: 256, Eps: 1e-5, RopeFactor: 1}
 }
 
+// wideSize has heads for eight ranks.
+func wideSize() Dims {
+	return Dims{Layers: 2, Width: 4096, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 14336, Vocab: 1000, MaxPages: 256, Eps: 1e-5, RopeFactor: 1}
+}
+
 // of returns the sizes of the part that each of some ranks has.
 func (d Dims) of(ranks int32) Dims {
 	d.Heads, d.KVHeads, d.FFN = d.Heads/ranks, d.KVHeads/ranks, d.FFN/ranks

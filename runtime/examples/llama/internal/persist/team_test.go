@@ -2,6 +2,7 @@ package persist
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +51,9 @@ type team struct {
 func newTeam(t *testing.T, devices []*gpu.Device, d Dims, patience time.Duration) *team {
 	t.Helper()
 	peers, err := peer.New(t.Context(), devices, patience)
+	if errors.Is(err, gpu.ErrUnsupported) {
+		t.Skip(err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,15 +115,10 @@ func newTeam(t *testing.T, devices []*gpu.Device, d Dims, patience time.Duration
 	return m
 }
 
-// launch launches operations on all ranks, and then waits for them.
-func (m *team) launch(ops []gpu.Op) {
+// wait waits for all ranks.
+func (m *team) wait() {
 	t := m.whole.t
 	t.Helper()
-	for r, b := range m.ranks {
-		if err := b.stream.Do(ops[r]); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for r, b := range m.ranks {
 		if err := b.stream.Wait(context.Background()); err != nil {
 			t.Fatal(err)
@@ -130,30 +129,40 @@ func (m *team) launch(ops []gpu.Op) {
 	}
 }
 
+// logits returns the logits, which must have the same bits in all ranks.
+func (m *team) logits() []float32 {
+	t := m.whole.t
+	t.Helper()
+	first := m.ranks[0].logits()
+	for r, b := range m.ranks[1:] {
+		if !slices.Equal(b.logits(), first) {
+			t.Fatalf("the logits of rank %d differ from those of rank 0", r+1)
+		}
+	}
+	return first
+}
+
 // testTeam compares a team with the whole model on one device, over a sequence of tokens. Then it
-// decodes the last token again many times: each result must have the same bits, in all ranks.
-func testTeam(t *testing.T, devices []*gpu.Device, d Dims, allowed float64, repeat int, defines ...string) {
+// decodes one token many times, in launches that follow each other: the logits must not change.
+func testTeam(t *testing.T, devices []*gpu.Device, d Dims, allowed float64, length, repeat int) {
 	m := newTeam(t, devices, d, 0)
-	tune := Tuning{Defines: defines}
-	alone := m.whole.decoder(tune)
-	var ops []gpu.Op
+	alone := m.whole.decoder(Tuning{})
+	const ahead = 5
+	var once, several []gpu.Op
 	for _, b := range m.ranks {
-		ops = append(ops, gpu.Execute(record(b, b.decoder(tune), 1)))
+		c := b.decoder(Tuning{})
+		once, several = append(once, gpu.Execute(record(b, c, 1))), append(several, gpu.Execute(record(b, c, ahead)))
 	}
 	step := func(token, position int) []float32 {
 		for _, b := range m.ranks {
 			b.set(token, position)
 		}
-		m.launch(ops)
-		first := m.ranks[0].logits()
-		for r, b := range m.ranks[1:] {
-			if !slices.Equal(b.logits(), first) {
-				t.Fatalf("position %d: the logits of rank %d differ from those of rank 0", position, r+1)
-			}
+		for r, b := range m.ranks {
+			b.stream.Do(once[r])
 		}
-		return first
+		m.wait()
+		return m.logits()
 	}
-	const length = 2*PageTokens + 3
 	for position := range length {
 		token := position * 37 % int(d.Vocab)
 		m.whole.set(token, position)
@@ -163,8 +172,22 @@ func testTeam(t *testing.T, devices []*gpu.Device, d Dims, allowed float64, repe
 		}
 	}
 	first := step(1, length)
-	for range repeat {
-		if !slices.Equal(step(1, length), first) {
+	var late []gpu.Range
+	for _, b := range m.ranks {
+		late = append(late, b.alloc(1<<24).All())
+	}
+	for i := range repeat {
+		for r, b := range m.ranks {
+			if r == i%len(m.ranks) { // this rank begins later
+				b.stream.Do(gpu.Fill(late[r], []byte{1}), gpu.Fill(late[r], []byte{2}))
+			}
+			for range ahead {
+				// Steps without a slot, between the others, do nothing.
+				b.stream.Do(several[r], b.args.Active.Fill(-1), once[r], b.args.Active.Fill(b.slot), once[r])
+			}
+		}
+		m.wait()
+		if !slices.Equal(m.logits(), first) {
 			t.Fatal("decoding a token again gave other logits")
 		}
 	}
@@ -174,24 +197,26 @@ func TestTeam(t *testing.T) {
 	half := tinySize()
 	half.Half, half.RopeFactor = 1, 1.3
 	for name, d := range map[string]Dims{"bfloat16": tinySize(), "float16": half} {
-		t.Run(name, func(t *testing.T) { testTeam(t, simulatedTwo(t), d, 1e-3, 3) })
+		t.Run(name, func(t *testing.T) { testTeam(t, simulatedTwo(t), d, 1e-3, 2*PageTokens+3, 3) })
 	}
 }
 
-// testLost launches a step on one rank only. The rank gives up, and later steps end at once.
+// testLost launches steps on one rank only. The rank gives up, and later steps do not wait.
 func testLost(t *testing.T, devices []*gpu.Device) {
 	m := newTeam(t, devices, tinySize(), time.Second/10)
 	var all []*Decoder
 	for _, b := range m.ranks {
 		all = append(all, b.decoder(Tuning{}))
 	}
-	m.ranks[0].set(1, 0)
-	for range 3 {
-		m.ranks[0].do(all[0].Op())
-	}
-	if err := m.peers[0].Err(); err == nil || !strings.Contains(err.Error(), "was lost, or did not get the same work") {
+	b := m.ranks[0]
+	b.set(1, 0)
+	b.do(all[0].Op())
+	if err := m.peers[0].Err(); err == nil || !strings.Contains(err.Error(), "for the numbers of rank 1: its GPU was lost, or did not get the same work") {
 		t.Errorf("a step without the other rank: error %v", err)
 	}
+	x := slice(b, make([]float32, 8))
+	all[0].peers.Patience = uint64(time.Hour)
+	b.do(all[0].Op(), m.peers[0].Op(x.Slice(0, 4), x.Slice(4, 8), 4), all[0].Op())
 	if err := m.peers[1].Err(); err != nil {
 		t.Errorf("the rank that did nothing: error %v", err)
 	}
@@ -199,11 +224,21 @@ func testLost(t *testing.T, devices []*gpu.Device) {
 
 func TestTeamLost(t *testing.T) { testLost(t, simulatedTwo(t)) }
 
-// TestTeamRefused checks that New refuses a team whose words have no room.
+// TestTeamRefused checks that New refuses teams that the kernel cannot run.
 func TestTeamRefused(t *testing.T) {
-	d := tinySize()
+	devices := simulatedTwo(t)
+	m := newTeam(t, devices, tinySize(), 0)
+	b := m.ranks[0]
+	if _, err := New(t.Context(), devices[1], b.dims, b.args, Tuning{}); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("another rank's device: error %v", err)
+	}
+	d := b.dims
 	d.Width = 1 << 17
-	if _, err := d.plan(132, 232448, 2, Tuning{}); err == nil || !strings.Contains(err.Error(), "there is room for") {
-		t.Errorf("error %v", err)
+	if _, err := d.plan(132, 232448, 2, Tuning{}); !errors.Is(err, gpu.ErrUnsupported) || !strings.Contains(err.Error(), "there is room for") {
+		t.Errorf("words that need more than the scratch memory: error %v", err)
+	}
+	d.FFN = 36 // for each rank
+	if _, err := New(t.Context(), devices[0], d, b.args, Tuning{}); !errors.Is(err, gpu.ErrUnsupported) {
+		t.Errorf("an FFN that the ranks do not divide well: error %v", err)
 	}
 }
