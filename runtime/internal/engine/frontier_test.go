@@ -2,7 +2,8 @@ package engine
 
 import "testing"
 
-// TestComeAndGo adds marks of many timelines to a frontier. Passed marks must take no room.
+// TestComeAndGo checks that a frontier to which many marks are added does not grow if the marks are
+// passed.
 func TestComeAndGo(t *testing.T) {
 	d := new(Device)
 	tl, lasting := NewTimeline(d, nil), NewTimeline(d, nil)

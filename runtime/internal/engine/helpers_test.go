@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// These tests drive the scheduler through package gpu. Some read its state, or delay it in the
-// middle of a step.
+// The tests of this package drive the scheduler through package gpu. Some read its state, or delay
+// it in the middle of a step.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -67,7 +67,7 @@ var (
 	whole             = testkit.WholePool
 )
 
-// point returns the scheduler's form of a point.
+// point returns a point of package gpu as a sema.Point.
 func point(s *gpu.Semaphore, value uint64) sema.Point {
 	return sema.Point{Semaphore: inner(s), Value: value}
 }
@@ -81,7 +81,8 @@ func now(s *gpu.Semaphore) uint64 {
 	return now
 }
 
-// untilIn waits until a goroutine is in the function with this name.
+// untilIn waits until name is in some goroutine's stack, that is, until a goroutine is in the
+// function with this name.
 func untilIn(name string) {
 	for buf := make([]byte, 1<<20); !bytes.Contains(buf[:runtime.Stack(buf, true)], []byte(name)); {
 		runtime.Gosched()

@@ -9,15 +9,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// untilIn waits until a goroutine is in the function with this name.
+// untilIn waits until name is in some goroutine's stack, that is, until a goroutine is in the
+// function with this name.
 func untilIn(name string) {
 	for buf := make([]byte, 1<<20); !bytes.Contains(buf[:runtime.Stack(buf, true)], []byte(name)); {
 		runtime.Gosched()
 	}
 }
 
-// TestFailedWhenPassed checks that findEvents looks for a failure of the work at a mark after it
-// has found the mark passed. Before that the work could still fail.
+// TestFailedWhenPassed checks that findEvents returns the error of work at a mark, if the work
+// fails and its stream passes it while findEvents runs.
 func TestFailedWhenPassed(t *testing.T) {
 	d, why := new(Device), errors.New("why")
 	tl, other, fails := NewTimeline(d, nil), NewTimeline(d, nil), NewTimeline(d, nil)

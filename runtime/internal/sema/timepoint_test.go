@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestHeapOrder pushes timepoints in random order and pops them.
+// TestHeapOrder checks that pop returns the timepoints for values up to a value, in order, and
+// leaves the others. The timepoints were pushed in order or in random order.
 func TestHeapOrder(t *testing.T) {
 	for n := range 200 {
 		var h timepointHeap
