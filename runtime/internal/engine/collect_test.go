@@ -29,7 +29,7 @@ func TestCollect(t *testing.T) {
 	for name, bare := range map[string]bool{"without lists": true, "with a signal": false} {
 		take := func(t *testing.T, q *gpu.Queue, p *gpu.Pool) *gpu.Buffer {
 			t.Helper()
-			if bare && !p.Options().Portable { // only in this case does the call itself return the failure
+			if bare && !p.Options().Portable { // the call itself returns a failure
 				return alloca(t, q, gpu.Order{}, p, 1<<16)
 			}
 			s := semaphores(t, 1)[0]

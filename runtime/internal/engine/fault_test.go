@@ -15,8 +15,8 @@ import (
 
 // TestFaults fails the n-th native call of a scenario, for every n. Nothing may hang or leak, every
 // signal must be reached or fail, and no memory may be freed while the device uses it. With a step
-// of k only every k-th call fails, and the first of them is chosen at random. The steps are larger
-// for traced scenarios, which make many calls, unless the flag soak is set. They are also larger
+// of k only every k-th call fails, and the first of them is chosen at random. A traced scenario
+// makes many calls, so its step is larger, least so with the flag gpu.soak. All steps are larger
 // with the race detector and in a short run.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()

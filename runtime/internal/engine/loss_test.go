@@ -481,7 +481,7 @@ func TestCloseBehind(t *testing.T) {
 				// This fill waits for the previous submission.
 				must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, gpu.Fill(b.Range(24, 8), []byte{1})))
 				loseWith(t, d, lost, s[1])
-				if of.refused { // Close cannot make the stream in which it frees memory of native pools
+				if of.refused { // Close gets no stream to free native pool memory in
 					d.Inject(simdriver.Fault{Op: simdriver.OpNewStream, Device: 1})
 				}
 				closed := make(chan error, 1)

@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// These tests use recordings through package gpu. Some read their internal state.
+// The tests of package recording_test use recordings through package gpu. Some read their internal
+// state.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // TestParkedWaitAllocatesNothing makes two goroutines wait for each other in turn. There is nothing
-// to poll, so the waits park. They must allocate nothing.
+// to poll, so a wait that must block parks. The waits must allocate nothing.
 func TestParkedWaitAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

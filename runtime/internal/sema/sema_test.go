@@ -32,7 +32,7 @@ type parked struct {
 	name string
 	open int        // timepoints that have not been released
 	here bool       // the signalling goroutine may issue the waiter
-	more *Timepoint // if not nil, the waiter is not issued: it is done, and releases these timepoints
+	more *Timepoint // if not nil, the waiter releases these timepoints instead of being issued
 	log  *[]string
 	err  error
 }

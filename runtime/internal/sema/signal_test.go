@@ -159,7 +159,7 @@ func TestRuns(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		list []signal
-		bad  []int // indexes in list of the two signals with the same value, one of which fails; or nil
+		bad  []int // indexes in list of two signals of one value, of which one fails; or nil
 	}{
 		"one stream":            {list: []signal{{0, 1}, {0, 2}, {0, 3}, {0, 5}, {0, 9}}},
 		"interleaved":           {list: interleaved(300)},
