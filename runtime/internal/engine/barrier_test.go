@@ -74,7 +74,7 @@ func TestBarriers(t *testing.T) {
 		must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.Range(16, 8), []byte{1})))
 		must(t, dev.Queue(0).Submit(order(s[2], 1, s[4], 1), gpu.Fill(b.Range(24, 8), []byte{1})))
 		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 5 }, dev)
-		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // of the last fill
+		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // only for the last fill
 			t.Errorf("%d waits, want 1", n)
 		}
 		d.ResumeStream(streams[0])

@@ -264,7 +264,8 @@ func TestCloseAsksAgain(t *testing.T) {
 			d.StallDevice(0)
 			b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{}, nil, 64)
 			must(t, err)
-			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b))) // has no event behind it
+			// No event is recorded behind this free.
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpQuery, Device: 0, N: 1})
 			time.AfterFunc(100*time.Millisecond, func() { d.ResumeDevice(0) })
 			if err := dev.Close(); err != nil || fault.Hits() != 1 || len(d.Leaks()) > 0 {

@@ -29,7 +29,7 @@ func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 
 // TestMishap checks that memory is not allocated again while a stream may use it, although the
 // signals of the work have failed: because a device was lost, the driver refused a call, or the
-// program failed the semaphore.
+// program failed the semaphore. Memory that such work does not use must be freed as usual.
 func TestMishap(t *testing.T) {
 	t.Run("B125 work after a lost device's signals the same semaphore", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})

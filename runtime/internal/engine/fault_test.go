@@ -17,7 +17,7 @@ import (
 // signal must be reached or fail, and no memory may be freed while the device uses it. With a step
 // of k only every k-th call fails, and the first of them is chosen at random. A traced scenario
 // makes many calls, so its step is larger, least so with the flag gpu.soak. All steps are larger
-// with the race detector and in a short run.
+// with the race detector or in a short run.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	pools := hipPoolCaps()

@@ -31,7 +31,7 @@ func (f *telling) soon() {
 	}
 }
 
-// yet fails the test if the point has been signalled.
+// yet fails the test if the point has been signalled or has failed.
 func (f *telling) yet() {
 	f.t.Helper()
 	if n, err := f.s.Query(); n != 0 || err != nil {

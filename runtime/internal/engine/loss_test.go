@@ -108,9 +108,9 @@ func TestLossAtOnce(t *testing.T) {
 	})
 }
 
-// TestLossFar loses the last device of a long chain of devices that wait for the next one, and then
-// waits for the first device's work. That wait must find the loss, so the devices in the chain must
-// be polled too.
+// TestLossFar makes devices wait in a long chain, each for the next one. It loses the last device,
+// and then waits for the first device's work. That wait must find the loss, so the other devices of
+// the chain must be polled too.
 func TestLossFar(t *testing.T) {
 	const devices = 8
 	onEach(t, devices, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -559,8 +559,8 @@ func TestCloseLentBehind(t *testing.T) {
 	}
 }
 
-// TestWaitForClosed loses and closes a device just before work of another device makes its native
-// wait for it. That work must fail.
+// TestWaitForClosed loses and closes a device just before the stream of another device is made to
+// wait for its work. The work of the other device must fail.
 func TestWaitForClosed(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
 	defer d.Kill() // ends the stalled stream

@@ -178,7 +178,7 @@ func TestRegister(t *testing.T) {
 	})
 }
 
-// A watched is a driver that checks that its device is current when events are made, and when
+// A watched is a driver that checks that the right device is current when events are made, and when
 // events and streams are destroyed.
 type watched struct {
 	*simdriver.Driver

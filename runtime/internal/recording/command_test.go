@@ -17,7 +17,7 @@ import (
 )
 
 // TestGraphConcurrency executes a graph with two kernels that end only when both have begun, and
-// with a kernel that comes after them.
+// with a kernel that comes after them and must run last.
 func TestGraphConcurrency(t *testing.T) {
 	t.Run("B103 unordered commands run concurrently, ordered ones do not", func(t *testing.T) {
 		left, right := make(chan struct{}), make(chan struct{})

@@ -307,7 +307,7 @@ func TestScratchCollectives(t *testing.T) {
 				dev := g.Devices()[i]
 				out, s := allocate(t, dev, 256), semaphores(t, 1)[0]
 				o := gpu.Order{Signal: pts(s, 1)}
-				if k%3 == i { // delay other executions on each rank
+				if k%3 == i { // delay two executions, different ones on each rank
 					o.Wait = pts(begin, 1)
 				}
 				must(t, dev.Queue(k).Submit(o, gpu.Execute(r.c, r.in.All(), out.All())))
