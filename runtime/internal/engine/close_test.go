@@ -624,11 +624,10 @@ func TestShutdownWhileLent(t *testing.T) {
 	})
 }
 
-// A busyStreams is a driver that returns ErrBusy instead of destroying a stream, as often as
-// streams says.
+// A busyStreams is a driver that returns ErrBusy for some calls of DestroyStream.
 type busyStreams struct {
 	*simdriver.Driver
-	streams atomic.Int32
+	streams atomic.Int32        // number of calls of DestroyStream that still return ErrBusy
 	asked   func()              // called first whenever a stream is to be destroyed
 	record  func(driver.Stream) // called before an event is recorded in the stream
 }

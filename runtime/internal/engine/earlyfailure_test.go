@@ -329,9 +329,8 @@ func (d *hookedUploads) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Point
 	return d.Device.Upload(s, dst, src, n)
 }
 
-// TestCoveredFails checks that work fails with the aborted group that it waits for. That must also
-// hold for work without a native wait of its own, because earlier work in its stream has waited for
-// the group.
+// TestCoveredFails checks that work fails with the aborted group that it waits for, also if it
+// makes no native wait because earlier work in its stream has made one.
 func TestCoveredFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, comms := openCommunicators(t, d, 1, collective.Options{})
@@ -409,9 +408,8 @@ func TestPinnedMemory(t *testing.T) {
 	}
 }
 
-// TestBroken checks that work fails with the error of the driver if the driver refuses a native
-// call. If the stream has received a part of the work, the memory of the work must not be freed
-// before the stream has passed it.
+// TestBroken checks that refused work fails with the driver's error. If the stream has received a
+// part of the work, the memory must not be freed before the stream has passed that part.
 func TestBroken(t *testing.T) {
 	t.Run("B80 B87 work that the stream has received in part keeps its memory", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {

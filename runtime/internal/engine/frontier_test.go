@@ -2,8 +2,7 @@ package engine
 
 import "testing"
 
-// TestComeAndGo checks that a frontier to which many marks are added does not grow if the marks are
-// passed.
+// TestComeAndGo checks that a frontier does not grow when marks are added and passed many times.
 func TestComeAndGo(t *testing.T) {
 	d := new(Device)
 	tl, lasting := NewTimeline(d, nil), NewTimeline(d, nil)

@@ -2,8 +2,7 @@ package engine
 
 import "testing"
 
-// TestLoadWhilePassing checks that Load never returns more than can be in flight, while another
-// goroutine issues and completes work one by one.
+// TestLoadWhilePassing checks Load while another goroutine issues and completes work one by one.
 func TestLoadWhilePassing(t *testing.T) {
 	tl, end, done := NewTimeline(new(Device), nil), make(chan struct{}), make(chan struct{})
 	go func() {

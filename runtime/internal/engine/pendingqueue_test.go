@@ -116,8 +116,7 @@ func TestHeldWhileClosing(t *testing.T) {
 	}
 }
 
-// TestManyCallsAtOnce checks that of many concurrent allocations only some call the driver at the
-// same time.
+// TestManyCallsAtOnce checks that only some of many allocations call the driver at the same time.
 func TestManyCallsAtOnce(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n = 1000

@@ -688,8 +688,7 @@ func stamped(caps driver.Caps, k *gpu.Kernel, to, from gpu.Range) gpu.Op {
 	return gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{4}, Threads: [3]uint32{32}, Attrs: a}, to, from)
 }
 
-// execute executes a recording that the function recording has made. It returns an error if x or y
-// was not allocated.
+// execute executes a recording that the function recording has made.
 func execute(q *gpu.Queue, o gpu.Order, c *gpu.CommandBuffer, x, y *gpu.Buffer) error {
 	if x == nil || y == nil {
 		return errNoMemory

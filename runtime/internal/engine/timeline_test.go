@@ -9,8 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// untilIn waits until name is in some goroutine's stack, that is, until a goroutine is in the
-// function with this name.
+// untilIn waits until a goroutine is in the function with this name.
 func untilIn(name string) {
 	for buf := make([]byte, 1<<20); !bytes.Contains(buf[:runtime.Stack(buf, true)], []byte(name)); {
 		runtime.Gosched()

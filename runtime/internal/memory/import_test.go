@@ -37,9 +37,8 @@ func TestImportHostReadOnly(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestRegister checks that each import registers and unregisters the program's memory once. It also
-// checks when code is unloaded, and that native calls come from threads on which the device is
-// current.
+// TestRegister checks that an import registers and unregisters the program's memory once. It also
+// checks when code is unloaded, and on which threads native objects are made and destroyed.
 func TestRegister(t *testing.T) {
 	count := func(t *testing.T, d *simdriver.Driver, registered, unregistered uint64) {
 		t.Helper()

@@ -359,11 +359,10 @@ func TestPoolLost(t *testing.T) {
 	})
 }
 
-// A busyDriver is a driver that returns ErrBusy instead of destroying a pool, as often as pools
-// says.
+// A busyDriver is a driver that returns ErrBusy for some calls of DestroyPool.
 type busyDriver struct {
 	*simdriver.Driver
-	pools atomic.Int32
+	pools atomic.Int32 // number of calls of DestroyPool that still return ErrBusy
 }
 
 type busyDevice struct {

@@ -501,8 +501,7 @@ func TestExecuteLost(t *testing.T) {
 }
 
 // TestMemoryAllocs tests B142: in steady state an execution allocates nothing on the Go heap, and
-// an Alloc with its Free allocates at most one object. It also limits the objects that recording
-// takes.
+// an Alloc with its Free at most one object.
 func TestMemoryAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

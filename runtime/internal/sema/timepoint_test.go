@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestHeapOrder checks that pop returns the timepoints for values up to a value, in order, and
-// leaves the others. The timepoints were pushed in order or in random order.
+// TestHeapOrder checks that pop returns the timepoints up to a value in order, and no others.
 func TestHeapOrder(t *testing.T) {
 	for n := range 200 {
 		var h timepointHeap
