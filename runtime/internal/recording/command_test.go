@@ -103,7 +103,7 @@ func TestGraphFaults(t *testing.T) {
 		for _, op := range []simdriver.Op{simdriver.OpNewGraph, simdriver.OpAddNode, simdriver.OpInstantiate, simdriver.OpLaunchGraph} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
-			const n = 1 << 20 // too large for the stand-in with an 8-byte pattern: End makes no graph
+			const n = 1 << 20 // too large for the stand-in with 8-byte values: End makes no graph
 			b, c := allocate(t, dev, n), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
