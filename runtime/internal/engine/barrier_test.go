@@ -12,7 +12,8 @@ import (
 )
 
 // TestBarriers checks that barriers make no native calls and delay only work that waits for them.
-// It also checks barriers when work fails, and when a device is lost or closed.
+// It also checks that they fail with the work that they wait for and with their device, and that
+// Close waits for the work that they wait for.
 func TestBarriers(t *testing.T) {
 	eachCaps(t, "B52 a barrier after one piece of work makes no native call and delays no stream", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
@@ -73,7 +74,7 @@ func TestBarriers(t *testing.T) {
 		must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.Range(16, 8), []byte{1})))
 		must(t, dev.Queue(0).Submit(order(s[2], 1, s[4], 1), gpu.Fill(b.Range(24, 8), []byte{1})))
 		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 5 }, dev)
-		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // the fill after the barrier
+		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // only for the last fill
 			t.Errorf("%d waits, want 1", n)
 		}
 		d.ResumeStream(streams[0])
@@ -147,7 +148,7 @@ func TestBarriers(t *testing.T) {
 		later, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Wait: pts(host, 1)}, pool, 64)
 		must(t, err)
 		d.StallDevice(0)
-		for i := range s { // two fills, and the launch waits for both
+		for i := range s { // the launch waits for both fills
 			must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(b.Range(uint64(8*i), 8), []byte{1})))
 		}
 		must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[0].At(1), s[1].At(1)}, Signal: pts(x, 1)}, k.Launch(gpu.GridFor(0, 64), args{later.All()})))
@@ -175,7 +176,8 @@ func TestBarriers(t *testing.T) {
 	})
 }
 
-// submitted counts the device's native calls that submit work to streams.
+// submitted counts the device's native calls that record an event, make a stream wait, fill, copy,
+// upload, download or launch.
 func submitted(d *simdriver.Driver, device int) (n uint64) {
 	for _, op := range []simdriver.Op{simdriver.OpRecord, simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpCopy, simdriver.OpUpload, simdriver.OpDownload, simdriver.OpLaunch} {
 		n += calls(d, device, op)

@@ -15,10 +15,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// askedLittle counts the queries of the driver's first device, from one second after this call
-// until the test ends. It fails the test if there are more than 5000: a poller with long pauses
-// makes fewer. Without long pauses, a minute of the synctest bubble's time would take seconds of
-// real time.
+// askedLittle fails the test if the driver's first device is not queried within one second of this
+// call, or is queried more than 5000 times after that second. Without long pauses between polls, a
+// minute of the synctest bubble's time would take seconds of real time.
 func askedLittle(t *testing.T, d *simdriver.Driver) {
 	queries := func() uint64 { return d.Counters().Devices[0].Calls[simdriver.OpQuery] }
 	var first atomic.Uint64
@@ -30,8 +29,8 @@ func askedLittle(t *testing.T, d *simdriver.Driver) {
 	})
 }
 
-// TestWaitBubble waits for work that takes a minute of the synctest bubble's time. That must take
-// little real time.
+// TestWaitBubble checks that a wait for work that takes a minute of the synctest bubble's time
+// queries the device rarely, and ends within a second after the work.
 func TestWaitBubble(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
@@ -46,7 +45,8 @@ func TestWaitBubble(t *testing.T) {
 	})
 }
 
-// TestShutdownWaits closes a device whose work in flight takes longer than Close would wait.
+// TestShutdownWaits checks that Shutdown waits for work in flight for longer than the ten seconds
+// of Close, if its context allows it.
 func TestShutdownWaits(t *testing.T) {
 	for name, shutdown := range map[string]func(dev *gpu.Device, ctx context.Context) error{
 		"a device": func(dev *gpu.Device, ctx context.Context) error { return dev.Shutdown(ctx) },
@@ -78,8 +78,8 @@ func TestShutdownWaits(t *testing.T) {
 	}
 }
 
-// TestShutdownInTime ends the context of Shutdown while work is still in flight, for each kind of
-// work.
+// TestShutdownInTime checks that Shutdown and Close give up soon after their deadline if work has
+// not ended, and return a CloseError with the number of submissions and of host calls.
 func TestShutdownInTime(t *testing.T) {
 	type setting struct {
 		d    *simdriver.Driver
@@ -166,7 +166,8 @@ func TestShutdownInTime(t *testing.T) {
 	}
 }
 
-// TestShutdownAtOnce closes devices with a context that has ended. Finished work must not fail.
+// TestShutdownAtOnce closes a device with a context that has ended. Work that has completed must
+// not fail, although it is not retired yet. Parked work must fail.
 func TestShutdownAtOnce(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -176,7 +177,7 @@ func TestShutdownAtOnce(t *testing.T) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, dev.Queue(1).Submit(order(semaphores(t, 1)[0], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
-		synctest.Wait() // the work ends, but no goroutine polls
+		synctest.Wait() // the work completes, but no goroutine polls
 		must(t, dev.Shutdown(ended))
 		for i, want := range []error{nil, nil, gpu.ErrClosed} {
 			if err := s[i].Wait(minute(t), 1); !errors.Is(err, want) {
@@ -213,8 +214,8 @@ func TestShutdownHurried(t *testing.T) {
 	})
 }
 
-// TestShutdownGives ends the context of Shutdown just before the work in flight ends. Shutdown must
-// give the work half a second more.
+// TestShutdownGives checks that Shutdown succeeds if the work in flight ends within half a second
+// after the context.
 func TestShutdownGives(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
@@ -226,8 +227,9 @@ func TestShutdownGives(t *testing.T) {
 	})
 }
 
-// TestShutdownStuckDriver blocks a driver call beyond the deadline. Shutdown must return an error
-// that says so, and a second Shutdown must complete the rest.
+// TestShutdownStuckDriver blocks a driver call beyond the deadline. Shutdown must return in time,
+// with an error that says so. After the driver call has returned, the device must be closed without
+// leaks.
 func TestShutdownStuckDriver(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpQuery, simdriver.OpFree, simdriver.OpDestroyStream} {
 		t.Run(string(op), func(t *testing.T) {
@@ -262,7 +264,8 @@ func TestCloseAsksAgain(t *testing.T) {
 			d.StallDevice(0)
 			b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{}, nil, 64)
 			must(t, err)
-			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b))) // no event is recorded after this free
+			// No event is recorded behind this free.
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpQuery, Device: 0, N: 1})
 			time.AfterFunc(100*time.Millisecond, func() { d.ResumeDevice(0) })
 			if err := dev.Close(); err != nil || fault.Hits() != 1 || len(d.Leaks()) > 0 {
@@ -272,8 +275,8 @@ func TestCloseAsksAgain(t *testing.T) {
 	})
 }
 
-// TestCloseTells checks that the error of Close says which work did not end, and which objects are
-// left to the driver.
+// TestCloseTells checks the error of Close: if work or a stream does not end, if the device is lost
+// during Close, and if it was lost before.
 func TestCloseTells(t *testing.T) {
 	t.Run("B85 work that does not end", func(t *testing.T) {
 		onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
@@ -355,7 +358,8 @@ func TestCloseTells(t *testing.T) {
 	})
 }
 
-// TestCloseFromFunction closes a device in a function called by the device's own work.
+// TestCloseFromFunction checks that a function of OnReached can close the device whose work signals
+// the point.
 func TestCloseFromFunction(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, d *simdriver.Driver, o gpu.Order, b *gpu.Buffer) error{
 		"a host call": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
@@ -417,7 +421,8 @@ func TestCloseFromFunction(t *testing.T) {
 	}
 }
 
-// TestStuck closes a device whose work does not end.
+// TestStuck checks that Close returns in bounded time although work does not end. That work, parked
+// work, and work of another device that waits for them must fail.
 func TestStuck(t *testing.T) {
 	t.Run("B85 Close ends in bounded time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -452,9 +457,9 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// TestBusyStreams closes a lost device whose streams are still busy, because they may still run
-// work from before the loss. The streams must still be destroyed. Until then the device must keep
-// everything that the work uses.
+// TestBusyStreams closes a lost device while the driver returns ErrBusy for its streams. Close must
+// try again until the streams are destroyed. Until then it must keep the memory of another device
+// that the work of the lost device uses.
 func TestBusyStreams(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, sim *simdriver.Driver, _ driver.Caps) {
 		d := &busyStreams{Driver: sim}
@@ -489,9 +494,9 @@ func TestBusyStreams(t *testing.T) {
 	})
 }
 
-// TestRecordBehindEnd closes a lost device while a submission of another device looks for events
-// after work of several devices. The submission must record no event in a stream that is being
-// destroyed.
+// TestRecordBehindEnd closes a lost device while a submission of another device looks for events.
+// The submission waits for work of a third device and of the lost device. It must not record an
+// event in a stream of the lost device that is being destroyed.
 func TestRecordBehindEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSim(t, simdriver.Config{Devices: 3})
@@ -588,9 +593,9 @@ func TestShutdownTold(t *testing.T) {
 	}
 }
 
-// TestShutdownWhileLent closes a device while work of another device still reads memory of the
-// closed device. The memory must not be freed before that work ends, and the error must say that
-// the work still uses it.
+// TestShutdownWhileLent closes a device while work of another device still reads the closed
+// device's memory. The memory must not be freed, and the error must say that other devices' work
+// still uses it.
 func TestShutdownWhileLent(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev, other, s := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), semaphores(t, 1)[0]
@@ -619,12 +624,12 @@ func TestShutdownWhileLent(t *testing.T) {
 	})
 }
 
-// A busyStreams is a driver that returns ErrBusy a number of times before it destroys a stream.
+// A busyStreams is a driver that returns ErrBusy for some calls of DestroyStream.
 type busyStreams struct {
 	*simdriver.Driver
-	streams atomic.Int32
-	asked   func()              // called before a stream is destroyed
-	record  func(driver.Stream) // called before an event is recorded
+	streams atomic.Int32        // number of calls of DestroyStream that still return ErrBusy
+	asked   func()              // called first whenever a stream is to be destroyed
+	record  func(driver.Stream) // called before an event is recorded in the stream
 }
 
 type busyStreamsDevice struct {
@@ -641,7 +646,7 @@ func (d *busyStreams) Open(i int) (driver.Device, error) {
 	return &busyStreamsDevice{v, v.(driver.Pools), d}, nil
 }
 
-// Caps returns only the features whose interfaces the wrapper implements.
+// Caps returns only the features that the wrapper has.
 func (v *busyStreamsDevice) Caps() driver.Caps {
 	c := v.Device.Caps()
 	return driver.Caps{Pools: c.Pools, RerecordEvents: c.RerecordEvents}

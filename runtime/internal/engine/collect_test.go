@@ -10,8 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// eachLimited runs a test twice: with a native pool of 64 KiB, and with a portable one of the same
-// size.
+// eachLimited runs a test twice: with a native pool of 64 KiB, and with a portable pool of 64 KiB.
 func eachLimited(t *testing.T, name string, f func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool)) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run(name+", "+kind, func(t *testing.T) {
@@ -23,13 +22,14 @@ func eachLimited(t *testing.T, name string, f func(t *testing.T, d *simdriver.Dr
 	}
 }
 
-// TestCollect allocates memory that is unused but not free yet: its work has completed but is not
-// retired, or the reclaimer has not freed it.
+// TestCollect checks that an allocation finds memory that is unused but not free yet, because its
+// work has completed and is not retired, or because the reclaimer has not freed it. An allocation
+// must not find memory that work still uses.
 func TestCollect(t *testing.T) {
 	for name, bare := range map[string]bool{"without lists": true, "with a signal": false} {
 		take := func(t *testing.T, q *gpu.Queue, p *gpu.Pool) *gpu.Buffer {
 			t.Helper()
-			if bare && !p.Options().Portable { // only in this case does the call itself return the failure
+			if bare && !p.Options().Portable { // the call itself returns a failure
 				return alloca(t, q, gpu.Order{}, p, 1<<16)
 			}
 			s := semaphores(t, 1)[0]
@@ -52,8 +52,8 @@ func TestCollect(t *testing.T) {
 			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
 			must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(take(t, dev.Queue(1), p))))
 		})
-		// elsewhere allocates memory that another queue has freed after work that has just
-		// completed.
+		// elsewhere allocates a pool's memory again and again. Each time, the queue on has freed
+		// the memory, behind work of another queue that has just completed.
 		elsewhere := func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, on *gpu.Queue, p *gpu.Pool) {
 			t.Helper()
 			q, s := dev.Queue(0), semaphores(t, 1)[0]
@@ -159,8 +159,8 @@ func TestCollect(t *testing.T) {
 	})
 }
 
-// TestCollectTrims allocates memory from a pool and from the device while another pool caches the
-// memory. The other pool must release it.
+// TestCollectTrims checks that an allocation from a pool or from the device finds memory that
+// another pool has cached. If the memory is in use instead, the error must say who holds it.
 func TestCollectTrims(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run("B180 pools release cached memory before an allocation fails, "+kind, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestCollectTrims(t *testing.T) {
 }
 
 // TestCollectsForeignDealloca frees memory on a queue of another device, and does not wait for that
-// free. An allocation that finds no memory must poll the other device.
+// free. An allocation that finds no memory must poll that device.
 func TestCollectsForeignDealloca(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2, Memory: 4 << 20})
 	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

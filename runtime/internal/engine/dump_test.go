@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestDump dumps a stalled device and a device that waits for it. It also dumps them while mutexes
-// are held.
+// TestDump checks the dump of a stalled device and of a device that waits for it, also while
+// mutexes are held.
 func TestDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := simdriver.New(simdriver.Config{Devices: 2})

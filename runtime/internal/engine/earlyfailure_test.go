@@ -19,18 +19,17 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// given frees b, which is all the memory of the pool p. It checks that p does not give out this
-// memory again: signals of the work that uses b may have failed, but the stream may still run the
-// work.
+// given frees b, which is all the memory of the pool p, and checks that p does not allocate it
+// again: the stream may still run work that uses it, even if the signals of that work have failed.
 func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 	t.Helper()
 	must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 	full(t, q, p)
 }
 
-// TestMishap frees memory of work whose signals have failed early: because of a lost device, a
-// refused call, or the program. Such a failure says nothing about the stream, which may still run
-// the work.
+// TestMishap checks that memory is not allocated again while a stream may use it, although the
+// signals of the work have failed: because a device was lost, the driver refused a call, or the
+// program failed the semaphore. Memory that such work does not use must be freed as usual.
 func TestMishap(t *testing.T) {
 	t.Run("B125 work after a lost device's signals the same semaphore", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
@@ -45,8 +44,8 @@ func TestMishap(t *testing.T) {
 		if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Fatal(err)
 		}
-		// The device that waits for the lost one is about to be lost too. The memory must not be
-		// allocated again, neither before nor after that loss.
+		// The device dev is about to be lost, because it waits for the lost device. The memory must
+		// not be allocated again, neither before nor after that loss.
 		if err := dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
@@ -309,7 +308,7 @@ func TestMishap(t *testing.T) {
 	})
 }
 
-// An uploadHook calls a function before each upload.
+// An uploadHook is a driver that calls before right before each upload.
 type uploadHook struct {
 	driver.Driver
 	before func()
@@ -330,8 +329,8 @@ func (d *hookedUploads) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Point
 	return d.Device.Upload(s, dst, src, n)
 }
 
-// TestCoveredFails aborts a group. Later work depends on the group, but makes no native wait for
-// it, because earlier work in its stream has waited.
+// TestCoveredFails checks that work fails with the aborted group that it waits for, also if it
+// makes no native wait because earlier work in its stream has made one.
 func TestCoveredFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, comms := openCommunicators(t, d, 1, collective.Options{})
@@ -359,8 +358,8 @@ type readerFunc func(p []byte, at int64) (int, error)
 
 func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// TestPinnedMemory fails transfers in pieces while the device copies some of the pieces. The pinned
-// memory of these pieces must not be used for other transfers.
+// TestPinnedMemory fails transfers in pieces while the device still has to copy some of the pieces.
+// Until it has copied them, their pinned memory must not be used for other transfers.
 func TestPinnedMemory(t *testing.T) {
 	const piece = 4096
 	setup := func(t *testing.T, caps driver.Caps) (d *simdriver.Driver, q *gpu.Queue, a, b *gpu.Buffer) {
@@ -409,7 +408,8 @@ func TestPinnedMemory(t *testing.T) {
 	}
 }
 
-// TestBroken makes the driver refuse native calls of a submission, some of them or all.
+// TestBroken checks that refused work fails with the driver's error. If the stream has received a
+// part of the work, the memory must not be freed before the stream has passed that part.
 func TestBroken(t *testing.T) {
 	t.Run("B80 B87 work that the stream has received in part keeps its memory", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -425,7 +425,7 @@ func TestBroken(t *testing.T) {
 				}
 			}
 			must(t, b.Close())
-			synctest.Wait() // other goroutines free the memory
+			synctest.Wait() // gives other goroutines the time to free the memory
 			if n := calls(d, 0, simdriver.OpFree); n != 0 || dev.Stats().Buffers != 1 {
 				t.Errorf("%d frees while the device may write", n)
 			}
@@ -505,7 +505,8 @@ func TestBroken(t *testing.T) {
 	})
 }
 
-// TestLostParked loses devices whose work waits for points that are never signalled.
+// TestLostParked checks that the loss of a device fails its parked work, whichever call finds the
+// loss, and its transfers. It also checks transfers for which there is no pinned memory.
 func TestLostParked(t *testing.T) {
 	for op, provoke := range map[simdriver.Op]func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error{
 		simdriver.OpAlloc: func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error {
@@ -539,7 +540,7 @@ func TestLostParked(t *testing.T) {
 			if err := provoke(dev, x, b); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("the call: %v", err)
 			}
-			for i := range 4 { // the points of their waits are never signalled
+			for i := range 4 { // s[4], for which all but the first wait, is never signalled
 				if err := s[i].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("semaphore %d: %v", i, err)
 				}
@@ -609,8 +610,8 @@ func TestLostParked(t *testing.T) {
 	})
 }
 
-// TestElided orders work of one device after work of another device, and then loses the other
-// device.
+// TestElided checks that work fails with the work of a lost device that it is ordered after, also
+// if it makes no native wait of its own.
 func TestElided(t *testing.T) {
 	eachCaps(t, "B78 B81 work without a native wait fails with the work that it depends on", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
@@ -630,7 +631,7 @@ func TestElided(t *testing.T) {
 			c := d.Counters()
 			return c.Devices[0].Calls[simdriver.OpFill] == 1 && c.Devices[1].Calls[simdriver.OpFill] == 4 && c.Devices[0].Pending+c.Devices[1].Pending == 0
 		})
-		d.LoseDevice(0, nil) // the host has not queried any event yet
+		d.LoseDevice(0, nil) // most likely the host has not queried any event yet
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Alloc = %v", err)
 		}
@@ -647,7 +648,8 @@ func TestElided(t *testing.T) {
 	})
 }
 
-// TestLostEvents loses a device that waits for events of another device.
+// TestLostEvents checks that a device does not use an event again while the stream of a lost device
+// may wait for it.
 func TestLostEvents(t *testing.T) {
 	t.Run("B79 B81 the other one does not use them again", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Caps: &driver.Caps{}, Devices: 2})
@@ -670,7 +672,7 @@ func TestLostEvents(t *testing.T) {
 			t.Errorf("Wait = %v", err)
 		}
 		made := other.Stats().Events
-		for v := range uint64(50) { // uses every event of the pool
+		for v := range uint64(50) {
 			must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(x, v+1)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, x.Wait(minute(t), v+1))
 		}
@@ -680,7 +682,8 @@ func TestLostEvents(t *testing.T) {
 	})
 }
 
-// TestStrategies uses each kind of wait with each waiting strategy.
+// TestStrategies checks Wait, WaitAny and WaitAll with different values of Options.Spin and
+// Options.Poll.
 func TestStrategies(t *testing.T) {
 	for name, o := range map[string]gpu.Options{
 		"usual": {}, "park at once": {Spin: -1, Poll: -1}, "spin only": {Spin: 1 << 62, Poll: -1}, "ask only": {Spin: -1, Poll: 1 << 62}, "both": {Spin: 1 << 62, Poll: 1 << 62}, "a little": {Spin: 1, Poll: 1},
@@ -750,7 +753,8 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// A commHook is a driver whose collectives and aborts a test can delay.
+// A commHook is a driver that calls collect for each group of collectives, and abort, unless it is
+// nil, to abort a communicator.
 type commHook struct {
 	*simdriver.Driver
 	collect func(v *commHookDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error
@@ -771,7 +775,7 @@ func (d *commHook) Open(i int) (driver.Device, error) {
 	return &commHookDevice{v, v.(driver.Comms), d}, nil
 }
 
-// Caps returns only the features whose interfaces the wrapper implements.
+// Caps returns only the features that the wrapper has.
 func (v *commHookDevice) Caps() driver.Caps {
 	return driver.Caps{Comms: true, RerecordEvents: v.Device.Caps().RerecordEvents}
 }

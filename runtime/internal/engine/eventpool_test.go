@@ -13,7 +13,7 @@ type reusingDevice struct {
 	driver.Device
 	n         int
 	free      []driver.Event
-	destroyed func() // called after the first event is destroyed
+	destroyed func() // called once, after the next event is destroyed
 }
 
 func (v *reusingDevice) NewEvent() (h driver.Event, err error) {
@@ -34,8 +34,8 @@ func (v *reusingDevice) DestroyEvent(h driver.Event) error {
 	return nil
 }
 
-// TestTrimWhileGrowing makes events while Trim destroys other events. The new events reuse the
-// handles of the destroyed events. At the end all events must be destroyed.
+// TestTrimWhileGrowing makes events while Trim destroys others. The new events get the handles of
+// the destroyed events. At the end close must destroy all events that are left.
 func TestTrimWhileGrowing(t *testing.T) {
 	v := new(reusingDevice)
 	p := &EventPool{dev: &Device{Native: v}, batch: 4}

@@ -8,7 +8,7 @@ import (
 )
 
 // The tests of package engine_test drive the scheduler through package gpu. They use the following
-// functions to read or delay parts of the scheduler.
+// declarations to read or change its state, or to delay it.
 
 const (
 	PhaseStopped = isStopped
@@ -41,7 +41,7 @@ func (d *Device) Waiting() (n int) {
 func (tl *Timeline) Last() sema.Point                      { return tl.last }
 func (tl *Timeline) Crowded(again bool, rounds int32) bool { return tl.skipsPoll(again, rounds) }
 
-// Run registers a submission's waits, and issues the submission if no wait is open.
+// Run registers a submission's waits, and starts the submission if no wait is open.
 func (tl *Timeline) Run(s *Submission) {
 	if tl.registerWaits(s) {
 		tl.run(s)

@@ -13,12 +13,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestFaults fails the n-th native call, for every n. Nothing may hang or leak, every signal must
-// be reached or fail, and no memory may be freed while the device uses it. With a step of k, each
-// kind of fault strikes only every k-th call, and each run of the test chooses other calls. The
-// race detector makes the test slow, so its step is larger then, and also in a short run. Most
-// calls of a traced scenario make and destroy timing events, so only a soak tries most of them. The
-// test runs in synctest bubbles, so that deadlines and the pauses between polls take no real time.
+// TestFaults fails the n-th native call of a scenario, for every n. Nothing may hang or leak, every
+// signal must be reached or fail, and no memory may be freed while the device uses it. With a step
+// of k only every k-th call fails, and the first of them is chosen at random. A traced scenario
+// makes many calls, so its step is larger, least so with the flag gpu.soak. All steps are larger
+// with the race detector or in a short run.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	pools := hipPoolCaps()

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A telling is a point in Order.Free.
+// A telling is a point for Order.Free.
 type telling struct {
 	t testing.TB
 	s *gpu.Semaphore
@@ -31,7 +31,7 @@ func (f *telling) soon() {
 	}
 }
 
-// yet fails the test if the point has been signalled.
+// yet fails the test if the point has been signalled or has failed.
 func (f *telling) yet() {
 	f.t.Helper()
 	if n, err := f.s.Query(); n != 0 || err != nil {
@@ -39,8 +39,9 @@ func (f *telling) yet() {
 	}
 }
 
-// TestFree checks that operations signal the points of Order.Free when their memory is no longer
-// used, whether their signals succeed or fail.
+// TestFree checks that the points of Order.Free are signalled when the operation no longer uses its
+// memory, whether its signals are reached or fail. They must not be signalled if the call returns
+// an error.
 func TestFree(t *testing.T) {
 	const piece = 4096
 	for name, size := range map[string]int{"staged": 64, "in pieces": 5 * piece} {
@@ -189,8 +190,8 @@ func TestFree(t *testing.T) {
 	})
 }
 
-// TestFreeOfPartRefused executes a recording whose later part a communicator refuses. The points of
-// Free must be signalled when the first part has completed.
+// TestFreeOfPartRefused executes a recording with two parts. A communicator refuses the second
+// part. The points of Order.Free must be signalled when the first part has completed.
 func TestFreeOfPartRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, comms := openCommunicators(t, d, 1, collective.Options{})

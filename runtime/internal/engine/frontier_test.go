@@ -2,7 +2,7 @@ package engine
 
 import "testing"
 
-// TestComeAndGo adds marks of many timelines to a frontier. Passed marks must take no room.
+// TestComeAndGo checks that a frontier does not grow when marks are added and passed many times.
 func TestComeAndGo(t *testing.T) {
 	d := new(Device)
 	tl, lasting := NewTimeline(d, nil), NewTimeline(d, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// These tests drive the scheduler through package gpu. Some read its state, or delay it in the
-// middle of a step.
+// The tests of this package drive the scheduler through package gpu. Some read its state, or delay
+// it in the middle of a step.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -67,7 +67,7 @@ var (
 	whole             = testkit.WholePool
 )
 
-// point returns the scheduler's form of a point.
+// point returns a point of package gpu as a sema.Point.
 func point(s *gpu.Semaphore, value uint64) sema.Point {
 	return sema.Point{Semaphore: inner(s), Value: value}
 }

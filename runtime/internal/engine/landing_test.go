@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestLanding submits work, and then neither waits nor polls. The host's part of the work must
-// complete soon after the device's part, and then the polling must end.
+// TestLanding submits work, and then neither waits nor polls. The results must reach the host soon
+// after the device has done the work, and then the runtime must stop polling.
 func TestLanding(t *testing.T) {
 	const stage = 4096
 	type results struct {

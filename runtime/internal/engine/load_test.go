@@ -2,7 +2,7 @@ package engine
 
 import "testing"
 
-// TestLoadWhilePassing calls Load while another goroutine issues and completes work one by one.
+// TestLoadWhilePassing checks Load while another goroutine issues and completes work one by one.
 func TestLoadWhilePassing(t *testing.T) {
 	tl, end, done := NewTimeline(new(Device), nil), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -16,7 +16,7 @@ func TestLoadWhilePassing(t *testing.T) {
 			}
 		}
 	}()
-	for range 10_000_000 { // often enough that even on a busy machine one call is interrupted at the critical point
+	for range 10_000_000 { // so that most likely some call is interrupted between its two loads
 		before := tl.passed.Load()
 		if n, issued := tl.Load(), tl.issued.Load(); n > issued-before {
 			t.Errorf("%d in flight; from the %dth on %d have been issued", n, before, issued)

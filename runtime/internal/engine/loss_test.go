@@ -21,9 +21,9 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// TestLossBelow loses a device with work in flight that signals a lower value than any waiter
-// needs. The waiters for higher values must get the error too, although no work in flight reaches
-// these values.
+// TestLossBelow loses a device whose work in flight signals a lower value than the waiters need.
+// The waiters must get the error too, although no work in flight signals the value that they wait
+// for.
 func TestLossBelow(t *testing.T) {
 	for name, wait := range waiters {
 		for _, when := range []string{"before the work", "behind the work", "behind the work again"} {
@@ -53,10 +53,10 @@ func TestLossBelow(t *testing.T) {
 	}
 }
 
-// TestLossAtOnce makes devices wait for one another in a chain. When the call that finds the loss
-// of the first device returns, all devices of the chain must be lost. Other devices must not be:
-// neither a device whose stream has passed its wait, nor a device that only used the lost device's
-// memory.
+// TestLossAtOnce makes the work of devices wait for one another in a chain. When the call that
+// finds the loss of the first device returns, all devices of the chain must be lost. Other devices
+// must not be lost: neither a device whose stream has passed its wait, nor a device that has copied
+// from the lost device's memory.
 func TestLossAtOnce(t *testing.T) {
 	onEach(t, 5, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const chain = 3
@@ -108,8 +108,9 @@ func TestLossAtOnce(t *testing.T) {
 	})
 }
 
-// TestLossFar loses the last device of a long chain of waiting devices, while a goroutine waits
-// only for the first device's work. The devices between must be polled too.
+// TestLossFar makes devices wait in a long chain, each for the next one. It loses the last device,
+// and then waits for the first device's work. That wait must find the loss, so the other devices of
+// the chain must be polled too.
 func TestLossFar(t *testing.T) {
 	const devices = 8
 	onEach(t, devices, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -130,9 +131,9 @@ func TestLossFar(t *testing.T) {
 	})
 }
 
-// TestLossBehindRefused makes a stream wait for another device before an allocation, which the
-// driver then refuses. The other device is lost. Later work of the stream must not hang behind that
-// wait.
+// TestLossBehindRefused submits an allocation that waits for work of another device. The stream
+// gets the wait, and the driver refuses the allocation. Then the other device is lost. Later work
+// of the stream must not hang behind the wait.
 func TestLossBehindRefused(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Pools {
@@ -331,8 +332,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestRecover loses a device with work in flight, parked work and a recording. It closes the
-// device, opens it again, and continues with a new semaphore.
+// TestRecover loses a device with work in flight and parked work. It closes the device, opens it
+// again, and continues with a new semaphore.
 func TestRecover(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		bystander := openDevice(t, d, 1, gpu.Options{})
@@ -376,8 +377,8 @@ func TestRecover(t *testing.T) {
 }
 
 // TestLostHoldsUp makes one queue wait for a lost device. Inside the driver, another queue of the
-// same device then waits for the stuck queue, and the runtime does not know that. The work must
-// fail or complete, and the whole device must be lost.
+// same device then waits for that queue, and the runtime does not know this. The work must fail or
+// complete, and the whole device must be lost.
 func TestLostHoldsUp(t *testing.T) {
 	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
 		// Do not use newSim: its check for leaks fails if Close leaves streams to the driver.
@@ -416,7 +417,7 @@ func TestLostHoldsUp(t *testing.T) {
 		must(t, stuck.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c)))
 		must(t, other.Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Execute(c)))
 		d.LoseDevice(0, nil)
-		end(t, s[2]) // wait for this queue first, because no one polls the stuck queue
+		end(t, s[2]) // first, while nobody waits for the stuck queue
 		end(t, s[1])
 		if err := other.Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Execute(c)); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("later work: %v", err)
@@ -438,7 +439,7 @@ func TestLostHoldsUp(t *testing.T) {
 }
 
 // loseWith loses device 0, and makes a call that finds the loss. It checks that the work that
-// signals s fails at once, because its device is lost too.
+// signals s fails, because its device is lost too.
 func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaphore) {
 	t.Helper()
 	must(t, d.LoseDevice(0, nil))
@@ -452,8 +453,8 @@ func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaph
 
 // TestCloseBehind closes a device that is lost because its stream waits for another lost device.
 // The closed device still runs other work. Close must wait for that work, and signal the points of
-// Order.Free after it. Work that does not end in time is left to the driver, and its points must
-// fail.
+// Order.Free after it. If the work does not end in time, or no stream can be made to free pool
+// memory, everything is left to the driver, and the points must fail.
 func TestCloseBehind(t *testing.T) {
 	for name, of := range map[string]struct{ resumed, refused bool }{
 		"work that ends":                     {resumed: true},
@@ -480,13 +481,13 @@ func TestCloseBehind(t *testing.T) {
 				// This fill waits for the previous submission.
 				must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, gpu.Fill(b.Range(24, 8), []byte{1})))
 				loseWith(t, d, lost, s[1])
-				if of.refused { // Close cannot make the stream that frees native pool memory
+				if of.refused { // Close gets no stream to free native pool memory in
 					d.Inject(simdriver.Fault{Op: simdriver.OpNewStream, Device: 1})
 				}
 				closed := make(chan error, 1)
 				go func() { closed <- dev.Close() }()
 				time.Sleep(100 * time.Millisecond) // time of the synctest bubble
-				// Without that stream, everything is left to the driver at once.
+				// Without that stream Close leaves everything to the driver at once.
 				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused {
 					t.Errorf("the point of Free is at %d, %v", v, err)
 				}
@@ -558,7 +559,8 @@ func TestCloseLentBehind(t *testing.T) {
 	}
 }
 
-// TestWaitForClosed loses and closes a device just before work waits for it. The work must fail.
+// TestWaitForClosed loses and closes a device just before the stream of another device is made to
+// wait for its work. The work of the other device must fail.
 func TestWaitForClosed(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
 	defer d.Kill() // ends the stalled stream
@@ -601,10 +603,10 @@ func TestWaitForClosed(t *testing.T) {
 	}
 }
 
-// TestLostWhileFollowed loses a device after another device's submission has found its work in
-// flight, and before that submission makes the native wait. The search for waiting streams cannot
-// find the wait yet. The submission itself must find the loss, even if the stream has received only
-// its waits.
+// TestLostWhileFollowed loses a device after a submission of another device has found the lost
+// device's work in flight, and before the submission makes its native wait. The search for waiting
+// streams cannot find the wait yet. The submission itself must find the loss, even if the stream
+// has received only its waits.
 func TestLostWhileFollowed(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer, o gpu.Order) error{
 		"a fill": func(q *gpu.Queue, _ *gpu.Pool, b *gpu.Buffer, o gpu.Order) error {

@@ -10,8 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// TestNear submits work that waits for the previous work of its own stream. The engine must not
-// search the semaphore for such a wait.
+// TestNear checks Timeline.last, the signal of the last work of the stream. If a submission waits
+// only for that signal, the engine does not search the semaphore. The submission must still fail if
+// that work fails.
 func TestNear(t *testing.T) {
 	checkLeaks(t)
 	open := func(t *testing.T) (*gpu.Device, *gpu.Queue, *gpu.Buffer) {

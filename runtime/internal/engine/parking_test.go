@@ -190,9 +190,9 @@ func TestParked(t *testing.T) {
 	})
 }
 
-// TestReleasedAfterClose fails the wait of a parked execution, closes the device, and then releases
-// the execution, as if other goroutines had run in between. By then the recording has been
-// destroyed. The execution must still fail.
+// TestReleasedAfterClose fails the semaphore that a parked execution waits for, closes the device,
+// and only then notifies the execution, as if other goroutines had run in between. By then the
+// recording has been destroyed. The execution must fail.
 func TestReleasedAfterClose(t *testing.T) {
 	checkLeaks(t)
 	d, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// heldCalls are calls that may block in the driver for long: in its compiler, in its allocator, or
-// while it pins memory.
+// heldCalls are calls that may block in the driver for long: for example in its compiler, in its
+// allocator, or while it pins memory.
 var heldCalls = []struct {
 	name string
 	op   simdriver.Op // the driver's slow call
@@ -65,8 +65,8 @@ func newHeldStand(t *testing.T, d *simdriver.Driver, opt gpu.Options) *heldStand
 	return x
 }
 
-// TestHeldCalls blocks calls of the program in the driver. Meanwhile parked work must be released,
-// run and end.
+// TestHeldCalls blocks calls of the program in the driver. Meanwhile parked work must be issued and
+// end.
 func TestHeldCalls(t *testing.T) {
 	for _, held := range heldCalls {
 		t.Run(held.name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestHeldWhileClosing(t *testing.T) {
 	}
 }
 
-// TestManyCallsAtOnce allocates on more goroutines than may call the driver at the same time.
+// TestManyCallsAtOnce checks that only some of many allocations call the driver at the same time.
 func TestManyCallsAtOnce(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n = 1000
@@ -217,7 +217,7 @@ func TestHeldInstantiate(t *testing.T) {
 			_, err := c.Add(gpu.Fill(to.Range(i, 1), []byte{byte(i)}))
 			must(t, err)
 		}
-		// Refuse memory for the binding's placeholder, so that End makes no graph.
+		// Refuse memory for the stand-in of the binding (see standIn), so that End makes no graph.
 		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true})
 		must(t, c.End())
 		must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c, m.All())))

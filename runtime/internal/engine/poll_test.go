@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// TestCrowded checks when goroutines that poll in a loop skip a timeline.
+// TestCrowded checks when a goroutine that polls without a pause skips a timeline, because other
+// goroutines issue work to it.
 func TestCrowded(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{})
@@ -67,7 +68,7 @@ func TestCrowded(t *testing.T) {
 		fill()
 		inner(s).PollFor(v, sema.ByWaiterAgain)
 	}
-	// n includes the queries that tidy makes.
+	// n includes the queries of Timeline.tidy.
 	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(engine.Watch+1) {
 		t.Errorf("%d calls in 100 times %d rounds", n, wake.WaiterSkips)
 	}

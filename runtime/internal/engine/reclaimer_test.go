@@ -11,7 +11,7 @@ import (
 )
 
 // A lastDriver frees memory and unloads code only after its gate has been closed. It stands for
-// drivers that first wait until all work has completed.
+// drivers that first wait for all work of the device.
 type lastDriver struct {
 	driver.Driver
 	gate chan struct{}
@@ -43,8 +43,8 @@ func (d *lastDevice) Unload(m driver.Module) error {
 	return d.Device.Unload(m)
 }
 
-// TestReclaimer blocks the reclaimer in the driver, while it frees memory or unloads code. Parked
-// work must still be issued, although only the pending-queue thread can issue it.
+// TestReclaimer blocks the reclaimer in the driver, while it frees memory and has code to unload.
+// Parked work must still be issued.
 func TestReclaimer(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	d := &lastDriver{newSim(t, simdriver.Config{Caps: &hip}), make(chan struct{}), make(chan struct{}, 8)}

@@ -11,9 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
-// TestFailedBehind delays the signals of work that is retired together with later, failed work.
-// Meanwhile another goroutine retires work of another stream that waits for the failed work. The
-// waiting work must fail too.
+// TestFailedBehind blocks a goroutine that retires failed work, and earlier work of the same
+// stream, before it gives any signal. Meanwhile another goroutine retires work of another stream
+// that waits for the failed work. That work must fail too.
 func TestFailedBehind(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{Devices: 2})
@@ -58,7 +58,7 @@ func TestFailedBehind(t *testing.T) {
 		one.InFlightAt(2, func(*engine.Submission) { taken = false })
 		return taken
 	}
-	lockOf(sound).Lock() // blocks the signal of that work, which needs this mutex
+	lockOf(sound).Lock() // blocks the goroutine that signals sound
 	go func() { done <- one.Poll(2, 1) }()
 	for !taken() {
 		runtime.Gosched()

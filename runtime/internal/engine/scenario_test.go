@@ -18,8 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// memories is a scenario with pools of all kinds, and with recordings that bind pool memory, hold
-// it, or pass it to nested recordings. If an operation succeeds, its result must be right.
+// memories is a scenario with pools of several kinds, and with recordings that bind pool memory,
+// hold it, or pass it to nested recordings. If the last step succeeds, the result must be right.
 func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 	if err != nil {
@@ -81,7 +81,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		if i == 1 {
 			c = stream
 		}
-		if i == 2 { // record the buffer while its allocation is still parked
+		if i == 2 { // record the buffer, whose allocation may still be parked
 			if c, err = dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode}); err != nil {
 				return nil
 			}
@@ -104,7 +104,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		}
 		step(func(o gpu.Order) error { return other.Submit(o, gpu.Free(b)) })
 	}
-	sems[0].Signal(1) // again, in case the loop ended early
+	sems[0].Signal(1) // again, because the loop may have skipped it
 	beyond, _ := gpu.NewSemaphore(0)
 	if _, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Signal: pts(beyond, 1)}, pools[0], 2*block); err != nil {
 		beyond.Fail(err)
@@ -139,8 +139,8 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 }
 
 // others is a scenario in which other code uses the device. The other code puts work into an
-// adopted stream, between submissions of a queue. It also records events and waits for events. The
-// scenario waits for values in memory too.
+// adopted stream, between submissions of that stream's queue. It also records events and waits for
+// events. The scenario waits for values in memory too.
 func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	v, err := d.Open(0)
 	if err != nil {
@@ -298,8 +298,8 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 }
 
 // handOn is a scenario with pools that have room for one block. Two streams and a queue take turns
-// with the block. If work fails, the scenario closes the memory of that work, as a program must.
-// Otherwise the others would wait for the block for ever.
+// with the block. At the end the scenario closes the buffers, because failed work has not freed
+// them.
 func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 3, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 	if err != nil {
@@ -350,7 +350,7 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			last = s.At(4*k + 4)
 		}
 		errs := []error{streams[0].Wait(ctx), streams[1].Wait(ctx), s.Wait(ctx, 4*n)}
-		closeAll(held) // memory that failed work has not freed
+		closeAll(held)
 		if ctx.Err() != nil {
 			return fmt.Errorf("a stream or queue waits for memory for ever\n%s", dump(dev))
 		}
@@ -380,8 +380,8 @@ func closeAll(buffers []*gpu.Buffer) {
 	}
 }
 
-// way records a copy from the last binding through the second to the first. It nests another
-// recording twice.
+// way records a copy from the last of three bindings through the second to the first. The copies
+// are in a nested recording, which is executed twice.
 func way(dev *gpu.Device, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: m})
 	if err != nil {
@@ -396,9 +396,9 @@ func way(dev *gpu.Device, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	return c, record(dev, c, x.Range(0, 8), middle.Range(0, 16), y.Range(0, 8))
 }
 
-// record nests another recording twice in c, and then ends c. The nested recording copies 8 bytes
-// and sets the last one to 9: first from one range to the second half of middle, and then from
-// there to another range.
+// record adds a nested recording to c twice, and then ends c. The nested recording copies 8 bytes,
+// and sets the last of them to 9: first from the range from to the second half of middle, then from
+// there to the range to.
 func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) error {
 	child, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 	if err != nil {
@@ -419,8 +419,9 @@ func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) e
 	return errors.Join(err, err2, err3, c.End())
 }
 
-// scenario uses most features of the runtime on a group of devices, and runs to its end whichever
-// call fails. It returns an error if work never ended, or, if sound is set, if work failed.
+// scenario uses most features of the runtime on a group of devices. If a call fails that the rest
+// needs, it ends early and returns nil. It returns an error if something that it waits for never
+// ends or, if sound is set, if work fails.
 func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (err error) {
 	var devs []*gpu.Device
 	var lent sync.WaitGroup // imported memory that the device has not released yet
@@ -635,7 +636,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 
 var errNoMemory = errors.New("an alloca was refused")
 
-// recording records commands of most kinds, for two bindings of 64 bytes.
+// recording records commands of many kinds, for two bindings of 64 bytes.
 func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
 	if err != nil {
@@ -678,7 +679,7 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	return c, errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err12, err13, err14, c.End())
 }
 
-// stamped launches the kernel "stamp" with all attributes that its device supports.
+// stamped launches the kernel "stamp" with the attributes that the capabilities allow.
 func stamped(caps driver.Caps, k *gpu.Kernel, to, from gpu.Range) gpu.Op {
 	a := gpu.LaunchAttrs{Cooperative: caps.Cooperative, Dependent: caps.DependentLaunch, Priority: caps.PriorityRange[1], Carveout: 50}
 	if caps.Clusters {

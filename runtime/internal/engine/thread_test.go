@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestSwitches counts the calls that make a device current on a thread, which are slow here.
-// Submitting and waiting must make none.
+// TestSwitches checks that submitting and waiting make no driver calls that make a device current
+// on a thread. These calls are slow here.
 func TestSwitches(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -32,7 +32,7 @@ func TestSwitches(t *testing.T) {
 		}
 		s, v := semaphores(t, 1)[0], uint64(0)
 		work := func() {
-			for i := range 200 { // alternate devices, so that each submission waits for another device
+			for i := range 200 { // with several devices, each submission waits for another device
 				to := i % devices
 				must(t, devs[to].Queue(i).Submit(order(s, v, s, v+1), gpu.Fill(bufs[to].All(), []byte{1})))
 				v++

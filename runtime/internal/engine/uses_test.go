@@ -16,9 +16,9 @@ func usesMutex(b *gpu.Buffer) mutex {
 	return reflect.NewAt(mu.Type(), mu.Addr().UnsafePointer()).Interface().(mutex)
 }
 
-// TestUseBeforeCheck issues work while its memory is being freed. Either the work must fail, or the
-// free must wait for it. The free may have seen the number of the failed work; the stream must pass
-// that number too.
+// TestUseBeforeCheck frees memory while a fill that uses it is being issued, and has not yet
+// checked that the memory is allocated. The fill must fail. The free may have found the mark of the
+// fill, although the stream gets no fill: it must still succeed.
 func TestUseBeforeCheck(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2})

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// These tests use buffers and pools through package gpu. Some read their internal state.
+// The tests of this package use buffers and pools through package gpu. Some read their state.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

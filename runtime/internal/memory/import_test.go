@@ -37,7 +37,8 @@ func TestImportHostReadOnly(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestRegister counts how often the program's own memory is registered and unregistered.
+// TestRegister checks that an import registers and unregisters the program's memory once. It also
+// checks when code is unloaded, and on which threads native objects are made and destroyed.
 func TestRegister(t *testing.T) {
 	count := func(t *testing.T, d *simdriver.Driver, registered, unregistered uint64) {
 		t.Helper()
@@ -176,7 +177,8 @@ func TestRegister(t *testing.T) {
 	})
 }
 
-// A watched driver checks which device is current when streams and events are made and destroyed.
+// A watched is a driver that checks that the right device is current when events are made, and when
+// events and streams are destroyed.
 type watched struct {
 	*simdriver.Driver
 	t    testing.TB
@@ -218,8 +220,9 @@ func (v *watchedDevice) DestroyStream(s driver.Stream) error {
 	return v.Device.DestroyStream(s)
 }
 
-// TestLentMemoryIsGivenBackUnasked closes lent memory that work still uses, without a wait for that
-// work. The work is issued, parked, or on another device.
+// TestLentMemoryIsGivenBackUnasked closes imported memory that work still uses: issued work, parked
+// work, or work of another device. The function of the import must be called soon after that work,
+// although nobody waits for the work.
 func TestLentMemoryIsGivenBackUnasked(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

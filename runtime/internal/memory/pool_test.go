@@ -120,7 +120,7 @@ func TestPoolStreams(t *testing.T) {
 
 func TestPoolCalls(t *testing.T) {
 	// pairs allocates and frees memory four times, and checks the number of native calls for
-	// memory.
+	// memory. At most one event may be recorded.
 	pairs := func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, p *gpu.Pool, size, want uint64) {
 		memory := func() (n uint64) {
 			for _, op := range []simdriver.Op{simdriver.OpAlloc, simdriver.OpFree, simdriver.OpAllocAsync, simdriver.OpFreeAsync, simdriver.OpFill} {
@@ -239,7 +239,8 @@ func TestPoolFaults(t *testing.T) {
 		d.StallStream(streams[1])
 		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(other.All(), []byte{1})))
 		d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1, Err: broken})
-		// The allocation is parked, and zeroing it will fail.
+		// The allocation makes the stream wait, and then the driver refuses the fill that zeroes
+		// the memory.
 		b := alloca(t, dev.Queue(0), order(s[1], 1, s[2], 1), p, 1<<16)
 		if err := s[2].Wait(minute(t), 1); !errors.Is(err, broken) {
 			t.Errorf("%v", err)
@@ -288,7 +289,7 @@ func TestPoolFaults(t *testing.T) {
 			if inStream {
 				st := dev.Queue(0).NewStream()
 				must(t, st.Free(b))
-				// The waiting goroutine has an event recorded, and polls again.
+				// The wait must try again after the first attempt to record an event has failed.
 				if err := st.Wait(minute(t)); err != nil {
 					t.Errorf("%v", err)
 				}
@@ -358,10 +359,10 @@ func TestPoolLost(t *testing.T) {
 	})
 }
 
-// A busyDriver refuses to destroy pools a number of times, because they are busy.
+// A busyDriver is a driver that returns ErrBusy for some calls of DestroyPool.
 type busyDriver struct {
 	*simdriver.Driver
-	pools atomic.Int32
+	pools atomic.Int32 // number of calls of DestroyPool that still return ErrBusy
 }
 
 type busyDevice struct {
@@ -378,7 +379,7 @@ func (d *busyDriver) Open(i int) (driver.Device, error) {
 	return &busyDevice{v, v.(driver.Pools), d}, nil
 }
 
-// Caps returns only the features whose interfaces the wrapper implements.
+// Caps returns only the features that the wrapper has.
 func (v *busyDevice) Caps() driver.Caps {
 	c := v.Device.Caps()
 	return driver.Caps{Pools: c.Pools, RerecordEvents: c.RerecordEvents}
@@ -416,9 +417,9 @@ func TestPoolCloseBusy(t *testing.T) {
 	})
 }
 
-// TestPoolMadeAgain makes a pool for which there is no memory at first, and whose first native pool
-// the driver does not destroy. NewPool must make a second native pool, which works like any other.
-// The first must be destroyed when the device is closed.
+// TestPoolMadeAgain makes a pool for which there is no memory at first. The driver does not destroy
+// the native pool of the first attempt. NewPool must make a second native pool, which works like
+// any other. The first one must be destroyed when the device is closed.
 func TestPoolMadeAgain(t *testing.T) {
 	sim := newSim(t, simdriver.Config{})
 	d := &busyDriver{Driver: sim}
@@ -569,8 +570,8 @@ func TestPoolClosedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPoolLimit makes pools whose limits are not a multiple of the alignment, and allocates all of
-// each.
+// TestPoolLimit makes a pool whose limit is not a multiple of the alignment, and allocates all of
+// it. It also makes a pool with the highest limit.
 func TestPoolLimit(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run(kind, func(t *testing.T) {
@@ -585,8 +586,9 @@ func TestPoolLimit(t *testing.T) {
 	}
 }
 
-// TestPoolCounts checks the counts of a device's buffers. Failed allocations and memory of other
-// owners do not count.
+// TestPoolCounts checks the counts of a device's buffers and of their bytes. Failed allocations do
+// not count. Imported memory, and memory from a pool over a buffer, count as buffers, but their
+// bytes do not count.
 func TestPoolCounts(t *testing.T) {
 	d := newSim(t, simdriver.Config{Memory: 1 << 20})
 	dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
@@ -624,7 +626,7 @@ func TestPoolCounts(t *testing.T) {
 	}
 }
 
-// TestPoolClosers opens and closes devices while pools are made, used and closed.
+// TestPoolClosers closes devices while pools and recordings are made, used and closed.
 func TestPoolClosers(t *testing.T) {
 	t.Run("B84 pools are made and closed while the device closes", func(t *testing.T) {
 		for i := range 40 {

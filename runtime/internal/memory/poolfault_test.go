@@ -19,9 +19,9 @@ import (
 
 var seed = flag.Uint64("gpu.seed", 0, "seed of the random tests; 0 takes one")
 
-// TestPoolRandomFaults allocates, fills, executes, reads and frees memory of pools of all kinds,
-// while driver calls fail at random. If a signal is reached, the data must be right. Otherwise the
-// semaphore must have failed. No memory may have two owners, and nothing may leak.
+// TestPoolRandomFaults allocates, fills, executes, reads and frees memory of pools of several
+// kinds, while driver calls fail at random. If a signal is reached, the data must be right. No
+// memory may have two owners, nothing may hang, and nothing may leak.
 func TestPoolRandomFaults(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -86,7 +86,7 @@ func poolFaults(t *testing.T, seed uint64) {
 		}
 		s, v := semaphores(t, 1)[0], uint64(0)
 		next := func() gpu.Order { v++; return gpu.Order{Wait: pts(s, v-1), Signal: pts(s, v)} }
-		taken := func(err error) bool { // if a call returns an error, its signals never come
+		taken := func(err error) bool { // if a call returns an error, its signals are never reached
 			if err != nil {
 				s.Fail(err)
 			}
@@ -107,7 +107,7 @@ func poolFaults(t *testing.T, seed uint64) {
 		x := look{got: make([]byte, 4)}
 		binary.LittleEndian.PutUint32(x.word[:], uint32(seed)+uint32(i)*0x01010101)
 		from := 4 * r.Uint64N(b.Size()/4)
-		if r.IntN(3) == 0 { // a recording that binds the memory does the copy
+		if r.IntN(3) == 0 { // a recording that binds the memory copies the word
 			from = 0
 			copy(words[4*i:], x.word[:])
 			err = q().Submit(next(), gpu.Execute(moves[r.IntN(2)], b.Range(0, 8), source.Range(4*uint64(i), 4)))
@@ -156,7 +156,7 @@ func poolFaults(t *testing.T, seed uint64) {
 }
 
 // nested records two executions of another recording, which copies 4 bytes. The first execution
-// copies from the last binding to the second 4 bytes of the first binding. The second execution
+// copies from the second binding to the second 4 bytes of the first binding. The second execution
 // copies these bytes to the first 4 bytes of the first binding.
 func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 	record := func(m gpu.Mode) (c *gpu.CommandBuffer, x, y *gpu.Buffer) {
@@ -179,11 +179,12 @@ func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 	return c
 }
 
-// TestFreeRefused makes the driver fail once to free memory, with an error that says nothing about
-// the device. The memory must be neither reused nor freed again, and a caller must get the error.
+// TestFreeRefused makes the driver fail once to free memory or to destroy another object, with an
+// error that says nothing about the device. The object must be neither reused nor freed again, and
+// the program must get the error, from the call that frees the object or from Close.
 func TestFreeRefused(t *testing.T) {
 	fault := simdriver.Fault{Op: simdriver.OpFree, Device: simdriver.AnyDevice, N: 1}
-	// use allocates more than a slab from a pool, and fills all of it.
+	// use allocates two slabs of a pool, fills them, and frees them.
 	use := func(t *testing.T, p *gpu.Pool, q *gpu.Queue) {
 		t.Helper()
 		s := semaphores(t, 1)[0]
@@ -201,10 +202,10 @@ func TestFreeRefused(t *testing.T) {
 	}
 	for name, giveBack := range map[string]func(p *gpu.Pool, dev *gpu.Device) error{
 		"Trim": func(p *gpu.Pool, _ *gpu.Device) error { return p.Trim(0) },
-		// This gives back one of two slabs.
+		// This releases one of two slabs.
 		"SetThreshold": func(p *gpu.Pool, _ *gpu.Device) error { return p.SetThreshold(2 << 20) },
 		"Close of the pool": func(p *gpu.Pool, dev *gpu.Device) error {
-			// Another thread gives the memory back; Close waits for it.
+			// The reclaimer frees the memory, and the device's Close returns the error.
 			return errors.Join(p.Close(), dev.Close())
 		},
 		"Close of the device": func(_ *gpu.Pool, dev *gpu.Device) error { return dev.Close() },
@@ -230,7 +231,7 @@ func TestFreeRefused(t *testing.T) {
 			})
 		})
 	}
-	// A case is skipped if the driver lacks the feature.
+	// If the driver lacks the feature, the fault does not strike.
 	for name, giveBack := range map[simdriver.Op]func(t *testing.T, dev *gpu.Device){
 		simdriver.OpFree: func(t *testing.T, dev *gpu.Device) { allocate(t, dev, 64).Close() },
 		simdriver.OpUnregister: func(t *testing.T, dev *gpu.Device) {
@@ -283,8 +284,7 @@ func TestFreeRefused(t *testing.T) {
 	}
 }
 
-// TestTrimWhileClosing closes a device while a pool is being trimmed. The frees of Trim come at any
-// moment of Close.
+// TestTrimWhileClosing closes a device while a pool is being trimmed, a little later in each round.
 func TestTrimWhileClosing(t *testing.T) {
 	for i := range 60 {
 		d := newSim(t, simdriver.Config{})

@@ -24,7 +24,8 @@ func begins(t *testing.T, q *gpu.Queue, b *gpu.Buffer, want byte) {
 	}
 }
 
-// TestPoolOrder reuses memory of a portable pool before earlier work on that memory is complete.
+// TestPoolOrder checks that new work on memory of a pool comes after earlier work on that memory,
+// and that a closed pool releases its memory after the last free.
 func TestPoolOrder(t *testing.T) {
 	t.Run("B90 unused memory is freed on another queue", func(t *testing.T) {
 		for _, lists := range []bool{false, true} {
@@ -162,8 +163,8 @@ func TestPoolOrder(t *testing.T) {
 	})
 }
 
-// TestPoolAborted frees memory that a group of collectives may still use after the group was
-// aborted.
+// TestPoolAborted frees memory that an aborted group of collectives may still use. The memory must
+// stay allocated.
 func TestPoolAborted(t *testing.T) {
 	t.Run("B125 used by an aborted group", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
@@ -186,8 +187,8 @@ func TestPoolAborted(t *testing.T) {
 	})
 }
 
-// TestPoolBehindFailure allocates memory that is free after failed work. The allocation must not
-// wait for that work's signals. It must run after the work, and succeed.
+// TestPoolBehindFailure allocates memory that was freed behind work which then fails. The
+// allocation must come after that work, and succeed.
 func TestPoolBehindFailure(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2})

@@ -15,13 +15,13 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// These tests free memory of a pool while the device may still use it, and allocate again. They
-// check that no memory has two owners at the same time.
+// The tests of this file free memory of a pool while the device may still use it, and allocate
+// again. They check that no memory has two owners at the same time.
 
 // ownedSize is the size of the whole pool.
 const ownedSize = 1 << 16
 
-// An ownedPool is a pool of a device with three queues. Tests stall the stream of each.
+// An ownedPool is a pool of a device with three queues. Tests stall the streams of some queues.
 type ownedPool struct {
 	d       *simdriver.Driver
 	dev     *gpu.Device
@@ -56,8 +56,8 @@ func eachOwnedPool(t *testing.T, name string, test func(t *testing.T, x ownedPoo
 }
 
 // next allocates all memory on a queue and fills it. It returns the buffer and the point after the
-// fill, or nil if the pool still keeps the memory. The test fails if the fill completes while the
-// previous work still uses the memory.
+// fill, or nil if the pool still keeps the memory. The previous work on the memory is stalled, so
+// the test fails if the fill completes now.
 func (x ownedPool) next(t *testing.T, queue int) (*gpu.Buffer, gpu.Point) {
 	t.Helper()
 	q, s := x.dev.Queue(queue), semaphores(t, 1)[0]
@@ -99,7 +99,7 @@ func (x ownedPool) has2(t *testing.T, b *gpu.Buffer, after gpu.Point) {
 // unused waits until all memory is back in the pool.
 func (x ownedPool) unused(t *testing.T) {
 	t.Helper()
-	// A bubble's time passes only while all other goroutines wait.
+	// The time of a bubble passes only while all its goroutines are blocked.
 	for ctx := minute(t); ; time.Sleep(time.Millisecond) {
 		if st, err := x.p.Stats(); err != nil || ctx.Err() != nil {
 			t.Fatalf("memory stays in use: %+v, %v", st, err)
@@ -109,8 +109,8 @@ func (x ownedPool) unused(t *testing.T) {
 	}
 }
 
-// semaphoreUses submit work on queue 0 that uses a buffer and signals s. They call end, which
-// signals or fails s, before the stream has received the work or while the work is in the stream.
+// semaphoreUses submit work on queue 0 that uses a buffer and signals s. They call end, which fails
+// or closes s, before the stream has received the work or while the work is in the stream.
 var semaphoreUses = map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()){
 	"that is in flight": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -150,8 +150,8 @@ var semaphoreUses = map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer
 	},
 }
 
-// TestOwnersSemaphore signals or fails the semaphore of work on queue 0 by hand, and frees the
-// work's memory on queue 1.
+// TestOwnersSemaphore fails or closes the semaphore of work on queue 0, and frees the work's memory
+// on queue 1.
 func TestOwnersSemaphore(t *testing.T) {
 	for how, end := range map[string]func(*gpu.Semaphore){
 		"fails":  func(s *gpu.Semaphore) { s.Fail(io.EOF) },
@@ -175,8 +175,8 @@ func TestOwnersSemaphore(t *testing.T) {
 }
 
 // TestOwnersByAddress frees memory on queue 0 after work that has only the memory's address, and so
-// does not hold the buffer. Work on queue 2 holds the buffer. The test fails the semaphore of that
-// work by hand, and the work ends first.
+// does not hold the buffer. A copy on queue 2 holds the buffer. The copy's semaphore is failed by
+// hand, and the copy ends before the work on queue 0.
 func TestOwnersByAddress(t *testing.T) {
 	for home := range 2 {
 		eachOwnedPool(t, fmt.Sprintf("B125 memory allocated on queue %d", home), func(t *testing.T, x ownedPool) {
@@ -196,10 +196,9 @@ func TestOwnersByAddress(t *testing.T) {
 			must(t, s[1].WaitIssued(minute(t), 1))
 			must(t, s[2].WaitIssued(minute(t), 1))
 			s[2].Fail(io.EOF)
-			// A free with a signal would hold the buffer itself.
 			must(t, x.dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			must(t, x.d.ResumeStream(x.streams[2]))
-			synctest.Wait() // until the submission of the Free has ended
+			synctest.Wait() // until the runtime has seen that the copy has ended
 			c, filled := x.next(t, 1)
 			must(t, x.d.ResumeStream(x.streams[0]))
 			must(t, s[1].Wait(minute(t), 1))
@@ -209,8 +208,8 @@ func TestOwnersByAddress(t *testing.T) {
 	}
 }
 
-// TestOwnersAdopted checks that an allocation on an adopted queue is refused: it would not come
-// after the previous owner's work.
+// TestOwnersAdopted checks that an adopted queue refuses to allocate and to free: an allocation
+// would not come after the previous owner's work.
 func TestOwnersAdopted(t *testing.T) {
 	eachOwnedPool(t, "B167 an allocation on an adopted queue", func(t *testing.T, x ownedPool) {
 		f := newForeign(t, x.d, 0)
@@ -268,9 +267,8 @@ func TestOwnersUnrelated(t *testing.T) {
 	}
 }
 
-// TestOwnersFree frees memory where another stream must do it: on a queue of another device, or on
-// another queue if the driver's pools keep memory per stream. Order.Free must be signalled when the
-// memory is free, and not before.
+// TestOwnersFree frees memory on another queue than the one that allocated it, and on a queue of
+// another device. The points of Order.Free must be signalled, but not before the free is done.
 func TestOwnersFree(t *testing.T) {
 	for name, other := range map[string]func(t *testing.T, x ownedPool) (q *gpu.Queue, end func()){
 		"another queue": func(t *testing.T, x ownedPool) (*gpu.Queue, func()) { return x.dev.Queue(0), func() {} },

@@ -37,7 +37,7 @@ func TestImportAgain(t *testing.T) {
 				}},
 				{"B198 used, and not waited for", func(b *gpu.Buffer) error {
 					err := s.Copy(to.All(), b.All())
-					time.Sleep(time.Second) // time of the bubble, in which the device finishes
+					time.Sleep(time.Second) // time of the bubble, in which the device does the copy
 					return err
 				}},
 			} {
@@ -57,7 +57,8 @@ func TestImportAgain(t *testing.T) {
 				must(t, b.Close())
 			}
 		}
-		// An import of memory in use is refused. The error says how to wait for it.
+		// Memory that an open buffer has, or that work still uses, cannot be imported. The errors
+		// say what to do.
 		b, err := dev.ImportHost(mem, nil)
 		must(t, err)
 		if _, err := dev.ImportHost(mem[8:16], nil); err == nil || !strings.Contains(err.Error(), "a buffer has this memory that is not closed") {

@@ -15,8 +15,8 @@ import (
 )
 
 // TestTouchReported accesses a slice while an operation in flight may use it. The race detector
-// must report each such access, however soon the device completes, and must report no access after
-// a wait.
+// must report each such access, however soon the device completes the operation. It must report no
+// access after a wait, after a call that fails, or in a chain of operations.
 func TestTouchReported(t *testing.T) {
 	const variable = "PUREGPU_TEST_TOUCH"
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{StageSize: 256})

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestTrim puts much work in flight, and checks that Trim then releases the objects made for it.
+// TestTrim puts much work in flight, and checks that Trim releases the objects made for that work,
+// but not before the work has completed.
 func TestTrim(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n, events = 500, 16
@@ -55,7 +56,7 @@ func TestTrim(t *testing.T) {
 		if on := d.Counters().Devices[0]; on.Events != st.Events.Held {
 			t.Errorf("the driver has %d events", on.Events)
 		}
-		for i := range uint64(50) { // the same work once more
+		for i := range uint64(50) { // makes the objects that small bursts of work need
 			burst(2, n+2*i)
 			wait(n + 2*i + 2)
 			synctest.Wait() // until all Submissions are free, so that each burst needs the same number

@@ -91,13 +91,13 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// BenchmarkParams executes a recording of 82 kernels, as a graph and one after the other. Between
+// BenchmarkParams executes a recording of 82 kernels, as a graph and as a replay of calls. Between
 // executions, nothing changes, or a scalar of 1 or 48 kernels, or the addresses of bindings of 16
 // or all kernels. The device does no work.
 func BenchmarkParams(b *testing.B) {
 	const kernels = 82
 	for name, c := range map[string]struct {
-		params, bindings int // number of kernels with the parameter, or a binding
+		params, bindings int // numbers of kernels that have the parameter, and a binding
 	}{"nothing changed": {0, 0}, "a scalar of one": {1, 0}, "a scalar of 48": {48, 0}, "16 bound anew": {0, 16}, "all bound anew": {0, kernels}} {
 		for mode, m := range map[string]gpu.Mode{"graph": gpu.GraphMode, "stream": gpu.StreamMode} {
 			b.Run(mode+"/"+name, func(b *testing.B) {

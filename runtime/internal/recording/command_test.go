@@ -16,7 +16,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestGraphConcurrency runs kernels that end only when others have begun.
+// TestGraphConcurrency executes a graph with two kernels that end only when both have begun, and
+// with a kernel that comes after them and must run last.
 func TestGraphConcurrency(t *testing.T) {
 	t.Run("B103 unordered commands run concurrently, ordered ones do not", func(t *testing.T) {
 		left, right := make(chan struct{}), make(chan struct{})
@@ -61,7 +62,8 @@ func TestGraphConcurrency(t *testing.T) {
 	})
 }
 
-// TestGraphFaults makes driver calls about graphs fail.
+// TestGraphFaults checks recordings when driver calls fail that make, update or launch a graph, or
+// that replay a command. It also checks that unchanged nodes are not updated.
 func TestGraphFaults(t *testing.T) {
 	broken := errors.New("broken")
 	t.Run("B105 End says that a graph cannot be made", func(t *testing.T) {
@@ -71,7 +73,7 @@ func TestGraphFaults(t *testing.T) {
 			b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
-			// The fill is larger than the stand-in, so its node first covers only a part of the
+			// The fill is larger than the stand-in, so its node first gets only a part of the
 			// range.
 			recorded(t)(c.Add(gpu.Fill(x.Range(0, 1<<20), []byte{1})))
 			recorded(t)(c.Add(gpu.Barrier()))
@@ -101,7 +103,7 @@ func TestGraphFaults(t *testing.T) {
 		for _, op := range []simdriver.Op{simdriver.OpNewGraph, simdriver.OpAddNode, simdriver.OpInstantiate, simdriver.OpLaunchGraph} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
-			const n = 1 << 20 // too large for the stand-in, so End makes no graph
+			const n = 1 << 20 // too large for the stand-in with 8-byte values: End makes no graph
 			b, c := allocate(t, dev, n), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
@@ -262,14 +264,14 @@ func TestTimestampsOverlap(t *testing.T) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(failed, 1)}, gpu.Execute(c, outs[0])))
 	}
 	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 3)}, gpu.Execute(c, outs[0])))
-	must(t, s[0].Wait(minute(t), 3)) // the failed executions do not hold it up
+	must(t, s[0].Wait(minute(t), 3)) // the failed executions do not delay it
 	if n := timers(); n != 3 {
 		t.Errorf("%d events", n)
 	}
 }
 
-// TestInstanceAfterFailure executes a recording with a timestamp again after a failed execution
-// that the device has not completed.
+// TestInstanceAfterFailure executes a recording with a timestamp again, after an execution that has
+// failed and that its stream has not passed. The second execution must have an instance of its own.
 func TestInstanceAfterFailure(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for what, groups := range map[string]bool{"a command that the driver refuses": false, "a communicator that is closed": true} {
@@ -313,8 +315,8 @@ func TestInstanceAfterFailure(t *testing.T) {
 	}
 }
 
-// TestNestedTimestamps nests a recording with a timestamp twice, and executes it alone at the
-// same time.
+// TestNestedTimestamps nests a recording with a timestamp twice, and executes the outer and the
+// nested recording at the same time.
 func TestNestedTimestamps(t *testing.T) {
 	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
 		d := newSim(t, simdriver.Config{Caps: &caps})
@@ -373,8 +375,8 @@ func TestNestWhileExecuted(t *testing.T) {
 	must(t, s.Wait(minute(t), 100))
 }
 
-// TestNestErrors checks that an error of Nest or Execute names the command at which the nested
-// commands would begin.
+// TestNestErrors checks that the error for a recording that cannot be nested has the number that
+// its first command would have had.
 func TestNestErrors(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	b, c, child := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode), commandBuffer(t, dev, gpu.StreamMode)
@@ -392,7 +394,8 @@ func TestNestErrors(t *testing.T) {
 	must(t, c.End())
 }
 
-// TestHostCallHolds closes the buffer of a recording during a host call of the recording.
+// TestHostCallHolds closes a recording and its buffer during a host call of an execution. The
+// memory must not be freed before the execution ends.
 func TestHostCallHolds(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -410,7 +413,7 @@ func TestHostCallHolds(t *testing.T) {
 		<-begun
 		must(t, c.Close())
 		must(t, b.Close())
-		synctest.Wait() // other goroutines free the released memory
+		synctest.Wait() // gives other goroutines the time to free the memory
 		if n := dev.Stats().Buffers; n != 1 {
 			t.Errorf("%d buffers are left in a host call of an execution, want 1", n)
 		}
@@ -420,8 +423,9 @@ func TestHostCallHolds(t *testing.T) {
 	})
 }
 
-// TestExecuteClosing executes a recording of two parts while the recording or its device is being
-// closed. A failed call must leave no goroutine waiting.
+// TestExecuteClosing executes a recording of two parts again and again, while the recording or its
+// device is being closed. At last the call must return ErrClosed. If the device was closed, the
+// signals of that call must fail too.
 func TestExecuteClosing(t *testing.T) {
 	for round := range 200 {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
@@ -496,7 +500,8 @@ func TestExecuteLost(t *testing.T) {
 	})
 }
 
-// TestMemoryAllocs tests B142: allocations and executions allocate nothing on the Go heap.
+// TestMemoryAllocs tests B142: in steady state an execution allocates nothing on the Go heap, and
+// an Alloc with its Free at most one object.
 func TestMemoryAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -562,7 +567,7 @@ func TestMemoryAllocs(t *testing.T) {
 			return dev.Queue(0).Submit(next(), gpu.Fill(other.All(), []byte{1}))
 		}
 	}
-	// The Op keeps data on the heap, so it is made once.
+	// The slice data is made once, because an Op of UploadCopy moves it to the heap.
 	bind, data := []gpu.Range{b.Range(0, 256)}, []byte{1, 2, 3, 4}
 	for _, c := range []struct {
 		name string
@@ -608,8 +613,8 @@ func TestMemoryAllocs(t *testing.T) {
 	}
 }
 
-// TestTimedInstances executes a recording with timestamps several times. No execution may wait for
-// another, in any order of calls.
+// TestTimedInstances executes a recording with timestamps several times. An execution may wait for
+// another one only if its Order says so, whatever the order of the calls.
 func TestTimedInstances(t *testing.T) {
 	timed := func(t *testing.T, dev *gpu.Device, mode gpu.Mode, split bool) *gpu.CommandBuffer {
 		t.Helper()
@@ -626,8 +631,8 @@ func TestTimedInstances(t *testing.T) {
 		must(t, c.End())
 		return c
 	}
-	// own returns memory that only one execution uses, so that the memory does not order
-	// executions.
+	// own returns memory for one execution: executions that nothing orders must not write to the
+	// same memory.
 	own := func(t *testing.T, dev *gpu.Device) gpu.Range { return allocate(t, dev, 64).All() }
 	for name, mode := range map[string]gpu.Mode{"stream": gpu.StreamMode, "graph": gpu.GraphMode} {
 		for how, split := range map[string]bool{"one part": false, "two parts": true} {

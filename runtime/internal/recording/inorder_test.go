@@ -19,9 +19,8 @@ func openSim(t *testing.T) *gpu.Device {
 	return dev
 }
 
-// TestInOrder records fills and copies of one buffer without a barrier. In order, and in both
-// modes, each command must find the result of the previous command. A nested recording is one of
-// the commands.
+// TestInOrder records fills and copies of one buffer without barriers, and a nested recording. With
+// InOrder each command must find the result of the previous command, in both modes.
 func TestInOrder(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
 		dev := openSim(t)
@@ -54,8 +53,9 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// TestForgottenBarrier omits a barrier. The execution must fail with an error that names both
-// commands by number, label and kind.
+// TestForgottenBarrier omits a barrier. The simulated driver must fail the execution. The error
+// must name the second command by number, label and kind, and say that nothing orders the two
+// commands.
 func TestForgottenBarrier(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector finds it, too")
@@ -83,7 +83,7 @@ func TestForgottenBarrier(t *testing.T) {
 	}
 }
 
-// TestBindingSlice binds elements, and checks that too few are refused.
+// TestBindingSlice binds elements, and checks that too few elements are refused.
 func TestBindingSlice(t *testing.T) {
 	dev := openSim(t)
 	c := commandBuffer(t, dev, gpu.GraphMode)
@@ -107,8 +107,8 @@ func TestBindingSlice(t *testing.T) {
 	}
 }
 
-// TestInOrderCollectives records two collectives side by side. In order they are two groups, and
-// otherwise one. A collective that names a command to come after also begins a group.
+// TestInOrderCollectives records two collectives one after the other. With InOrder they are two
+// groups, otherwise one. A collective that names a command to come after is a group of its own.
 func TestInOrderCollectives(t *testing.T) {
 	for _, x := range []struct {
 		inOrder, named bool
@@ -138,7 +138,8 @@ func TestInOrderCollectives(t *testing.T) {
 	}
 }
 
-// TestRecordedLabels makes a recorded host call fail: the error must have the command's label.
+// TestRecordedLabels checks that the error of a recorded host call has the command's label, not
+// that of the execution.
 func TestRecordedLabels(t *testing.T) {
 	dev := openSim(t)
 	c := commandBuffer(t, dev, gpu.AutoMode)

@@ -12,14 +12,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// instanceBytes is the size of an instance of a recording made by passing.
+// instanceBytes is the size of the memory of an instance, for a recording that has called
+// Scratch(64) once.
 const instanceBytes = 256
 
-// instanceModes are the modes in which eachInstance makes that recording.
+// instanceModes are modes for graphMode.
 var instanceModes = map[string]gpu.Mode{"calls": gpu.StreamMode, "graph": gpu.AutoMode}
 
-// graphMode returns a mode that makes a graph even of a short recording, if the mode and the
-// device allow graphs. Otherwise it returns m.
+// graphMode returns m, or GraphMode in place of AutoMode if the device has graphs. AutoMode makes
+// no graph of a short recording.
 func graphMode(m gpu.Mode, caps driver.Caps) gpu.Mode {
 	if caps.Graphs && m == gpu.AutoMode {
 		return gpu.GraphMode
@@ -75,9 +76,9 @@ func TestInstanceOfOrder(t *testing.T) {
 	})
 }
 
-// TestInstanceOfParked executes a recording many times while the executions are parked. No
-// execution may have an instance before it begins. One instance must suffice if the executions
-// begin one after the other, or not at all.
+// TestInstanceOfParked submits executions of a recording that are parked. Each begins when the
+// previous one has ended or failed. No execution may have an instance before it begins, and one
+// instance must suffice.
 func TestInstanceOfParked(t *testing.T) {
 	var calls atomic.Int32
 	eachInstance(t, func() error {
@@ -156,8 +157,8 @@ func TestInstancesOfOverlap(t *testing.T) {
 	})
 }
 
-// TestInstancesOfCallers executes a recording with a host call in its middle many times, far ahead
-// of the device. Each execution that has begun must have an instance.
+// TestInstancesOfCallers executes a recording many times while the host calls in its middle block.
+// Each execution that has begun must have an instance of its own.
 func TestInstancesOfCallers(t *testing.T) {
 	var held atomic.Pointer[chan struct{}]
 	eachInstance(t, func() error { <-*held.Load(); return nil }, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int) {
@@ -181,9 +182,9 @@ func TestInstancesOfCallers(t *testing.T) {
 	})
 }
 
-// TestTimedInstance executes a recording with timestamps on two queues at once, with a driver that
-// can record an event again. Each execution must have its own events, and Elapsed must return the
-// time of the last.
+// TestTimedInstance executes a recording with timestamps many times on two queues, with a driver
+// that can record a pending event again. The executions must use two instances, and Elapsed must
+// return a time.
 func TestTimedInstance(t *testing.T) {
 	for name, m := range map[string]gpu.Mode{"calls": gpu.StreamMode, "graph": gpu.GraphMode} {
 		t.Run(name, func(t *testing.T) {
@@ -221,8 +222,8 @@ func TestTimedInstance(t *testing.T) {
 	}
 }
 
-// TestNativeInstances executes a recording whose native functions use scratch memory, on several
-// queues at once and after a wait.
+// TestNativeInstances executes a recording whose native function uses scratch memory on three
+// queues at once. Two of the executions are parked at first. Each must have an instance of its own.
 func TestNativeInstances(t *testing.T) {
 	for name, m := range instanceModes {
 		t.Run(name, func(t *testing.T) {

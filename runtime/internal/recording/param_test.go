@@ -15,7 +15,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// kernelOf loads a kernel.
 func kernelOf(t testing.TB, dev *gpu.Device, name string) *gpu.Kernel {
 	t.Helper()
 	x, err := dev.Load(simdriver.Image(name))
@@ -25,7 +24,6 @@ func kernelOf(t testing.TB, dev *gpu.Device, name string) *gpu.Kernel {
 	return k
 }
 
-// param makes a parameter.
 func param[T any](t testing.TB, c *gpu.CommandBuffer, initial T) gpu.Param[T] {
 	t.Helper()
 	p, err := gpu.NewParam(c, initial)
@@ -33,7 +31,7 @@ func param[T any](t testing.TB, c *gpu.CommandBuffer, initial T) gpu.Param[T] {
 	return p
 }
 
-// words returns a buffer's words.
+// words returns the content of a buffer as 32-bit words.
 func words(t testing.TB, b *gpu.Buffer) (all []uint32) {
 	t.Helper()
 	data := bytesOf(t, b.Device().Queue(0), b)
@@ -43,7 +41,7 @@ func words(t testing.TB, b *gpu.Buffer) (all []uint32) {
 	return all
 }
 
-// TestParamsInFlight tests B199: executions in flight have their own values, and an execution
+// TestParamsInFlight tests B199: each execution in flight has its own values, and an execution
 // without a value has the default. One parameter is in several launches.
 func TestParamsInFlight(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
@@ -96,8 +94,8 @@ func TestParamsInFlight(t *testing.T) {
 	})
 }
 
-// TestParamTypes tests B199: parameters of all sizes up to 16 bytes reach the kernel, in launches
-// of Launch and of Typed.
+// TestParamTypes tests B199: parameters of various sizes up to 16 bytes reach the kernel, in
+// launches of Launch and of Typed.
 func TestParamTypes(t *testing.T) {
 	type pair struct {
 		A int8
@@ -148,7 +146,7 @@ func TestParamTypes(t *testing.T) {
 	})
 }
 
-// TestParamBlocks tests B199: the blocks of launches are a parameter. If there are 0 blocks, the
+// TestParamBlocks tests B199: the blocks of a launch are a parameter. If there are no blocks, the
 // launch is skipped, and the rest of the recording runs.
 func TestParamBlocks(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
@@ -214,8 +212,8 @@ func TestParamBlocksBesideNative(t *testing.T) {
 	})
 }
 
-// TestParamLimits tests B199: the executing call refuses numbers of blocks that a launch cannot
-// have.
+// TestParamLimits tests B199: Add refuses a default, and the call that executes refuses a value,
+// with blocks that the launch cannot have.
 func TestParamLimits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -480,7 +478,8 @@ func TestParamsSet(t *testing.T) {
 	}
 }
 
-// TestManyParams passes more values than fit in an Op, together with many bindings.
+// TestManyParams executes recordings with many values and bindings, some of them with more values
+// than fit in an Op.
 func TestManyParams(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	k := kernelOf(t, dev, "index")

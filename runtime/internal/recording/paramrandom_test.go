@@ -55,7 +55,7 @@ type modelLaunch struct {
 	at          int // number of the region that it writes
 }
 
-// words returns the contents that an execution leaves in zeroed memory.
+// words returns the words that an execution with the values v leaves in zeroed memory.
 func (m *modelled) words(v values) []uint32 {
 	all := make([]uint32, region*m.regions())
 	for _, l := range m.launches {
@@ -68,7 +68,6 @@ func (m *modelled) words(v values) []uint32 {
 	return all
 }
 
-// regions returns the number of regions.
 func (m *modelled) regions() int {
 	n := 1
 	for _, l := range m.launches {
@@ -77,7 +76,7 @@ func (m *modelled) regions() int {
 	return n
 }
 
-// randomBlocks returns a launch's numbers of blocks, which may be 0.
+// randomBlocks returns blocks for a launch. If none is set, there may be no blocks.
 func randomBlocks(r *rand.Rand, none bool) (b [3]uint32) {
 	b = [3]uint32{1 + r.Uint32N(3), r.Uint32N(3), r.Uint32N(2)}
 	if none && r.IntN(4) == 0 {
@@ -86,7 +85,7 @@ func randomBlocks(r *rand.Rand, none bool) (b [3]uint32) {
 	return b
 }
 
-// newModelled records random launches, and sometimes other recordings.
+// newModelled records random launches, and sometimes nests recordings of children.
 func newModelled(t *testing.T, dev *gpu.Device, caps driver.Caps, k *gpu.Kernel, r *rand.Rand, children []*modelled) *modelled {
 	t.Helper()
 	o := gpu.CommandOptions{Mode: gpu.Mode(r.IntN(3)), InOrder: r.IntN(2) == 0}
@@ -107,7 +106,7 @@ func newModelled(t *testing.T, dev *gpu.Device, caps driver.Caps, k *gpu.Kernel,
 		v := randomBlocks(r, false)
 		m.blocks, m.initial.blocks = append(m.blocks, param(t, c, v)), append(m.initial.blocks, v)
 	}
-	if r.IntN(2) == 0 { // with scratch memory, each execution in flight has graphs of its own
+	if r.IntN(2) == 0 { // with scratch memory, executions that overlap have graphs of their own
 		b, err := c.Scratch(64)
 		must(t, err)
 		recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
@@ -156,8 +155,8 @@ func (m *modelled) launch(t *testing.T, r *rand.Rand, k *gpu.Kernel, out *gpu.Bu
 	m.launches = append(m.launches, l)
 }
 
-// nest records another recording. Each of its parameters gets a value, its default, or a parameter
-// of this recording.
+// nest nests another recording. Each parameter of child gets a value, its default, or a parameter
+// of m.
 func (m *modelled) nest(t *testing.T, r *rand.Rand, child *modelled, out *gpu.Buffer, at int) {
 	t.Helper()
 	op := gpu.Execute(child.c, out.Range(uint64(4*region*at), uint64(4*region*child.regions())))
@@ -200,8 +199,7 @@ func (m *modelled) nest(t *testing.T, r *rand.Rand, child *modelled, out *gpu.Bu
 	}
 }
 
-// execute returns an execution with random values, and the contents that it leaves in zeroed
-// memory.
+// execute returns an execution with random values, and the words that it leaves in zeroed memory.
 func (m *modelled) execute(r *rand.Rand, to gpu.Range) (op gpu.Op, want []uint32) {
 	op, v := gpu.Execute(m.c, to), m.initial.clone()
 	for i, p := range m.scalars {
@@ -219,8 +217,8 @@ func (m *modelled) execute(r *rand.Rand, to gpu.Range) (op gpu.Op, want []uint32
 	return op, m.words(v)
 }
 
-// TestRandomParams tests B199: random recordings, some nested, are executed with random values in
-// random order on several queues. Each execution must leave the model's contents in its memory.
+// TestRandomParams tests B199: random recordings, some nested, are executed with random values on
+// several queues. Each execution must leave the model's words in its memory.
 func TestRandomParams(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() {

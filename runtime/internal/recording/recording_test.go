@@ -10,8 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 )
 
-// TestGraphOfClosedDevice closes a device, which destroys its recordings, after an execution was
-// found ready to issue.
+// TestGraphOfClosedDevice makes a graph after the device was closed, as an execution may do that
+// was found ready to issue before. Closing has destroyed the recording, so the call must return
+// ErrClosed.
 func TestGraphOfClosedDevice(t *testing.T) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {
@@ -35,7 +36,8 @@ func TestGraphOfClosedDevice(t *testing.T) {
 	}
 }
 
-// TestRoomFor records more than the number fields can hold.
+// TestRoomFor checks that a recording refuses more words of arguments or references than an int32
+// can count.
 func TestRoomFor(t *testing.T) {
 	if err := recording.RoomFor(3, 2); err != nil {
 		t.Error(err)
@@ -48,7 +50,7 @@ func TestRoomFor(t *testing.T) {
 }
 
 // TestExecuteClosed closes a recording after Execute has checked that it is open, and before the
-// submission holds it. The execution is refused.
+// submission holds it. The execution must be refused.
 func TestExecuteClosed(t *testing.T) {
 	d, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {

@@ -45,8 +45,8 @@ func passingBehind(t testing.TB, dev *gpu.Device, m gpu.Mode, before, between fu
 	return c
 }
 
-// eachScratch runs a test in a bubble on each capability set, with recordings of one part and of
-// several.
+// eachScratch runs a test on each capability set, in a synctest bubble, with recordings of one part
+// and of several.
 func eachScratch(t *testing.T, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, record func(m gpu.Mode) *gpu.CommandBuffer)) {
 	call := func() error { return nil }
 	for what, calls := range map[string][2]func() error{"one part": {}, "three parts": {nil, call}, "a host call first": {call, nil}, "two host calls": {call, call}} {
@@ -69,7 +69,7 @@ func filled(t testing.TB, dev *gpu.Device, v byte) *gpu.Buffer {
 	return b
 }
 
-// holding checks the content of a buffer after some points.
+// holding checks the first and the last byte of a buffer of 64 bytes after some points.
 func holding(t testing.TB, what string, b *gpu.Buffer, want byte, after ...gpu.Point) {
 	t.Helper()
 	if got := bytesOf(t, b.Device().Queue(0), b, after...); got[0] != want || got[63] != want {
@@ -77,8 +77,8 @@ func holding(t testing.TB, what string, b *gpu.Buffer, want byte, after ...gpu.P
 	}
 }
 
-// TestScratchOrder executes a recording with scratch memory on several queues. The executions
-// begin in the reverse order of the calls, and some of them fail.
+// TestScratchOrder executes a recording with scratch memory on several queues. Most executions wait
+// for the one that is submitted next, and some fail.
 func TestScratchOrder(t *testing.T) {
 	eachScratch(t, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, record func(m gpu.Mode) *gpu.CommandBuffer) {
 		for _, m := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode} {
@@ -117,7 +117,8 @@ func TestScratchOrder(t *testing.T) {
 }
 
 // TestScratchAfterBroken executes a recording with scratch memory again after a failed execution.
-// The driver accepted a part of that execution, and the device has not completed it.
+// Either the driver has refused the second copy of that execution, whose first copy is in flight,
+// or its host call has failed.
 func TestScratchAfterBroken(t *testing.T) {
 	for _, between := range []func() error{nil, func() error { return io.ErrShortWrite }} {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -197,8 +198,9 @@ func TestScratchClosed(t *testing.T) {
 	})
 }
 
-// TestScratchAll executes lists of recordings with scratch memory at once, in different orders,
-// with one recording twice in a list. All run on one queue, because they write the same outputs.
+// TestScratchAll executes recordings with scratch memory on several goroutines at once. Each
+// goroutine executes three recordings, and one of them again, in an order of its own. All run on
+// one queue, because they write the same outputs.
 func TestScratchAll(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
@@ -249,7 +251,7 @@ func TestScratchAll(t *testing.T) {
 }
 
 // TestScratchCollectives executes a recording whose collectives use scratch memory on several
-// ranks. Later executions can begin before the first.
+// ranks. On each rank some executions are delayed, so that later ones can begin first.
 func TestScratchCollectives(t *testing.T) {
 	for _, first := range []bool{false, true} { // first: the recording begins with a collective
 		const n = 3
@@ -305,7 +307,7 @@ func TestScratchCollectives(t *testing.T) {
 				dev := g.Devices()[i]
 				out, s := allocate(t, dev, 256), semaphores(t, 1)[0]
 				o := gpu.Order{Signal: pts(s, 1)}
-				if k%3 == i { // delay a different execution on each rank
+				if k%3 == i { // delay two executions, different ones on each rank
 					o.Wait = pts(begin, 1)
 				}
 				must(t, dev.Queue(k).Submit(o, gpu.Execute(r.c, r.in.All(), out.All())))
@@ -321,7 +323,7 @@ func TestScratchCollectives(t *testing.T) {
 				}
 			}
 		}
-		// Executions behind an execution whose communicator is aborted fail, and none hangs.
+		// The executions of a rank whose communicator is aborted must fail, and not hang.
 		s := semaphores(t, 2)
 		must(t, g.Devices()[0].Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(ranks[0].c, ranks[0].in.All(), ranks[0].outs[0].All())))
 		must(t, g.Devices()[0].Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(ranks[0].c, ranks[0].in.All(), ranks[0].outs[1].All())))
@@ -337,7 +339,8 @@ func TestScratchCollectives(t *testing.T) {
 	}
 }
 
-// TestScratchFaults makes driver calls of End fail. Nothing may leak.
+// TestScratchFaults makes driver calls of End fail. End and Execute must return the error, and
+// nothing may leak.
 func TestScratchFaults(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpAlloc, simdriver.OpInstantiate} {
 		t.Run(string(op), func(t *testing.T) {
@@ -362,8 +365,8 @@ func TestScratchFaults(t *testing.T) {
 	}
 }
 
-// TestScratchAfterRefusal executes a recording with scratch memory again after an execution
-// whose last part was refused, while its first part is in flight.
+// TestScratchAfterRefusal executes a recording with scratch memory again after an execution whose
+// last part was refused, while the first part of that execution is in flight.
 func TestScratchAfterRefusal(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Graphs {

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// These tests use semaphores through package gpu.
+// The tests of package sema_test use semaphores through package gpu.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// releases are the calls of the program that make a semaphore reach 1 or fail. Each returns the
-// semaphore's failure, or nil.
+// releases are the calls of the program that make a semaphore reach 1 or fail. Each function makes
+// one of these calls and returns the failure, or nil.
 var releases = map[string]func(s *gpu.Semaphore) error{
 	"Signal":    func(s *gpu.Semaphore) error { s.Signal(1); return nil },
 	"SignalAll": func(s *gpu.Semaphore) error { gpu.SignalAll(gpu.Point{Semaphore: s, Value: 1}); return nil },
@@ -24,8 +24,9 @@ var releases = map[string]func(s *gpu.Semaphore) error{
 	"Close":     func(s *gpu.Semaphore) error { s.Close(); return gpu.ErrClosed },
 }
 
-// TestFunctionsLast tests B141: it calls a function of OnReached that waits for everything else
-// that the same signal releases, including waits registered after the function.
+// TestFunctionsLast tests B141: a signal calls the functions of OnReached after it has released
+// everything else. The function here waits for work and for a goroutine that the same signal
+// releases, although they began to wait after the function was registered.
 func TestFunctionsLast(t *testing.T) {
 	for name, release := range releases {
 		t.Run(name, func(t *testing.T) {
@@ -72,8 +73,8 @@ func TestFunctionsLast(t *testing.T) {
 	}
 }
 
-// TestFunctionOfBarrier makes a signal complete a barrier that releases a function of OnReached.
-// The function waits for everything else that the signal releases.
+// TestFunctionOfBarrier makes a signal complete a barrier whose own signal releases a function of
+// OnReached. The function waits for a fill that the first signal releases too.
 func TestFunctionOfBarrier(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 3)
@@ -87,7 +88,7 @@ func TestFunctionOfBarrier(t *testing.T) {
 }
 
 // TestFunctionsGoWrong tests B141: functions of OnReached panic or end their goroutine. The signal
-// must still release everything else, and other functions must be called.
+// must still release everything else, and the other functions must be called.
 func TestFunctionsGoWrong(t *testing.T) {
 	for wrong, fn := range map[string]func(){
 		"panics":              func() { panic("a mistake of the program's") },
@@ -155,7 +156,8 @@ func TestFunctionsGoWrong(t *testing.T) {
 	})
 }
 
-// TestNotifyPanics checks that a panic of a notified function is logged with its value and stack.
+// TestNotifyPanics checks that a panic in a function of Notify is logged, with its value, its stack
+// and the name of the device.
 func TestNotifyPanics(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
@@ -173,8 +175,8 @@ func TestNotifyPanics(t *testing.T) {
 	}
 }
 
-// TestHostCallPanics checks that the signals of a host call that panics fail with the value of the
-// panic.
+// TestHostCallPanics checks that the signals of a host call that panics fail with a PanicError,
+// which has the value and the stack of the panic.
 func TestHostCallPanics(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)

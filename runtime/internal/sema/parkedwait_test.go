@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestParkedWaitAllocatesNothing makes two goroutines wait for each other. Each has parked when it
-// is signalled. The waits must allocate nothing.
+// TestParkedWaitAllocatesNothing makes two goroutines wait for each other in turn. There is nothing
+// to poll, so a wait that must block parks. The waits must allocate nothing.
 func TestParkedWaitAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -74,8 +74,8 @@ func TestParkedWaitAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestParkedWaitsEndTogether ends the contexts of waits while the waits are signalled. A host event
-// that woke one wait soon serves another.
+// TestParkedWaitsEndTogether ends the context of waits while other goroutines signal their points.
+// Later waits reuse the host events of these waits, and must not end early or hang.
 func TestParkedWaitsEndTogether(t *testing.T) {
 	const rounds, waiters = 300, 6
 	s := semaphores(t, 2)
@@ -125,7 +125,8 @@ func TestWaitEnded(t *testing.T) {
 		"WaitAll": func(p, other gpu.Point) error { return gpu.WaitAll(ended, other, p) },
 		"WaitAny": func(p, _ gpu.Point) error { _, err := gpu.WaitAny(ended, p); return err },
 	} {
-		// poll waits until the device has completed the work, and then polls.
+		// poll waits once, while the device stalls. Then it repeats the wait until the result is
+		// not context.Canceled, and returns that result.
 		poll := func(t *testing.T, p, other gpu.Point) error {
 			if err := wait(p, other); !errors.Is(err, context.Canceled) {
 				t.Errorf("%v, while the device stalls", err)

@@ -27,12 +27,12 @@ func (w *worker) PollFor(seq uint64, by PollSource) *wake.Policy {
 	return nil
 }
 
-// A parked is a waiter for some timepoints. It writes the calls of its methods to log.
+// A parked is a waiter for some timepoints. It logs when it is issued, handed over or done.
 type parked struct {
 	name string
-	open int
-	here bool // the signalling goroutine may issue the waiter
-	more *Timepoint
+	open int        // timepoints that have not been released
+	here bool       // the signalling goroutine may issue the waiter
+	more *Timepoint // if not nil, the waiter releases these timepoints instead of being issued
 	log  *[]string
 	err  error
 }
@@ -64,7 +64,7 @@ func (p *parked) HandOver(chain *Timepoint) {
 	}
 }
 
-// register registers a timepoint of a waiter with a semaphore.
+// register registers a new timepoint of a waiter with a semaphore.
 func register(t *testing.T, s *Semaphore, value uint64, w Waiter, until Until) *Timepoint {
 	t.Helper()
 	p := new(Timepoint)
@@ -75,7 +75,8 @@ func register(t *testing.T, s *Semaphore, value uint64, w Waiter, until Until) *
 	return p
 }
 
-// TestRelease signals a semaphore. Waiters, a function and a chain of waiters wait for it.
+// TestRelease checks in which order a signal issues waiters itself, completes a barrier, hands the
+// other waiters over, and calls functions.
 func TestRelease(t *testing.T) {
 	var s, other Semaphore
 	var log []string
@@ -122,7 +123,8 @@ func TestReleaseMany(t *testing.T) {
 	}
 }
 
-// TestFailure fails a semaphore. Waiters for every value must get the error, now and later.
+// TestFailure checks that the first failure of a semaphore stays, and that waits for higher and for
+// reached values get it.
 func TestFailure(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -144,7 +146,7 @@ func TestFailure(t *testing.T) {
 }
 
 // TestPublish checks that published work releases the waiters that need only issued work, and that
-// the producer is polled for the other waiters.
+// the other waiters make the producer wanted, except lazy ones.
 func TestPublish(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -182,7 +184,8 @@ func TestPublish(t *testing.T) {
 }
 
 // TestJoin publishes signals of barriers that wait for two producers. Until Forget, Next must
-// return the marks of both producers, and both must be wanted and polled.
+// return the marks of both producers. The second producer must be wanted, and must be polled when
+// the first one's work is done.
 func TestJoin(t *testing.T) {
 	var s Semaphore
 	a, b := new(worker), new(worker)
@@ -231,8 +234,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestWaitAsks checks that a wait polls the producer, and that a wait whose context has ended polls
-// it once.
+// TestWaitAsks checks that a wait polls the producer, even if the context of the wait has ended.
 func TestWaitAsks(t *testing.T) {
 	var s Semaphore
 	w := new(worker)

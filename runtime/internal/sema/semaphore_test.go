@@ -18,7 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// wantValue checks the result of Query for a semaphore that has not failed.
+// wantValue checks that a semaphore is at a value and has not failed.
 func wantValue(t testing.TB, s *gpu.Semaphore, value uint64) {
 	t.Helper()
 	if v, err := s.Query(); v != value || err != nil {
@@ -39,20 +39,20 @@ func wantNoTimepoints(t testing.TB, all ...*gpu.Semaphore) {
 	}
 }
 
-// ended is an ended context. A wait with it only polls.
+// ended is a context that has ended. A wait with it polls and does not block.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// fired returns a function for OnReached that sends its argument to a channel, and the channel.
+// fired returns a function for OnReached, and a channel that receives the argument of each call.
 func fired() (func(error), chan error) {
 	c := make(chan error, 16)
 	return func(err error) { c <- err }, c
 }
 
-// once checks that a channel gets exactly one result, and returns it.
+// once checks that a channel has exactly one result, and returns it.
 func once(t testing.TB, c chan error) error {
 	t.Helper()
 	select {
@@ -67,7 +67,7 @@ func once(t testing.TB, c chan error) error {
 	}
 }
 
-// never checks that a channel has got no result.
+// never checks that a channel has no result.
 func never(t testing.TB, c chan error) {
 	t.Helper()
 	if n := len(c); n > 0 {
@@ -865,7 +865,7 @@ func TestLink(t *testing.T) {
 		if v, err := a.Query(); v != 1 || err != io.ErrUnexpectedEOF {
 			t.Errorf("the target is at %d, %v", v, err)
 		}
-		s.Link(1, b, 3) // fails at once, with any value
+		s.Link(1, b, 3) // b fails at once, although s has reached 1
 		if v, err := b.Query(); v != 2 || err != io.ErrUnexpectedEOF {
 			t.Errorf("the second target is at %d, %v", v, err)
 		}
@@ -939,7 +939,8 @@ func TestLink(t *testing.T) {
 	})
 }
 
-// A model is a semaphore without concurrency.
+// A model does what a semaphore does, but is not for concurrent use. TestSemaphoreModel compares
+// the two.
 type model struct {
 	value uint64
 	err   error
@@ -952,7 +953,7 @@ type modelWait struct {
 	id    int
 }
 
-// release removes the functions that must be called now, and returns their numbers in order.
+// release removes the functions that must be called now, and returns their ids in order.
 func (m *model) release() (ids []int) {
 	slices.SortStableFunc(m.wait, func(a, b modelWait) int {
 		if a.value < b.value {
@@ -1135,7 +1136,7 @@ func TestSemaphoreStorm(t *testing.T) {
 	wantNoTimepoints(t, s)
 }
 
-// TestSemaphoreAllocs tests B142: signals, queries and waits allocate nothing.
+// TestSemaphoreAllocs tests B142: signals, queries, and waits for reached values allocate nothing.
 func TestSemaphoreAllocs(t *testing.T) {
 	s := newSemaphore(t, 1)
 	v := uint64(1)

@@ -144,8 +144,8 @@ func TestLongChain(t *testing.T) {
 	})
 }
 
-// TestRuns makes streams raise one semaphore with many consecutive values. Many of these signals
-// are retired together.
+// TestRuns makes one or two streams signal many values of one semaphore. Much of this work is
+// retired together. The semaphore must reach the last value, or fail if a value is signalled twice.
 func TestRuns(t *testing.T) {
 	type signal struct {
 		queue int
@@ -159,7 +159,7 @@ func TestRuns(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		list []signal
-		bad  []int // indexes in list of two signals, one of which fails; or none
+		bad  []int // indexes in list of two signals of one value, of which one fails; or nil
 	}{
 		"one stream":            {list: []signal{{0, 1}, {0, 2}, {0, 3}, {0, 5}, {0, 9}}},
 		"interleaved":           {list: interleaved(300)},
@@ -266,8 +266,8 @@ func TestRuns(t *testing.T) {
 }
 
 // mistakes are the ways in which work on a device can signal a value that is not above the
-// semaphore's value. Each function submits such work to a stalled device. When the work has
-// completed, the semaphore is at 1 or more. The work's other signals fail too.
+// semaphore's value. The device is stalled. Each function submits work with the order o, which
+// signals 1 of s, and lets the host or other work signal s too.
 var mistakes = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order){
 	"a value that is reached while the work is parked": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order) {
 		gate := semaphores(t, 1)[0]
@@ -291,8 +291,8 @@ var mistakes = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, 
 }
 
 // TestNotAbove tests B83: work signals a value that is not above the semaphore's value. The work's
-// signals must fail. Goroutines that wait for a later value or query the semaphore must find the
-// failure when the work has completed.
+// signals must fail. Waits for a later value, and queries of the semaphore, must get the error when
+// the work has completed.
 func TestNotAbove(t *testing.T) {
 	for mistake, submit := range mistakes {
 		run := func(t *testing.T, d *simdriver.Driver, waits func(t *testing.T, other *gpu.Device, s *gpu.Semaphore) <-chan error) {

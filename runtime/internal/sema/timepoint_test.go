@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHeapOrder pushes timepoints in random order and pops them.
+// TestHeapOrder checks that pop returns the timepoints up to a value in order, and no others.
 func TestHeapOrder(t *testing.T) {
 	for n := range 200 {
 		var h timepointHeap

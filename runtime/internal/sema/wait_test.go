@@ -100,7 +100,7 @@ func TestStandForAll(t *testing.T) {
 			}
 		}
 		for _, other := range devs[:i] {
-			// The waiter may still poll this device for a moment.
+			// The waiter may still poll this earlier device for a moment.
 			for end := time.Now().Add(time.Minute); testkit.Native(other).Waits.Stood(); runtime.Gosched() {
 				if time.Now().After(end) {
 					t.Fatalf("the waiter polls for device %d, but also still for another device", i)
