@@ -418,30 +418,47 @@ func (d *Device) Insist(ctx context.Context, f func() error) (err error) {
 // query counts as passed.
 func (d *Device) outlastAdopted(ctx context.Context) bool {
 	for _, tl := range d.All() {
-		if !tl.Adopted {
-			continue
-		}
-		// hasPassedIn finds an event: one is recorded behind every operation on an adopted stream.
-		if !tl.hasPassedIn(ctx, tl.issued.Load()) {
+		if tl.Adopted && !tl.hasPassedIn(ctx, tl.issued.Load()) {
 			return false
 		}
 	}
 	return true
 }
 
-// hasPassedIn waits until the stream has passed seq, or until a query of the driver fails. It
-// returns false if the context ends first. If no event is recorded behind seq, hasPassedIn returns
-// true.
+// hasPassedIn waits until the stream has passed seq. It returns false if the context ends first. The
+// device may have been lost before an event was recorded behind seq. Then hasPassedIn records one,
+// except on an adopted stream, which other code may have destroyed. If the driver itself has lost
+// the device, queries return driver.ErrLost and no stream goes on, so hasPassedIn returns true.
 func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
-	e, _ := tl.eventBehind(seq)
-	if e == nil {
-		return true
-	}
-	defer e.Drop()
 	return wake.Until(ctx, func() bool {
+		if !tl.Adopted {
+			tl.tryMark(seq) // the query below also finds the error of a lost device
+		}
+		e, recorded := tl.eventOf(seq)
+		if e == nil {
+			return true
+		}
+		defer e.Drop()
 		done, err := tl.Device.Native.Query(e.Handle)
-		return done || err != nil
+		return done && recorded || errors.Is(err, driver.ErrLost)
 	})
+}
+
+// eventOf returns the first event recorded behind seq, and adds a reference, which the caller must
+// Drop. If there is none, it returns the event of the submission, which is not recorded, and false.
+// If seq has been retired it returns nil. seq has been issued.
+func (tl *Timeline) eventOf(seq uint64) (e *Event, recorded bool) {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	if seq < tl.ring.head {
+		return nil, true
+	}
+	s := tl.ring.marked(seq, tl.issued.Load())
+	if recorded = s != nil; !recorded {
+		s = tl.ring.at(seq)
+	}
+	s.event.Hold()
+	return s.event, recorded
 }
 
 // outlastOthers waits until no stream waits for other code any more (see Timeline.awaiting). It
