@@ -255,9 +255,6 @@ func (tl *Timeline) End() {
 	tl.ended.Store(true)
 }
 
-// IsOver returns a channel that is closed when the pending-queue thread has ended.
-func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
-
 // LossToReturn returns the error with which the device was lost, or nil. tell says that Close must
 // return this error: the device was lost during Close, and not because Close gave up.
 func (d *Device) LossToReturn() (lost error, tell bool) {
