@@ -215,8 +215,9 @@ func (d *Device) awaitBorrowers(ctx context.Context) bool {
 // being closed. m is on another device. That device may be lost and still run its work, so
 // outlasted waits up to GiveBackTime until the stream has passed the mark.
 //
-// If m's stream waits for work of a lost device, the work behind that wait has not begun. So
-// outlasted also returns true if the stream has passed all work in front of the first such wait.
+// If m's stream waits for work of a device that the driver has lost, the work behind that wait never
+// begins. So outlasted also returns true if the stream has passed all work in front of the first
+// such wait.
 func (m Mark) outlasted() bool {
 	d := m.Timeline.Device
 	if m.Timeline.passed.Load() >= m.Seq {
@@ -238,7 +239,7 @@ func (m Mark) outlasted() bool {
 	if m.Timeline.hasPassedIn(ctx, m.Seq) {
 		return true
 	}
-	stuck := m.Timeline.firstBehindLost(m.Seq)
+	stuck := m.Timeline.firstBehindDead(m.Seq)
 	// There is an event behind stuck-1 to query, because one is recorded in front of every native
 	// wait.
 	return stuck > 0 && m.Timeline.hasPassed(stuck-1)

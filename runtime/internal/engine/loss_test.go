@@ -558,6 +558,61 @@ func TestCloseLentBehind(t *testing.T) {
 	}
 }
 
+// TestCloseLentBehindRunning closes a device whose memory is used by a second device. The second one
+// is lost behind a third one, which the runtime counts as lost but which continues to run. So the
+// work that uses the memory begins later. The memory must not be freed before that work has
+// completed, or not at all.
+func TestCloseLentBehindRunning(t *testing.T) {
+	for _, when := range []string{"work that ends", "work that begins after Close", "work that ends after Close, of a closed device"} {
+		t.Run("B87 "+when, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := simdriver.New(simdriver.Config{Devices: 3, Kernels: simKernels, Strict: true})
+				defer d.Kill() // ends the stalled work
+				lost, lender := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
+				dev := openDevice(t, d, 2, gpu.Options{})
+				s, b := semaphores(t, 3), allocate(t, lender, 64)
+				first, next := d.Streams(0)[0], d.Streams(2)[0]
+				must(t, d.StallStream(first))
+				must(t, d.StallStream(next))
+				must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
+				must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Copy(b.All(), allocate(t, dev, 64).All())))
+				fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord, Device: 0})
+				must(t, lost.Queue(1).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
+				fault.Remove()
+				if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("the device goes on: %v", err)
+				}
+				ends := when == "work that ends"
+				if strings.HasSuffix(when, "closed device") {
+					must(t, d.ResumeStream(first))
+					time.Sleep(time.Second) // time of the bubble: the stream has passed its work
+					lost.Close()
+				}
+				closed := make(chan error, 1)
+				go func() { closed <- lender.Close() }()
+				time.Sleep(100 * time.Millisecond)
+				if n := calls(d, 1, simdriver.OpFree); n != 0 {
+					t.Error("the memory is freed before the work has begun")
+				}
+				if ends {
+					must(t, d.ResumeStream(first))
+					must(t, d.ResumeStream(next))
+				}
+				if err := <-closed; ends && err != nil || !ends && !errors.Is(err, driver.ErrBusy) {
+					t.Errorf("Close = %v", err)
+				}
+				if n := calls(d, 1, simdriver.OpFree); !ends && n != 0 {
+					t.Error("the memory is freed before the work has begun")
+				}
+				d.ResumeStream(first) // the stream may have been destroyed
+				must(t, d.ResumeStream(next))
+				dev.Close()
+				lost.Close()
+			})
+		})
+	}
+}
+
 // TestCloseLentUnrecorded closes a device whose memory is used by work of a second device. The
 // second one is lost before an event is recorded behind that work, and continues to run. The memory
 // must not be freed before that work has completed. If nobody can know whether it has completed,
