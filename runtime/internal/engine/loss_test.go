@@ -630,12 +630,14 @@ func TestCloseLentUnrecorded(t *testing.T) {
 		name            string
 		op              func(t *testing.T, q *gpu.Queue, b *gpu.Buffer) gpu.Op
 		queued, adopted bool // the work is on a queue, not in a Stream; the queue is adopted
+		pooled          bool // the memory is from a pool
 		refused         int
 	}{
 		{name: "a Stream copies to it", op: copyTo},
 		{name: "a Stream copies from it", op: func(t *testing.T, q *gpu.Queue, b *gpu.Buffer) gpu.Op {
 			return gpu.Copy(allocate(t, q.Device(), 64).All(), b.All())
 		}},
+		{name: "a Stream copies to it, and it is from a pool", op: copyTo, pooled: true},
 		{name: "a Stream fills it", op: func(_ *testing.T, _ *gpu.Queue, b *gpu.Buffer) gpu.Op { return gpu.Fill(b.All(), []byte{1}) }},
 		{name: "a Stream executes a recording with it", op: func(t *testing.T, q *gpu.Queue, b *gpu.Buffer) gpu.Op {
 			c := commandBuffer(t, q.Device(), gpu.AutoMode)
@@ -656,7 +658,15 @@ func TestCloseLentUnrecorded(t *testing.T) {
 					dev := openDevice(t, d, 2, gpu.Options{Queues: 2})
 					_, err := gpu.NewGroup(lender, dev) // gives dev access to the memory
 					must(t, err)
-					s, b := semaphores(t, 2), allocate(t, lender, 64)
+					s, alloc := semaphores(t, 3), allocate
+					if of.pooled {
+						alloc = func(t testing.TB, dev *gpu.Device, size uint64) *gpu.Buffer {
+							return allocated(t, dev.Queue(0), nil, size)
+						}
+					}
+					b := alloc(t, lender, 64)
+					frees := func() uint64 { return calls(d, 1, simdriver.OpFree) + calls(d, 1, simdriver.OpFreeAsync) }
+					before := frees()
 					q, busy := dev.Queue(0), d.Streams(2)[0]
 					if of.adopted {
 						f := testkit.NewForeign(t, d, 2)
@@ -687,11 +697,17 @@ func TestCloseLentUnrecorded(t *testing.T) {
 					}
 					d.Inject(simdriver.Fault{Op: simdriver.OpQuery, Device: 2, N: 1}) // means nothing
 
+					if of.pooled {
+						must(t, lender.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Free(b)))
+						if err := s[2].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+							t.Errorf("Free: %v", err)
+						}
+					}
 					must(t, b.Close())
 					closed := make(chan error, 1)
 					go func() { closed <- lender.Close() }()
 					time.Sleep(100 * time.Millisecond) // time of the bubble
-					if n := calls(d, 1, simdriver.OpFree); n != 0 {
+					if frees() != before {
 						t.Error("the memory is freed while it is used")
 					}
 					if resumed {
@@ -702,7 +718,7 @@ func TestCloseLentUnrecorded(t *testing.T) {
 					if err := <-closed; known && err != nil || !known && !errors.Is(err, driver.ErrBusy) {
 						t.Errorf("Close = %v", err)
 					}
-					if n := calls(d, 1, simdriver.OpFree); !known && n != 0 {
+					if !known && frees() != before {
 						t.Error("the memory is freed though nobody knows whether it is used")
 					}
 					must(t, d.ResumeStream(busy))
