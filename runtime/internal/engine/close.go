@@ -412,8 +412,7 @@ func (d *Device) Insist(ctx context.Context, f func() error) (err error) {
 }
 
 // outlastAdopted waits until the adopted streams have passed this device's work. It returns false
-// if the context ends first. If the driver itself has lost the device, queries fail, and a failed
-// query counts as passed.
+// if the context ends first.
 func (d *Device) outlastAdopted(ctx context.Context) bool {
 	for _, tl := range d.All() {
 		if tl.Adopted && !tl.hasPassedIn(ctx, tl.issued.Load()) {
