@@ -215,9 +215,9 @@ func (d *Device) awaitBorrowers(ctx context.Context) bool {
 // being closed. m is on another device. That device may be lost and still run its work, so
 // outlasted waits up to GiveBackTime until the stream has passed the mark.
 //
-// If m's stream waits for work of a device that the driver has lost, the work behind that wait never
-// begins. So outlasted also returns true if the stream has passed all work in front of the first
-// such wait.
+// If m's stream waits for work of a device that the driver has lost, the work behind that wait
+// never begins. So outlasted also returns true if the stream has passed all work in front of the
+// first such wait.
 func (m Mark) outlasted() bool {
 	d := m.Timeline.Device
 	if m.Timeline.passed.Load() >= m.Seq {
@@ -422,10 +422,10 @@ func (d *Device) outlastAdopted(ctx context.Context) bool {
 	return true
 }
 
-// hasPassedIn waits until the stream has passed seq. It returns false if the context ends first. The
-// device may have been lost before an event was recorded behind seq. Then hasPassedIn records one,
-// except on an adopted stream, which other code may have destroyed. If the driver itself has lost
-// the device, queries return driver.ErrLost and no stream goes on, so hasPassedIn returns true.
+// hasPassedIn waits until the stream has passed seq. It returns false if the context ends first.
+// The device may have been lost before an event was recorded behind seq. Then hasPassedIn records
+// one, except on an adopted stream, which other code may have destroyed. If the driver itself has
+// lost the device, queries return driver.ErrLost and no stream goes on, so hasPassedIn returns true.
 func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	return wake.Until(ctx, func() bool {
 		if !tl.Adopted {

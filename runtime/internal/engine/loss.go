@@ -161,12 +161,12 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 }
 
 // firstBehindDead returns the number of the first submission that waits for unfinished work of a
-// device that the driver has lost, or that was lost behind such a device. A device that was lost for
-// another reason may go on: the driver refused an event, or Close gave up waiting. firstBehindDead
-// looks at numbers up to last, and returns 0 if there is no such submission.
+// device that the driver has lost, or that was lost behind such a device. A device that was lost
+// for another reason may go on: the driver refused an event, or Close gave up waiting.
+// firstBehindDead looks at numbers up to last, and returns 0 if there is no such submission.
 //
-// It does not look at the queues of a device that was lost behind another one: that device may still
-// run work of a queue that waits for nothing.
+// It does not look at the queues of a device that was lost behind another one: that device may
+// still run work of a queue that waits for nothing.
 func (tl *Timeline) firstBehindDead(last uint64) uint64 {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()

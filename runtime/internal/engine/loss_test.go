@@ -558,9 +558,9 @@ func TestCloseLentBehind(t *testing.T) {
 	}
 }
 
-// TestCloseLentBehindRunning closes a device whose memory is used by a second device. The second one
-// is lost behind a third one, which the runtime counts as lost but which continues to run. So the
-// work that uses the memory begins later. The memory must not be freed before that work has
+// TestCloseLentBehindRunning closes a device whose memory is used by a second device. The second
+// one is lost behind a third one, which the runtime counts as lost but which continues to run. So
+// the work that uses the memory begins later. The memory must not be freed before that work has
 // completed, or not at all.
 func TestCloseLentBehindRunning(t *testing.T) {
 	for _, when := range []string{"work that ends", "work that begins after Close", "work that ends after Close, of a closed device"} {
