@@ -425,7 +425,8 @@ func (d *Device) outlastAdopted(ctx context.Context) bool {
 // hasPassedIn waits until the stream has passed seq. It returns false if the context ends first.
 // The device may have been lost before an event was recorded behind seq. Then hasPassedIn records
 // one, except on an adopted stream, which other code may have destroyed. If the driver itself has
-// lost the device, queries return driver.ErrLost and no stream goes on, so hasPassedIn returns true.
+// lost the device, queries return driver.ErrLost and no stream goes on. Then hasPassedIn returns
+// true.
 func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	return wake.Until(ctx, func() bool {
 		if !tl.Adopted {
