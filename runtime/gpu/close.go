@@ -45,6 +45,7 @@ type deviceClosing struct {
 	// lossReceived is true if the program has received the error of an operation that failed
 	// because the device was lost.
 	lossReceived atomic.Bool
+	flushing     atomic.Bool // Closed of the device's observer is running
 }
 
 // Close closes the device. Parked work fails with [ErrClosed]. Close waits up to ten seconds for
@@ -70,9 +71,9 @@ func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 // [CloseError] that wraps the context's error.
 //
 // Close and Shutdown may be called concurrently and again. The first of their contexts to end
-// bounds all of them, and they return the same error. If a call of the driver or Flush of
-// [Options].Tracer does not return in time, the error is [driver.ErrBusy] instead. When that call
-// returns, closing goes on. Another Close waits for closing to end.
+// bounds all of them, and they return the same error. If a call of the driver, a function of
+// [Native] or Flush of [Options].Tracer does not return in time, the error is [driver.ErrBusy]
+// instead. When that call returns, closing goes on. Another Close waits for closing to end.
 func (d *Device) Shutdown(ctx context.Context) error {
 	if d == nil || d.native.Native == nil {
 		return nil
@@ -84,11 +85,9 @@ func (d *Device) Shutdown(ctx context.Context) error {
 		return 6 * engine.GiveBackTime
 	})
 	if !returned {
-		what := "a call of the driver"
-		select {
-		case <-d.native.IsOver(): // the driver has taken everything back
+		what := "a call of the driver or a function of Native"
+		if d.flushing.Load() {
 			what = "Flush of its tracer, which writes a trace,"
-		default:
 		}
 		err = fmt.Errorf("gpu: device %s: close: %s does not return: %w: %w", d.native.Info.Name, what, driver.ErrBusy, ctx.Err())
 	}
@@ -149,7 +148,9 @@ func (d *Device) close(ctx context.Context) error {
 	lossTold := slices.ContainsFunc(all, func(err error) bool { return errors.Is(err, driver.ErrLost) })
 	all = append(all, d.failedStreams.err(d, lossTold || unended.Err != nil))
 	if d.memory.Observer != nil {
+		d.flushing.Store(true)
 		d.memory.Observer.Closed()
+		d.flushing.Store(false)
 	}
 	return errs.Summarize(all)
 }

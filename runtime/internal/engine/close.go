@@ -215,8 +215,9 @@ func (d *Device) awaitBorrowers(ctx context.Context) bool {
 // being closed. m is on another device. That device may be lost and still run its work, so
 // outlasted waits up to GiveBackTime until the stream has passed the mark.
 //
-// If m's stream waits for work of a lost device, the work behind that wait has not begun. So
-// outlasted also returns true if the stream has passed all work in front of the first such wait.
+// If m's stream waits for work of a device that the driver has lost, the work behind that wait
+// never begins. So outlasted also returns true if the stream has passed all work in front of the
+// first such wait.
 func (m Mark) outlasted() bool {
 	d := m.Timeline.Device
 	if m.Timeline.passed.Load() >= m.Seq {
@@ -238,7 +239,7 @@ func (m Mark) outlasted() bool {
 	if m.Timeline.hasPassedIn(ctx, m.Seq) {
 		return true
 	}
-	stuck := m.Timeline.firstBehindLost(m.Seq)
+	stuck := m.Timeline.firstBehindDead(m.Seq)
 	// There is an event behind stuck-1 to query, because one is recorded in front of every native
 	// wait.
 	return stuck > 0 && m.Timeline.hasPassed(stuck-1)
@@ -254,9 +255,6 @@ func (tl *Timeline) End() {
 	}
 	tl.ended.Store(true)
 }
-
-// IsOver returns a channel that is closed when the pending-queue thread has ended.
-func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
 
 // LossToReturn returns the error with which the device was lost, or nil. tell says that Close must
 // return this error: the device was lost during Close, and not because Close gave up.
@@ -414,34 +412,51 @@ func (d *Device) Insist(ctx context.Context, f func() error) (err error) {
 }
 
 // outlastAdopted waits until the adopted streams have passed this device's work. It returns false
-// if the context ends first. If the driver itself has lost the device, queries fail, and a failed
-// query counts as passed.
+// if the context ends first.
 func (d *Device) outlastAdopted(ctx context.Context) bool {
 	for _, tl := range d.All() {
-		if !tl.Adopted {
-			continue
-		}
-		// hasPassedIn finds an event: one is recorded behind every operation on an adopted stream.
-		if !tl.hasPassedIn(ctx, tl.issued.Load()) {
+		if tl.Adopted && !tl.hasPassedIn(ctx, tl.issued.Load()) {
 			return false
 		}
 	}
 	return true
 }
 
-// hasPassedIn waits until the stream has passed seq, or until a query of the driver fails. It
-// returns false if the context ends first. If no event is recorded behind seq, hasPassedIn returns
+// hasPassedIn waits until the stream has passed seq. It returns false if the context ends first.
+// The device may have been lost before an event was recorded behind seq. Then hasPassedIn records
+// one, except on an adopted stream, which other code may have destroyed. If the driver itself has
+// lost the device, queries return driver.ErrLost and no stream goes on. Then hasPassedIn returns
 // true.
 func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
-	e, _ := tl.eventBehind(seq)
-	if e == nil {
-		return true
-	}
-	defer e.Drop()
 	return wake.Until(ctx, func() bool {
+		if !tl.Adopted {
+			tl.tryMark(seq) // the query below also finds the error of a lost device
+		}
+		e, recorded := tl.eventOf(seq)
+		if e == nil {
+			return true
+		}
+		defer e.Drop()
 		done, err := tl.Device.Native.Query(e.Handle)
-		return done || err != nil
+		return done && recorded || errors.Is(err, driver.ErrLost)
 	})
+}
+
+// eventOf returns the first event recorded behind seq, and adds a reference, which the caller must
+// Drop. If there is none, it returns the event of the submission, which is not recorded, and false.
+// If seq has been retired it returns nil. seq has been issued.
+func (tl *Timeline) eventOf(seq uint64) (e *Event, recorded bool) {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	if seq < tl.ring.head {
+		return nil, true
+	}
+	s := tl.ring.marked(seq, tl.issued.Load())
+	if recorded = s != nil; !recorded {
+		s = tl.ring.at(seq)
+	}
+	s.event.Hold()
+	return s.event, recorded
 }
 
 // outlastOthers waits until no stream waits for other code any more (see Timeline.awaiting). It

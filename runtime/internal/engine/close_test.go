@@ -253,6 +253,77 @@ func TestShutdownStuckDriver(t *testing.T) {
 	}
 }
 
+// TestShutdownNames blocks a device's closing beyond the deadline. The error of Shutdown must name
+// the call that it waits for, and not the tracer, because the device has none.
+func TestShutdownNames(t *testing.T) {
+	for name, block := range map[string]func(dev *gpu.Device, v *slowErrorDevice, ended chan struct{}){
+		"a function of Native": func(dev *gpu.Device, _ *slowErrorDevice, ended chan struct{}) {
+			go dev.Queue(0).Submit(gpu.Order{}, gpu.Native("long", func(gpu.NativeCall) error { <-ended; return nil }))
+			synctest.Wait()
+		},
+		// The driver has taken everything back.
+		"a call of the driver": func(_ *gpu.Device, v *slowErrorDevice, ended chan struct{}) { v.ended = ended },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, ended := &slowErrors{Driver: newSim(t, simdriver.Config{})}, make(chan struct{})
+				dev := openDevice(t, d, 0, gpu.Options{})
+				block(dev, d.device, ended)
+				err := dev.Shutdown(in(t, time.Second))
+				if !errors.Is(err, driver.ErrBusy) || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "tracer") {
+					t.Error(err)
+				}
+				close(ended)
+				if err := dev.Shutdown(context.Background()); (err != nil) != (d.device.ended != nil) {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A slowErrors is a driver whose device returns an error from Close. When the error is compared for
+// the second time, that call blocks.
+type slowErrors struct {
+	*simdriver.Driver
+	device *slowErrorDevice
+}
+
+type slowErrorDevice struct {
+	driver.Device
+	driver.Natives
+	ended chan struct{} // ends the block; nil for no error
+	asked atomic.Int32
+}
+
+func (d *slowErrors) Open(i int) (driver.Device, error) {
+	v, err := d.Driver.Open(i)
+	if err == nil {
+		d.device = &slowErrorDevice{Device: v, Natives: v.(driver.Natives)}
+	}
+	return d.device, err
+}
+
+// Only the features whose interfaces the wrapper implements.
+func (v *slowErrorDevice) Caps() driver.Caps { return driver.Caps{Native: v.Device.Caps().Native} }
+
+func (v *slowErrorDevice) Close() error {
+	err := v.Device.Close()
+	if v.ended != nil {
+		return errors.Join(err, v)
+	}
+	return err
+}
+
+func (v *slowErrorDevice) Error() string { return "an error that is slow to compare" }
+
+func (v *slowErrorDevice) Is(error) bool {
+	if v.asked.Add(1) > 1 {
+		<-v.ended
+	}
+	return false
+}
+
 // TestCloseAsksAgain fails one query of the event that Close waits for. This driver does not allow
 // a pending event to be recorded again, so Close must query the same event again.
 func TestCloseAsksAgain(t *testing.T) {

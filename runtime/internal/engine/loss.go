@@ -160,13 +160,19 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	return 0, nil
 }
 
-// firstBehindLost returns the number of the first submission that waits for unfinished work of a
-// lost device. It looks at numbers up to last, and returns 0 if there is none.
-func (tl *Timeline) firstBehindLost(last uint64) uint64 {
+// firstBehindDead returns the number of the first submission that waits for unfinished work of a
+// device that the driver has lost, or that was lost behind such a device. A device that was lost
+// for another reason may go on: the driver refused an event, or Close gave up waiting.
+// firstBehindDead looks at numbers up to last, and returns 0 if there is no such submission.
+//
+// It does not look at the queues of a device that was lost behind another one: that device may
+// still run work of a queue that waits for nothing.
+func (tl *Timeline) firstBehindDead(last uint64) uint64 {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
 	for seq := tl.ring.head; seq <= min(last, tl.issued.Load()); seq++ {
-		if tl.ring.at(seq).behindLost() != nil {
+		var e *driver.Error
+		if err := tl.ring.at(seq).behindLost(); errors.As(err, &e) && e.Lost {
 			return seq
 		}
 	}

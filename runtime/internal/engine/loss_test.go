@@ -559,6 +559,178 @@ func TestCloseLentBehind(t *testing.T) {
 	}
 }
 
+// TestCloseLentBehindRunning closes a device whose memory is used by a second device. The second
+// one is lost behind a third one, which the runtime counts as lost but which continues to run. So
+// the work that uses the memory begins later. The memory must not be freed before that work has
+// completed, or not at all.
+func TestCloseLentBehindRunning(t *testing.T) {
+	for _, when := range []string{"work that ends", "work that begins after Close", "work that ends after Close, of a closed device"} {
+		t.Run("B87 "+when, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := simdriver.New(simdriver.Config{Devices: 3, Kernels: simKernels, Strict: true})
+				defer d.Kill() // ends the stalled work
+				lost, lender := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
+				dev := openDevice(t, d, 2, gpu.Options{})
+				s, b := semaphores(t, 3), allocate(t, lender, 64)
+				first, next := d.Streams(0)[0], d.Streams(2)[0]
+				must(t, d.StallStream(first))
+				must(t, d.StallStream(next))
+				must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
+				must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Copy(b.All(), allocate(t, dev, 64).All())))
+				fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord, Device: 0})
+				must(t, lost.Queue(1).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
+				fault.Remove()
+				if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("the device goes on: %v", err)
+				}
+				ends := when == "work that ends"
+				if strings.HasSuffix(when, "closed device") {
+					must(t, d.ResumeStream(first))
+					time.Sleep(time.Second) // time of the bubble: the stream has passed its work
+					lost.Close()
+				}
+				closed := make(chan error, 1)
+				go func() { closed <- lender.Close() }()
+				time.Sleep(100 * time.Millisecond)
+				if n := calls(d, 1, simdriver.OpFree); n != 0 {
+					t.Error("the memory is freed before the work has begun")
+				}
+				if ends {
+					must(t, d.ResumeStream(first))
+					must(t, d.ResumeStream(next))
+				}
+				if err := <-closed; ends && err != nil || !ends && !errors.Is(err, driver.ErrBusy) {
+					t.Errorf("Close = %v", err)
+				}
+				if n := calls(d, 1, simdriver.OpFree); !ends && n != 0 {
+					t.Error("the memory is freed before the work has begun")
+				}
+				d.ResumeStream(first) // the stream may have been destroyed
+				must(t, d.ResumeStream(next))
+				dev.Close()
+				lost.Close()
+			})
+		})
+	}
+}
+
+// TestCloseLentUnrecorded closes a device whose memory is used by work of a second device. The
+// second one is lost before an event is recorded behind that work, and continues to run. The memory
+// must not be freed before that work has completed. If nobody can know whether it has completed,
+// the memory must not be freed at all.
+func TestCloseLentUnrecorded(t *testing.T) {
+	copyTo := func(t *testing.T, q *gpu.Queue, b *gpu.Buffer) gpu.Op {
+		return gpu.Copy(b.All(), allocate(t, q.Device(), 64).All())
+	}
+	const ( // when the driver refuses to record events
+		never = iota
+		behindTheWork
+		always
+	)
+	for _, of := range []struct {
+		name            string
+		op              func(t *testing.T, q *gpu.Queue, b *gpu.Buffer) gpu.Op
+		queued, adopted bool // the work is on a queue, not in a Stream; the queue is adopted
+		pooled          bool // the memory is from a pool
+		refused         int
+	}{
+		{name: "a Stream copies to it", op: copyTo},
+		{name: "a Stream copies from it", op: func(t *testing.T, q *gpu.Queue, b *gpu.Buffer) gpu.Op {
+			return gpu.Copy(allocate(t, q.Device(), 64).All(), b.All())
+		}},
+		{name: "a Stream copies to it, and it is from a pool", op: copyTo, pooled: true},
+		{name: "a Stream fills it", op: func(_ *testing.T, _ *gpu.Queue, b *gpu.Buffer) gpu.Op { return gpu.Fill(b.All(), []byte{1}) }},
+		{name: "a Stream executes a recording with it", op: func(t *testing.T, q *gpu.Queue, b *gpu.Buffer) gpu.Op {
+			c := commandBuffer(t, q.Device(), gpu.AutoMode)
+			recorded(t)(c.Add(copyTo(t, q, b)))
+			must(t, c.End())
+			return gpu.Execute(c)
+		}},
+		{name: "a queue copies to it", op: copyTo, queued: true, refused: behindTheWork},
+		{name: "a queue copies to it, and the driver records no event", op: copyTo, queued: true, refused: always},
+		{name: "an adopted queue copies to it", op: copyTo, queued: true, adopted: true, refused: behindTheWork},
+	} {
+		for _, resumed := range []bool{true, false} {
+			t.Run(fmt.Sprintf("B87 %s, resumed %v", of.name, resumed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					d := simdriver.New(simdriver.Config{Devices: 3, Kernels: simKernels, Strict: true})
+					defer d.Kill() // ends the stalled work
+					lost, lender := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+					dev := openDevice(t, d, 2, gpu.Options{Queues: 2})
+					_, err := gpu.NewGroup(lender, dev) // gives dev access to the memory
+					must(t, err)
+					s, alloc := semaphores(t, 3), allocate
+					if of.pooled {
+						alloc = func(t testing.TB, dev *gpu.Device, size uint64) *gpu.Buffer {
+							return allocated(t, dev.Queue(0), nil, size)
+						}
+					}
+					b := alloc(t, lender, 64)
+					frees := func() uint64 { return calls(d, 1, simdriver.OpFree) + calls(d, 1, simdriver.OpFreeAsync) }
+					before := frees()
+					q, busy := dev.Queue(0), d.Streams(2)[0]
+					if of.adopted {
+						f := testkit.NewForeign(t, d, 2)
+						defer f.End(t)
+						q, busy = f.Adopt(t, dev), f.Stream
+					}
+					must(t, d.StallDevice(0))
+					must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
+					must(t, d.StallStream(busy))
+
+					op, behind := of.op(t, q, b), gpu.Fill(allocate(t, dev, 64).All(), []byte{1})
+					fault := new(simdriver.Injected)
+					if of.refused != never { // dev is lost at once
+						fault = d.Inject(simdriver.Fault{Op: simdriver.OpRecord, Device: 2})
+					}
+					if of.queued {
+						must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1)}, op))
+						if err := s[1].Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+							t.Errorf("the work: %v", err)
+						}
+					} else {
+						must(t, q.NewStream().Do(op))
+						must(t, dev.Queue(1).Submit(order(s[0], 1, s[1], 1), behind))
+						loseWith(t, d, lost, s[1]) // dev is lost too
+					}
+					if of.refused == behindTheWork {
+						fault.Remove()
+					}
+					d.Inject(simdriver.Fault{Op: simdriver.OpQuery, Device: 2, N: 1}) // means nothing
+
+					if of.pooled {
+						must(t, lender.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Free(b)))
+						if err := s[2].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+							t.Errorf("Free: %v", err)
+						}
+					}
+					must(t, b.Close())
+					closed := make(chan error, 1)
+					go func() { closed <- lender.Close() }()
+					time.Sleep(100 * time.Millisecond) // time of the bubble
+					if frees() != before {
+						t.Error("the memory is freed while it is used")
+					}
+					if resumed {
+						must(t, d.ResumeStream(busy))
+					}
+					// The runtime records no event on a lost device's adopted stream.
+					known := resumed && of.refused != always && !of.adopted
+					if err := <-closed; known && err != nil || !known && !errors.Is(err, driver.ErrBusy) {
+						t.Errorf("Close = %v", err)
+					}
+					if !known && frees() != before {
+						t.Error("the memory is freed though nobody knows whether it is used")
+					}
+					must(t, d.ResumeStream(busy))
+					dev.Close()
+					lost.Close()
+				})
+			})
+		}
+	}
+}
+
 // TestWaitForClosed loses and closes a device just before the stream of another device is made to
 // wait for its work. The work of the other device must fail.
 func TestWaitForClosed(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 // two kinds of submissions it is recorded later: behind work of a Stream, and behind allocations
 // and frees that have no signals. Timeline.records has the exceptions. Behind these two kinds an
 // event is recorded
-//   - when somebody needs it: the program asks for a point of the Stream, a goroutine waits, or
-//     another timeline waits for the work;
+//   - when somebody needs it: the program asks for a point of the Stream, a goroutine waits,
+//     another timeline waits for the work, or Close of a device must know whether work of a lost
+//     device still uses memory (Timeline.hasPassedIn);
 //   - before the stream is made to wait, or is given work that may itself wait. An event recorded
 //     later would also cover that wait, and native streams could wait for each other in a circle;
 //   - at the latest after markEvery submissions, so that finished work is retired in small pieces.
