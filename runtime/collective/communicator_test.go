@@ -202,8 +202,8 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestFaults runs scenario many times, and makes a different driver call fail each time, with or
-// without the loss of the device. Short and race tests try every seventh call. No run may hang,
+// TestFaults runs scenario twice for each driver call, and makes this call fail: first alone, then
+// with the loss of the device. Short and race tests try every seventh call. No run may hang,
 // nothing may leak, and every signal must be reached or fail.
 func TestFaults(t *testing.T) {
 	now := goleak.IgnoreCurrent()
@@ -352,9 +352,9 @@ func failing(sound bool, err error) error {
 }
 
 // TestRandomGroups submits groups on several ranks. Each group waits for nothing, for the host or
-// for work of a queue. In some rounds the ranks suspend and resume the communicator, or one rank is
-// aborted, or closed alone or with its device. Every group must end, without an error if no rank is
-// aborted or closed.
+// for work of a queue. In some rounds the ranks suspend and resume the communicator. In some rounds
+// one rank is aborted or closed, or its device is closed. Every group must end, without an error if
+// no rank is aborted or closed.
 func TestRandomGroups(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })

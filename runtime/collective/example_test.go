@@ -83,7 +83,7 @@ func ExampleCommunicator_Group() {
 	// [0 0 128 63 0 0 128 63 0 0 0 63 0 0 0 63]
 }
 
-// Semaphores order a group and the work of a queue. If the context ended before the group is done,
+// Semaphores order a group and the work of a queue. If the context ended before the group was done,
 // the communicator would be aborted.
 func ExampleCommunicator_GroupContext() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -137,7 +137,7 @@ func ExampleError() {
 }
 
 // Two ranks suspend their communicator, which frees device memory for other uses, and resume it.
-// All ranks must do so at the same time.
+// All ranks must call both.
 func ExampleCommunicator_Suspend() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2, CommMemory: 64 << 20}), gpu.Options{})

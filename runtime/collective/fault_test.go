@@ -176,11 +176,11 @@ type stubbornDriver struct {
 	unbind  func()                  // called before the driver's Unbind
 	stream  func()                  // called after the driver's NewStream
 	rank    func(v *stubbornDevice) // called after the driver's CommRank
-	told    func() error            // called after the driver's RegisterComm, which then returns this error
+	told    func() error            // called after the driver's RegisterComm; its error is returned instead
 	free    func()                  // called before the driver's Free
 
 	mu   sync.Mutex
-	late []string // the noted calls to closed devices
+	late []string // the calls that note has recorded
 }
 
 type stubbornDevice struct {
@@ -207,7 +207,7 @@ func (v *stubbornDevice) note(call string) {
 	}
 }
 
-// notLate checks that none of the noted calls went to a closed device.
+// notLate checks that note has recorded no call.
 func (d *stubbornDriver) notLate(t *testing.T) {
 	t.Helper()
 	d.mu.Lock()
@@ -424,7 +424,7 @@ func TestReturnsAndStays(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				d.notLate(t)
 				g.Close()
-				d.Kill() // ends the stream, which has leaked
+				d.Kill() // ends the stream, which may have leaked
 			})
 		})
 	}
@@ -683,8 +683,8 @@ func TestFailedWaitOfAnotherKind(t *testing.T) {
 	}
 }
 
-// TestEmptyCollective records groups that move no bytes between a send and a receive. They must not
-// separate the send and the receive. If these were two groups, each rank would wait for the other.
+// TestEmptyCollective checks that groups without operations or without bytes, recorded between a
+// send and a receive, do not separate these. In separate groups each rank would wait for the other.
 func TestEmptyCollective(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: 5 * time.Second})
@@ -882,7 +882,7 @@ func TestAbortUnbound(t *testing.T) {
 }
 
 // TestLostUnderCommunicator checks that a communicator with a group in flight fails if its device
-// is lost, and that it is aborted once.
+// is lost, and that the communicator is aborted once.
 func TestLostUnderCommunicator(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		t.Run(fmt.Sprintf("closed when it has failed %v", wait), func(t *testing.T) {
@@ -1038,8 +1038,8 @@ func TestShrunkWithoutEnd(t *testing.T) {
 }
 
 // TestCloseLookingForEnd closes a device while its communicator's thread polls a stream that never
-// ends. DestroyComm and Record are slow, so the thread begins late. The device must be lost, and no
-// goroutine may call the driver of the closed device.
+// ends. DestroyComm and Record are slow. The device must be lost, and no goroutine may call the
+// driver of the closed device.
 func TestCloseLookingForEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}

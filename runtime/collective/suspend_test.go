@@ -63,7 +63,7 @@ func works(t *testing.T, comms []*collective.Communicator) {
 }
 
 // TestSuspend suspends and resumes a communicator twice. Suspending must free the communicator's
-// memory. Meanwhile groups, executions with groups and registrations must fail.
+// memory. While it is suspended, groups, executions with groups and registrations must fail.
 func TestSuspend(t *testing.T) {
 	_, g, comms := openPlain(t, simdriver.Config{Devices: 2}, collective.Options{})
 	c, dev := comms[0], g.Devices()[0]

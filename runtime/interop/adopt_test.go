@@ -18,8 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestAdoptedLost loses a device with work on an adopted stream. That work and all later calls must
-// fail with the loss. Another device must stay usable.
+// TestAdoptedLost loses a device with work on an adopted stream. That work, later work and
+// AdoptStream must fail with the loss. Another device must stay usable.
 func TestAdoptedLost(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

@@ -211,8 +211,8 @@ func TestTraceClockWide(t *testing.T) {
 	}
 }
 
-// TestTraceClockGivenUp closes a device after a comparison of the clocks was given up. The event of
-// the comparison may be destroyed only after its stream has passed it.
+// TestTraceClockGivenUp checks that Close of a device succeeds after a comparison of the clocks was
+// given up while its event was pending.
 func TestTraceClockGivenUp(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {

@@ -100,7 +100,8 @@ func TestGraphsHaveNodeTimes(t *testing.T) {
 	}
 }
 
-// TestOnlyCommandTimesTimesNodes checks that the nodes of graphs are not timed at other levels.
+// TestOnlyCommandTimesTimesNodes checks that the nodes of graphs are not timed with SubmissionTimes
+// or NoTimes.
 func TestOnlyCommandTimesTimesNodes(t *testing.T) {
 	for _, times := range []trace.Times{trace.SubmissionTimes, trace.NoTimes} {
 		synctest.Test(t, func(t *testing.T) {
@@ -117,8 +118,8 @@ func TestOnlyCommandTimesTimesNodes(t *testing.T) {
 	}
 }
 
-// TestCommandsThatOverlapHaveTracks checks that the file has commands that overlap on separate
-// tracks, and lists the commands of a recording once.
+// TestCommandsThatOverlapHaveTracks checks that commands that overlap have separate tracks in the
+// file, and that the file lists the commands of a recording once.
 func TestCommandsThatOverlapHaveTracks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f file
@@ -154,7 +155,7 @@ func TestCommandsThatOverlapHaveTracks(t *testing.T) {
 }
 
 // A profiler is a driver.NodeTimer for a driver that has none. NodeIDs returns ids only if knows is
-// set. NodeTimes returns what the function times of the test returns.
+// set. NodeTimes calls the test's function times.
 type profiler struct {
 	knows    bool
 	nodes    []driver.Node

@@ -151,7 +151,8 @@ func TestArrowsThatAreMissing(t *testing.T) {
 
 // TestArrowsWithoutSlices has work wait for a signal of a barrier, which has no slice. No arrow may
 // lead to these waits: not from the signal of the waiting work itself, and not from that of later
-// work, although by the inexact clock each could have come first. No arrow may count as missing.
+// work, although the clock is so inexact that each of these signals could have come before the
+// waits. No arrow may count as missing.
 func TestArrowsWithoutSlices(t *testing.T) {
 	const us = time.Microsecond
 	at := func(value uint64) []Point { return []Point{{Semaphore: 1, Value: value}} }
