@@ -37,8 +37,8 @@ import (
 // semaphore that the wait signals ([gpu.Semaphore.Fail]), and close the device. Close gives up
 // after ten seconds ([gpu.CloseError]). Use a separate queue for such waits.
 //
-// All methods may be called concurrently. A zero Event was neither made nor imported: using it is
-// [gpu.ErrArgument].
+// All methods may be called concurrently. A zero Event was neither made nor imported: Export, and
+// Ops that use it, return [gpu.ErrArgument].
 type Event events.Event
 
 // in returns the event of package events.

@@ -25,7 +25,7 @@ func ExportPool(p *gpu.Pool) (*os.File, error) {
 
 // A Pool is another process's pool. Nothing can be allocated from it: it only serves to import
 // memory that the other process has allocated. All methods may be called concurrently. A zero Pool
-// was not imported: using it is [gpu.ErrArgument].
+// was not imported: its Import returns [gpu.ErrArgument].
 type Pool memory.ImportedPool
 
 // in returns the pool of package memory.
