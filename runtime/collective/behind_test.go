@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// waysToFail are ways in which rank 0's all-reduce fails while later work waits in the stream. Rank
-// 1 is stalled, and may not even submit the all-reduce, so the all-reduce cannot complete.
+// waysToFail lists ways in which rank 0's all-reduce fails after later work was issued behind it.
+// Device 1 is stalled, so the all-reduce cannot complete.
 var waysToFail = []struct {
 	name    string
 	timeout time.Duration
@@ -31,12 +31,13 @@ var waysToFail = []struct {
 	}, err: collective.ErrAborted},
 }
 
-// TestBehindFailedCollective makes an all-reduce fail while other work waits for it. Issued work
-// runs, and its signals fail. Work that was not issued does not run, and fails with the same error.
+// TestBehindFailedCollective checks what happens to work behind an all-reduce that fails. Work that
+// was issued runs, and its signals fail. Work that was not issued does not run. All this work fails
+// with the communicator's error.
 func TestBehindFailedCollective(t *testing.T) {
 	for _, way := range waysToFail {
-		// start submits the all-reduce of rank 0, and of rank 1 if it joins. It returns rank 0's
-		// device and the communicators.
+		// start stalls device 1 and submits the all-reduce: on rank 0 by calling submit, and on
+		// rank 1 if way.joins is true. It returns device 0 and the communicators.
 		start := func(t *testing.T, d *simdriver.Driver, submit func(c *collective.Communicator, b *gpu.Buffer)) (*gpu.Device, []*collective.Communicator) {
 			g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: way.timeout})
 			must(t, d.StallDevice(1))
@@ -52,7 +53,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				way.end(t, d, comms)
 			}
 		}
-		// ended checks that err is a communicator's failure by way.err.
+		// ended checks that err is a collective.Error that wraps way.err.
 		ended := func(t *testing.T, what string, err error) {
 			t.Helper()
 			if _, ok := errors.AsType[*collective.Error](err); !ok || !errors.Is(err, way.err) {
@@ -74,7 +75,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				p := s.Point()
 				must(t, p.Semaphore.WaitIssued(minute(t), p.Value))
 				must(t, s.Do(gpu.HostCall(func() error { t.Error("a host call behind the all-reduce runs"); return nil })))
-				must(t, s.Fill(waiting.All(), []byte{1})) // this work is parked until the host call returns
+				must(t, s.Fill(waiting.All(), []byte{1})) // parked: it waits for the host call
 				fail(t, d, comms)
 				err := s.Wait(minute(t))
 				ended(t, "the stream", err)
@@ -107,7 +108,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				ended(t, "the all-reduce", reduced.Wait(minute(t), 1))
 				ended(t, "work behind it", x[0].Wait(minute(t), 1))
 				ended(t, "work behind that", x[1].Wait(minute(t), 1))
-				must(t, gate.Signal(1)) // now both waits of the parked work are reached
+				must(t, gate.Signal(1)) // now no wait of the parked work is open
 				ended(t, "parked work", x[2].Wait(minute(t), 1))
 				must(t, q.Submit(order(x[1], 1, x[3], 1), gpu.Fill(waiting.All(), []byte{2})))
 				ended(t, "work that is submitted after the failure", x[3].Wait(minute(t), 1))
@@ -148,9 +149,8 @@ func TestBehindFailedCollective(t *testing.T) {
 	}
 }
 
-// TestPoolsAndNativeBehindFailedCollective frees and allocates memory of a pool, and calls a native
-// function, behind an all-reduce that fails later. These three operations are issued before the
-// failure, so they run.
+// TestPoolsAndNativeBehindFailedCollective checks that a Free, an Alloc and a Native that were
+// issued behind an all-reduce run, although the all-reduce fails later.
 func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 	eachCaps(t, "B92 B156", func(t *testing.T, caps driver.Caps) {
 		if !caps.Comms || !caps.Native {
@@ -182,13 +182,12 @@ func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 		done := semaphores(t, 1)[0]
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Fill(made.All(), []byte{1})))
 		must(t, done.Wait(minute(t), 1))
-		must(t, made.Close()) // frees the memory now, because the failed stream does not
+		must(t, made.Close()) // the failed stream takes no Free
 	})
 }
 
-// TestWaitFailsWhileAnotherIsOpen would test that parked work fails as soon as one of its waits
-// fails, even if the work for that wait was issued. It is skipped, because the runtime does not do
-// this (B77).
+// TestWaitFailsWhileAnotherIsOpen is skipped, because the runtime does not do what it checks (B77):
+// parked work fails as soon as a wait fails whose work was issued, although another wait is open.
 func TestWaitFailsWhileAnotherIsOpen(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		t.Skip("a parked operation does not watch a wait whose work was issued: it finds the failure when its other waits are over")

@@ -14,9 +14,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestShutdown closes a communicator with a group in flight whose other rank does not arrive. The
-// call must end in time with an error. It also shuts down an idle communicator with a context that
-// has ended.
+// TestShutdown checks that closing a communicator ends with an error if a group waits for a rank
+// that never joins it. It also checks that Shutdown of an idle communicator succeeds, even with a
+// context that has ended.
 func TestShutdown(t *testing.T) {
 	for name, shut := range map[string]func(t *testing.T, c *collective.Communicator) error{
 		"Close":                  func(t *testing.T, c *collective.Communicator) error { return c.Close() },
@@ -60,8 +60,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestThreadEnds blocks a communicator's thread in its last driver call. Close of the communicator
-// must wait for the thread.
+// TestThreadEnds checks that Close of a communicator waits until the communicator's thread has made
+// its last driver call.
 func TestThreadEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
@@ -78,8 +78,9 @@ func TestThreadEnds(t *testing.T) {
 	})
 }
 
-// TestCloseBeforeListed closes a device after a communicator's stream was made and before the
-// device lists the communicator. Close must wait for the communicator's thread.
+// TestCloseBeforeListed closes a device while New makes a communicator on it: the communicator's
+// stream exists, and the device does not list the communicator yet. Close of the device must wait
+// for the communicator's thread.
 func TestCloseBeforeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
@@ -106,8 +107,8 @@ func TestCloseBeforeListed(t *testing.T) {
 	})
 }
 
-// TestLingers shuts down one rank, with a library that waits for the other ranks. Shutdown must
-// return when its context ends.
+// TestLingers checks that Shutdown returns when its context ends, if the library waits for the
+// other ranks to close.
 func TestLingers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2, LingerComms: true})

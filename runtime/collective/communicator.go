@@ -11,22 +11,22 @@ import (
 
 // A Communicator is one rank's end of a communicator. A communicator consists of devices, in one
 // process or many, that move and reduce data among each other over the hardware's interconnect.
-// Each end takes groups of operations: see [Communicator.Group]. Each end has its own stream and OS
-// thread. Only semaphores, or a [gpu.Stream], order the work of an end relative to other work of
-// the device.
+// Each end takes groups of operations: see [Communicator.Group]. Each end has its own native stream
+// and OS thread. Only semaphores, a [gpu.Stream] or a recording order an end's groups and other
+// work of the device.
 //
 // The ranks of a communicator must submit the same operations in the same order with the same
 // sizes. If they do not, and the library does not detect the mistake, the operation hangs until a
 // timeout. If several communicators have ranks in common, semaphores must order their operations in
 // the same way on all these ranks.
 //
-// A communicator fails as a whole: when another rank dies, when an operation fails or takes too
-// long, or when it is aborted. Then all submitted and later operations fail with the same error.
-// Only Close is useful afterwards. All methods may be called concurrently.
+// A communicator fails as a whole, for example when another rank dies, when a group takes too long,
+// or when it is aborted. Then all unfinished and later operations fail with the same error, and
+// Close is the only useful call. All methods may be called concurrently.
 //
-// Work that waits for a group of a failed communicator fails as well. Work that has not been issued
-// does not run. Work that has been issued runs, also in a [gpu.Stream]. The contents of the memory
-// that the group and such work wrote are undefined: restore or broadcast them before you go on.
+// If a group fails, all work that waits for it fails too. Such work does not run if it has not been
+// issued. If it has been issued, it runs, also in a [gpu.Stream]. The memory that it or the group
+// wrote then has undefined contents: restore or broadcast them before you go on.
 type Communicator comm.Communicator
 
 // in returns the communicator of package comm.
@@ -49,10 +49,11 @@ func New(ctx context.Context, dev *gpu.Device, o Options) (*Communicator, error)
 
 // NewAll makes the ends of a communicator for several devices. The devices get consecutive ranks,
 // in the order of the list. Rank in the options is the rank of the first device. If Rank is not -1
-// and Count is 0, the communicator has as many ranks as there are devices. If Rank is 0 too and
-// there is no id, NewAll makes the id. If Rank or Count is -1, the Rendezvous supplies the place of
-// the process, and all processes must have the same number of devices. NewAll blocks until all
-// ranks have joined or the context ends. If one end cannot be made, NewAll makes none.
+// and Count is 0, the communicator has as many ranks as there are devices. If also Rank is 0 and ID
+// is zero, NewAll makes the id. If Rank or Count is -1, the Rendezvous supplies the place of the
+// process, and all processes must have the same number of devices. NewAll blocks until all ranks
+// have joined or the context ends. If one end cannot be made, NewAll closes the others and returns
+// none.
 func NewAll(ctx context.Context, devices []*gpu.Device, o Options) ([]*Communicator, error) {
 	parts := make([]*comm.Device, len(devices))
 	for i, dev := range devices {
@@ -88,30 +89,30 @@ func (c *Communicator) Device() *gpu.Device {
 func (c *Communicator) Err() error { return c.in().Err() }
 
 // Abort fails the communicator. Operations in flight end and leave undefined data in the memory
-// that they write. All submitted operations fail with an error that is [ErrAborted] and wraps err,
-// if err is not nil. The other ranks must find the failure themselves. Abort does not wait for the
+// that they write. All unfinished operations fail with an error that wraps [ErrAborted], and err if
+// it is not nil. The other ranks must find the failure themselves. Abort does not wait for the
 // device.
 func (c *Communicator) Abort(err error) { c.in().Abort(err) }
 
 // Group returns an Op that does operations as one group. The operations of a group progress
-// together. Operations that depend on each other must be in one group. For example, if two ranks
-// send to each other, each needs one group with its send and its receive: a separate send would
-// wait for the other rank's receive. The group's signals are reached when all its operations are
-// done. The Op may be submitted to any queue or stream of the communicator's device. The Op has
-// room for 5 operations. Longer groups allocate memory.
+// together. The groups of a communicator run one after the other. So if two ranks send to each
+// other, each needs one group with its send and its receive: a separate send would wait for the
+// other rank's receive. The group's signals are reached when all its operations are done. The Op
+// may be submitted to any queue or stream of the communicator's device. The Op has room for 5
+// operations. Longer groups allocate memory.
 //
 // A communicator issues groups in the order of their submission, because this order must be the
 // same on all ranks. So a later group with fewer waits does not overtake an earlier group. If a
-// group takes longer than [Options.Timeout], the communicator is aborted. If a wait of a group
-// fails, the communicator is aborted too, because this rank then misses an operation of the other
-// ranks. If the communicator has failed or is suspended, or the device is lost or closed, the
-// signals fail and the call returns the error.
+// group takes longer than [Options.Timeout], the communicator is aborted. If a wait fails before
+// the group is issued, the communicator is aborted too, because this rank then misses an operation
+// of the other ranks. If the communicator has failed or is suspended, or the device is lost or
+// closed, the submitting call returns the error, and the signals fail with it.
 //
-// If the library is too old for an operation, or has no function for it, the error is
-// [gpu.ErrUnsupported]. If the library finds this out only after the call, the group and the
-// operations that wait for it fail, and the communicator stays usable. Ranks with the same library
-// all get the error. If only some ranks get the error, the other ranks wait for them until a
-// timeout.
+// If the library is too old for an operation, or has no function for it, submitting or recording
+// the Op returns [gpu.ErrUnsupported]. If the library reports this only when it gets the group, the
+// group and the work that waits for it fail with this error, and the communicator stays usable.
+// Ranks with the same library all get the error. If only some ranks get it, the other ranks wait
+// for them until a timeout.
 //
 // In a recording, the operations run after all commands recorded before them, and before all
 // commands recorded after them. Groups of one communicator that are recorded one right after the
@@ -124,8 +125,9 @@ func (c *Communicator) Group(ops ...Operation) gpu.Op {
 	return c.group(none, ops)
 }
 
-// GroupContext is like [Communicator.Group], with a context. If the context ends before the group
-// is done, the communicator is aborted, because the state of the other ranks is then unknown. A
+// GroupContext is like [Communicator.Group], with a context. If the context ends after the
+// submission and before the group is done, the communicator is aborted, because the state of the
+// other ranks is then unknown. If the context has ended before, only the submission fails. A
 // recording refuses the Op.
 func (c *Communicator) GroupContext(ctx context.Context, ops ...Operation) gpu.Op {
 	if ctx == nil {
@@ -144,11 +146,11 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 }
 
 // Close closes the communicator and ends its registrations. Operations that have not been issued
-// fail with [gpu.ErrClosed]. Close waits for operations in flight, and until the other ranks have
-// closed their ends, if the library does. After ten seconds of waiting, the communicator is
-// aborted, and the error is [gpu.ErrClosed]. Closing a failed communicator is not an error by
-// itself. [gpu.Device.Close] closes the remaining communicators. Closing again returns the same
-// error.
+// fail with [gpu.ErrClosed]. Close waits for operations in flight. If the library does so, Close
+// also waits until the other ranks have closed their ends. After ten seconds of waiting, the
+// communicator is aborted, and the error is [gpu.ErrClosed]. Closing a failed communicator is not
+// an error by itself. [gpu.Device.Close] closes the remaining communicators. Closing again returns
+// the same error.
 func (c *Communicator) Close() error { return c.in().Close() }
 
 // Shutdown is like Close, with a context instead of the ten seconds. When the context ends, the

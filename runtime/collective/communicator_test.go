@@ -20,8 +20,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestCollectives runs the conformance suite's collectives with communicators that connect lazily,
-// or whose close waits for the other ranks.
+// TestCollectives runs the conformance suite's tests of collectives with simulated communicators
+// that connect lazily, or whose close waits for the other ranks.
 func TestCollectives(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	for name, c := range map[string]simdriver.Config{
@@ -38,8 +38,8 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// reduceAll submits an all-reduce on each rank. It returns a semaphore for each rank, which the
-// all-reduce signals with 1.
+// reduceAll submits an all-reduce on all ranks. It returns a semaphore for each rank, which is at 1
+// when the rank's part is done.
 func reduceAll(t *testing.T, comms []*collective.Communicator, bufs []*gpu.Buffer) (done []*gpu.Semaphore) {
 	t.Helper()
 	done = semaphores(t, len(comms))
@@ -49,8 +49,9 @@ func reduceAll(t *testing.T, comms []*collective.Communicator, bufs []*gpu.Buffe
 	return done
 }
 
-// TestDeadRank makes one rank fail in the middle of an all-reduce. The all-reduce of all other
-// ranks must fail in time, whether the library reports the dead rank or only the timeout finds it.
+// TestDeadRank checks that an all-reduce fails on all other ranks if one rank dies: when the
+// library reports the dead rank, when only the timeout finds it, and when the rank's device is
+// lost.
 func TestDeadRank(t *testing.T) {
 	for _, n := range []int{2, 4, 8} {
 		for _, way := range []struct {
@@ -74,7 +75,7 @@ func TestDeadRank(t *testing.T) {
 						bufs = append(bufs, allocate(t, dev, 4096))
 					}
 					dead := round % n
-					must(t, d.StallDevice(dead)) // the rank that will fail does not run, so no rank can finish
+					must(t, d.StallDevice(dead)) // so that no rank can finish the all-reduce
 					done := reduceAll(t, comms, bufs)
 					if way.lose {
 						must(t, d.LoseDevice(dead, errors.New("fell off the bus")))
@@ -94,7 +95,7 @@ func TestDeadRank(t *testing.T) {
 						}
 					}
 					cancel()
-					for i, c := range comms { // closing must not hang although one rank is missing
+					for i, c := range comms { // no close may hang, although one rank is dead
 						if err := c.Close(); err != nil && !(way.lose && i == dead) {
 							t.Errorf("close of rank %d: %v", i, err)
 						}
@@ -123,7 +124,7 @@ func TestCollectAllocs(t *testing.T) {
 		if v++; err != nil {
 			t.Fatal(err)
 		}
-		for { // poll, because a wait that parks makes a Go channel
+		for { // poll, because Wait may allocate a Go channel
 			if now, err := s.Query(); now == v || err != nil {
 				break
 			}
@@ -138,8 +139,8 @@ func TestCollectAllocs(t *testing.T) {
 	}
 }
 
-// TestGroupSizes submits and records groups that fit in an Op, and longer groups. Each use of the
-// Op must do each operation once.
+// TestGroupSizes submits and records groups of up to 5 operations, which fit in an Op, and longer
+// groups. Each use of an Op must do each operation once.
 func TestGroupSizes(t *testing.T) {
 	g, comms := openCommunicators(t, newSim(t, simdriver.Config{}), 1, collective.Options{Timeout: time.Minute})
 	dev := g.Devices()[0]
@@ -166,8 +167,8 @@ func TestGroupSizes(t *testing.T) {
 	}
 }
 
-// TestNoComms makes calls that need communicators on a device without them. The calls must return
-// ErrUnsupported.
+// TestNoComms checks that calls that need communicators return ErrUnsupported if the driver has
+// none.
 func TestNoComms(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	caps.Comms = false
@@ -184,8 +185,7 @@ func TestNoComms(t *testing.T) {
 	}
 }
 
-// TestMismatch submits an all-reduce with different sizes on two ranks. The library finds the
-// mismatch, and both groups must fail.
+// TestMismatch checks that an all-reduce with different sizes on two ranks fails on both.
 func TestMismatch(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{})
@@ -202,9 +202,9 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestFaults runs a scenario with communicators, and makes its n-th driver call fail, for n from 1
-// to the number of calls. Short and race tests try every seventh n. No call may hang, nothing may
-// leak, and every signal must be reached or fail.
+// TestFaults runs scenario twice for each driver call, and makes this call fail: first alone, then
+// with the loss of the device. Short and race tests try every seventh call. No run may hang,
+// nothing may leak, and every signal must be reached or fail.
 func TestFaults(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -232,9 +232,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// scenario uses most features of communicators on two devices. If sound is true, it returns the
-// first error. Otherwise a driver call may fail, and scenario returns an error only if a signal is
-// neither reached nor fails.
+// scenario uses many features of communicators on two devices. If sound is true, no driver call
+// fails, and scenario returns the first error. If sound is false, it returns an error only if a
+// signal is neither reached nor fails.
 func scenario(ctx context.Context, d driver.Driver, sound bool) error {
 	opt := gpu.Options{Events: 2, Spin: -1, Poll: -1}
 	g, err := gpu.OpenGroup(d, opt)
@@ -281,7 +281,7 @@ func scenario(ctx context.Context, d driver.Driver, sound bool) error {
 			defer rest.Abort(nil)
 			b, err := dev.Alloc(gpu.CommMem, 64)
 			if !note(err) {
-				c.Abort(err) // otherwise the other rank waits for its timeout
+				c.Abort(err) // otherwise the other rank waits until its timeout
 				return
 			}
 			defer b.Close()
@@ -351,9 +351,10 @@ func failing(sound bool, err error) error {
 	return nil
 }
 
-// TestRandomGroups submits groups on several ranks. The groups wait for nothing, for the host or
-// for work of queues. At random, the test suspends and resumes the communicator, or aborts or
-// closes one rank. All groups must end.
+// TestRandomGroups submits groups on several ranks. Each group waits for nothing, for the host or
+// for work of a queue. In some rounds the ranks suspend and resume the communicator. In some rounds
+// one rank is aborted or closed, or its device is closed. Every group must end, without an error if
+// no rank is aborted or closed.
 func TestRandomGroups(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -384,7 +385,7 @@ func TestRandomGroups(t *testing.T) {
 		const groups = 20
 		host := semaphores(t, 1)[0]
 		done := make([][]*gpu.Semaphore, n)
-		waits := make([]int, groups) // kind of wait for each group, the same on all ranks
+		waits := make([]int, groups) // how each group waits, the same on all ranks
 		for i := range waits {
 			waits[i] = r.IntN(3)
 		}
@@ -458,7 +459,7 @@ func TestRandomGroups(t *testing.T) {
 	}
 }
 
-// TestRanks runs gputest.CheckRank on every rank of a communicator.
+// TestRanks runs gputest.CheckRank on all ranks of communicators with 1 and 3 ranks.
 func TestRanks(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		_, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: n}), n, collective.Options{})
@@ -472,8 +473,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestPoolOfRegisteredMemory reduces memory of a pool over a buffer that is registered with the
-// communicator.
+// TestPoolOfRegisteredMemory checks that an all-reduce works on memory of a pool that was made over
+// a registered buffer.
 func TestPoolOfRegisteredMemory(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{})

@@ -7,17 +7,18 @@ import (
 )
 
 var (
-	// ErrAborted is the error of a communicator that was aborted.
+	// ErrAborted is the error of a communicator that [Communicator.Abort] or [Communicator.Shrink]
+	// aborted.
 	ErrAborted = comm.ErrAborted
 
-	// ErrSuspended is the error of an operation submitted to a suspended communicator.
+	// ErrSuspended is the error of a call that a suspended communicator refuses.
 	ErrSuspended = comm.ErrSuspended
 )
 
 // An Error is the error with which a communicator failed.
 type Error struct {
 	Device string // the device's name
-	Name   string // the communicator's name, of [Options]
+	Name   string // Options.Name
 	Rank   int
 	Count  int
 	Err    error // the reason
@@ -33,7 +34,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// newError makes the Error of a communicator that fails with err. Package comm calls it.
+// newError makes the Error of a communicator that fails with err.
 func newError(d *comm.Device, name string, rank, count int, err error) error {
 	return &Error{d.Engine.Info.Name, name, rank, count, err}
 }

@@ -56,8 +56,7 @@ func Example() {
 	// 3 of 4 10
 }
 
-// A recording reduces gradients in one group of two operations. Commands after the group see the
-// results.
+// A recording fills gradients and reduces them in one group of two operations.
 func ExampleCommunicator_Group() {
 	ctx := context.Background()
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
@@ -84,8 +83,8 @@ func ExampleCommunicator_Group() {
 	// [0 0 128 63 0 0 128 63 0 0 0 63 0 0 0 63]
 }
 
-// Semaphores order a group among the work of queues. If the context ends first, the communicator is
-// aborted.
+// Semaphores order a group and the work of a queue. If the context ended before the group was done,
+// the communicator would be aborted.
 func ExampleCommunicator_GroupContext() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -114,8 +113,8 @@ func ExampleCommunicator_GroupContext() {
 	// [[2 2 2 2] [2 2 2 2]]
 }
 
-// The other rank never arrives. No call hangs, and the error says which communicator failed and
-// why.
+// Rank 1 never submits the all-reduce. The timeout fails it on rank 0, with an error that says
+// which communicator failed and why.
 func ExampleError() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), gpu.Options{})
@@ -138,7 +137,7 @@ func ExampleError() {
 }
 
 // Two ranks suspend their communicator, which frees device memory for other uses, and resume it.
-// All ranks must do so together.
+// All ranks must call both.
 func ExampleCommunicator_Suspend() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2, CommMemory: 64 << 20}), gpu.Options{})
@@ -171,8 +170,8 @@ func ExampleCommunicator_Suspend() {
 	// suspended: false, 64 MiB of the communicator's, 960 MiB free
 }
 
-// A third rank joins two other ranks. All three make a new communicator. The old communicator works
-// until it is closed.
+// A third rank joins two ranks. All three make a new communicator, and then the two close the old
+// one.
 func ExampleNew_moreRanks() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 3}), gpu.Options{}, 0, 1, 2)

@@ -19,8 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// hasFailed checks that a semaphore has failed with an Error of a communicator that is also the
-// error kind.
+// hasFailed checks that a semaphore fails with a collective.Error that wraps kind.
 func hasFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(minute(t), 1)
@@ -29,8 +28,9 @@ func hasFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
 	}
 }
 
-// TestShrinkOfStuckThread shrinks a communicator whose thread waits in the library for other ranks.
-// Shrink must fail when the runtime aborts the communicator.
+// TestShrinkOfStuckThread calls Shrink while the communicator's thread is blocked in the library,
+// in a group that waits for other ranks. Shrink must fail when the group's timeout or the context
+// ends, or when the communicator is aborted or closed.
 func TestShrinkOfStuckThread(t *testing.T) {
 	for what, x := range map[string]struct {
 		timeout, wait time.Duration
@@ -64,8 +64,8 @@ func TestShrinkOfStuckThread(t *testing.T) {
 	}
 }
 
-// TestShrinkRefused makes a driver call of Shrink fail: the shrink itself, or making a stream
-// before it. In both cases the communicator must fail and be aborted.
+// TestShrinkRefused checks that a communicator fails and is aborted if the driver refuses
+// ShrinkComm, or the stream of the new communicator.
 func TestShrinkRefused(t *testing.T) {
 	for what, f := range map[string]simdriver.Fault{
 		"unsupported": {Op: simdriver.OpShrinkComm, Device: simdriver.AnyDevice, Err: driver.ErrUnsupported},
@@ -97,8 +97,9 @@ func TestShrinkRefused(t *testing.T) {
 	}
 }
 
-// TestShrinkWithWorkUnderWay shrinks a communicator with a group in flight, without a dead rank. A
-// rank may call Shrink long after another rank. Until then its communicator must not fail.
+// TestShrinkWithWorkUnderWay checks that two ranks can shrink a communicator with a group in
+// flight, at the same time or one long after the other. The later rank's communicator must not fail
+// before its call of Shrink.
 func TestShrinkWithWorkUnderWay(t *testing.T) {
 	for _, inTurn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in turn %v", inTurn), func(t *testing.T) {
@@ -135,8 +136,8 @@ func TestShrinkWithWorkUnderWay(t *testing.T) {
 	}
 }
 
-// TestForeignDeadline makes a group wait for work that does not complete, on a device of another
-// driver. The communicator must fail when the context or the timeout ends.
+// TestForeignDeadline checks that a communicator fails if a group's context or timeout ends while
+// the group waits for a stalled device of another driver.
 func TestForeignDeadline(t *testing.T) {
 	for what, limit := range map[string]time.Duration{"a context": 0, "a timeout": 300 * time.Millisecond} {
 		t.Run(what, func(t *testing.T) {
@@ -163,7 +164,8 @@ func TestForeignDeadline(t *testing.T) {
 	}
 }
 
-// A stubbornDriver is a driver whose communicators misbehave on request.
+// A stubbornDriver is a simulated driver that calls the functions below, if they are set. collect,
+// abort, destroy, split and record replace the driver's calls.
 type stubbornDriver struct {
 	*simdriver.Driver
 	collect func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error
@@ -171,14 +173,14 @@ type stubbornDriver struct {
 	destroy func(v *stubbornDevice, c driver.Comm) error
 	split   func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error)
 	record  func(v *stubbornDevice, e driver.Event, s driver.Stream) error
-	unbind  func() // called before the driver's Unbind
-	stream  func() // called after the driver's NewStream; rank and told are called after their driver calls too
-	rank    func(v *stubbornDevice)
-	told    func() error // for RegisterComm
-	free    func()       // called before the driver's Free
+	unbind  func()                  // called before the driver's Unbind
+	stream  func()                  // called after the driver's NewStream
+	rank    func(v *stubbornDevice) // called after the driver's CommRank
+	told    func() error            // called after the driver's RegisterComm; its error is returned instead
+	free    func()                  // called before the driver's Free
 
 	mu   sync.Mutex
-	late []string // calls to closed devices
+	late []string // the calls that note has recorded
 }
 
 type stubbornDevice struct {
@@ -196,7 +198,7 @@ func (d *stubbornDriver) Open(i int) (driver.Device, error) {
 	return &stubbornDevice{Device: v, Comms: v.(driver.Comms), d: d}, nil
 }
 
-// note records a call to a closed device.
+// note records a call if the device is closed.
 func (v *stubbornDevice) note(call string) {
 	if v.closed.Load() {
 		v.d.mu.Lock()
@@ -205,7 +207,7 @@ func (v *stubbornDevice) note(call string) {
 	}
 }
 
-// notLate checks that no closed device was called.
+// notLate checks that note has recorded no call.
 func (d *stubbornDriver) notLate(t *testing.T) {
 	t.Helper()
 	d.mu.Lock()
@@ -220,7 +222,7 @@ func (v *stubbornDevice) Close() error {
 	return v.Device.Close()
 }
 
-func (v *stubbornDevice) Caps() driver.Caps { // without features whose interfaces the wrapper hides
+func (v *stubbornDevice) Caps() driver.Caps { // only the features that the wrapper has
 
 	return driver.Caps{Comms: true, RerecordEvents: v.Device.Caps().RerecordEvents}
 
@@ -318,9 +320,9 @@ func (v *stubbornDevice) SplitComm(c driver.Comm, color, key int) (driver.Comm, 
 	return v.Comms.SplitComm(c, color, key)
 }
 
-// TestThreadNeverReturns closes a communicator whose thread stays in the library, because the
-// communicator cannot be aborted. When Close returns, all submitted work must have failed. If the
-// library returns to the thread later, the thread must not call the driver of a closed device.
+// TestThreadNeverReturns closes a communicator whose thread is blocked in the library, and which
+// the library refuses to abort. When Close returns, all submitted groups must have failed. When the
+// library returns later, the thread must not call the driver of a closed device.
 func TestThreadNeverReturns(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after the device is closed %v", late), func(t *testing.T) {
@@ -379,16 +381,16 @@ func neverReturns(t *testing.T, late bool) {
 	d.notLate(t)
 }
 
-// TestReturnsAndStays closes a communicator whose thread stays in the library, and lets the library
-// return while the device is open. Then the device closes. Meanwhile the library blocks the thread
-// again, or the communicator's stream has work that never ends. No goroutine may call the driver
-// after the device has closed.
+// TestReturnsAndStays closes a communicator whose thread is blocked in the library. Then the
+// library returns, and the device is closed while the thread destroys the communicator. Either
+// DestroyComm takes a minute, or the communicator's stream has work that never ends. No goroutine
+// may call the driver of the closed device.
 func TestReturnsAndStays(t *testing.T) {
 	for _, kept := range []bool{true, false} {
 		t.Run(fmt.Sprintf("the library keeps the thread %v", kept), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stuck := make(chan struct{})
-				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may leak
+				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // not newSim, which reports leaks: a stream that does not end leaks
 				d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
 					<-stuck
 					if kept {
@@ -422,18 +424,18 @@ func TestReturnsAndStays(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				d.notLate(t)
 				g.Close()
-				d.Kill() // the stream leaks with its endless work
+				d.Kill() // ends the stream, which may have leaked
 			})
 		})
 	}
 }
 
-// TestReclaimedLate closes a device while the driver blocks the goroutine that frees memory. A
-// driver may do so until work has ended. The device must free everything else itself, and nothing
-// may be freed twice when the driver returns.
+// TestReclaimedLate closes a device while the driver blocks the reclaimer in Free, as drivers may
+// do until all work has ended. When the driver returns, the reclaimer must not call the closed
+// device.
 func TestReclaimedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Kernels: simKernels})} // without newSim, whose check would report the memory that leaks
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Kernels: simKernels})} // not newSim, which reports leaks: the memory leaks
 		var first atomic.Bool
 		d.free = func() {
 			if first.CompareAndSwap(false, true) {
@@ -456,9 +458,9 @@ func TestReclaimedLate(t *testing.T) {
 	})
 }
 
-// TestAbortNeverReturns closes a device while the library takes long to abort the communicator. The
-// communicator's thread may be inside the library, too. Close must return in time, all submitted
-// work must have failed, and a late return from the library must not call the device's driver.
+// TestAbortNeverReturns closes a device while the library takes long to abort the communicator. In
+// some cases the communicator's thread is in a library call, too. Shutdown must return within 16
+// seconds, the group must have failed, and no goroutine may call the driver of the closed device.
 func TestAbortNeverReturns(t *testing.T) {
 	for _, how := range []struct {
 		what          string
@@ -473,7 +475,7 @@ func TestAbortNeverReturns(t *testing.T) {
 		t.Run(how.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Devices: 2})}
-				defer d.Kill() // a stream that does not end leaks
+				defer d.Kill() // ends the streams, which may leak
 				d.abort = func(v *stubbornDevice, c driver.Comm) error {
 					time.Sleep(how.abort)
 					return v.Comms.AbortComm(c)
@@ -503,8 +505,8 @@ func TestAbortNeverReturns(t *testing.T) {
 	}
 }
 
-// TestSplitWhileAborting splits a communicator while the library finishes neither the split nor the
-// abort in time. Split must wait as long as Close would.
+// TestSplitWhileAborting checks that Split returns within 15 seconds if its context ends and the
+// library finishes neither the split nor the abort.
 func TestSplitWhileAborting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Devices: 2})}
@@ -529,8 +531,8 @@ func TestSplitWhileAborting(t *testing.T) {
 }
 
 // TestAbortAfterDestroy lets the context of Shutdown end while the library destroys the
-// communicator. The abort comes after that, and fails because the communicator is gone. Shutdown
-// must not return the error of the abort.
+// communicator. The runtime then aborts the communicator. The abort fails, because the communicator
+// is gone by then. Shutdown must not return the error of the abort.
 func TestAbortAfterDestroy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		aborting, destroyed := make(chan struct{}), make(chan struct{})
@@ -556,8 +558,8 @@ func TestAbortAfterDestroy(t *testing.T) {
 	})
 }
 
-// TestRefusedOperation uses an operation that the library lacks. The group and the work that waits
-// for it must fail, and the communicator must stay usable.
+// TestRefusedOperation checks that if the library lacks an operation, the group and the work that
+// waits for the group fail, and the communicator stays usable.
 func TestRefusedOperation(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: 10 * time.Second})
@@ -592,7 +594,7 @@ func TestRefusedOperation(t *testing.T) {
 		unsupported("a fill behind it", after)
 		unsupported("a group behind that", behind)
 	}
-	for i, c := range comms { // the error is the same if the stream already has work
+	for i, c := range comms { // the error is the same if the stream has already got a part of the group: zeros
 		s := semaphores(t, 1)[0]
 		must(t, submitGroup(c, gpu.Order{Signal: pts(s, 1)}, collective.SendReceive(bufs[i].Range(0, 32), gpu.Range{}, collective.Uint8, -1, -1), collective.AllGather(bufs[i].All(), bufs[i].Range(32, 32), collective.Uint8)))
 		unsupported("zeros and a group", s)
@@ -638,8 +640,8 @@ func (d oldDriver) Open(i int) (driver.Device, error) {
 	return oldDevice{v.(*stubbornDevice)}, nil
 }
 
-// TestOldLibrary uses functions that a library lacks, on a device that reports this before the
-// call. Nothing may be submitted, recorded or aborted.
+// TestOldLibrary checks that submitting, recording and shrinking return ErrUnsupported if the
+// driver reports beforehand that the library lacks the function. The communicator must stay usable.
 func TestOldLibrary(t *testing.T) {
 	g, comms := openCommunicators(t, oldDriver{&stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 2})}}, 2, collective.Options{})
 	b := []*gpu.Buffer{allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[1], 64)}
@@ -665,8 +667,8 @@ func TestOldLibrary(t *testing.T) {
 	}
 }
 
-// TestFailedWaitOfAnotherKind makes a group wait for a semaphore that has failed with
-// ErrUnsupported. Other ranks do not know of this failure, so the communicator must fail.
+// TestFailedWaitOfAnotherKind checks that a communicator fails if a group waits for a semaphore
+// that the program has failed with ErrUnsupported. The other ranks do not know of that failure.
 func TestFailedWaitOfAnotherKind(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, comms := openCommunicators(t, d, 1, collective.Options{})
@@ -681,8 +683,8 @@ func TestFailedWaitOfAnotherKind(t *testing.T) {
 	}
 }
 
-// TestEmptyCollective records empty operations between a send and its receive. All these operations
-// must form one group. Otherwise each rank would wait for the other.
+// TestEmptyCollective checks that groups without operations or without bytes, recorded between a
+// send and a receive, do not separate these. In separate groups each rank would wait for the other.
 func TestEmptyCollective(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: 5 * time.Second})
@@ -724,8 +726,8 @@ func TestEmptyCollective(t *testing.T) {
 	}
 }
 
-// TestSplitInVain calls Split or Shrink on a rank while other ranks do not. When the context ends,
-// the call must fail, and so must the communicator.
+// TestSplitInVain checks that Split and Shrink fail, and that the communicator fails, if the
+// context ends before the other ranks have called them.
 func TestSplitInVain(t *testing.T) {
 	for what, split := range map[string]func(ctx context.Context, c *collective.Communicator) (*collective.Communicator, error){
 		"split": func(ctx context.Context, c *collective.Communicator) (*collective.Communicator, error) {
@@ -754,8 +756,8 @@ func TestSplitInVain(t *testing.T) {
 	}
 }
 
-// TestSplitGivenUp ends the context of a split during the library's call. Split must return the
-// context's error, whether or not the library makes the new communicator.
+// TestSplitGivenUp checks that Split returns the context's error if the context ends during the
+// library's call, even if the library makes the new communicator.
 func TestSplitGivenUp(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		t.Run(fmt.Sprintf("the library has begun %v", begun), func(t *testing.T) {
@@ -790,8 +792,8 @@ func TestSplitGivenUp(t *testing.T) {
 	}
 }
 
-// TestAbortWhileSplit aborts a communicator while its split waits for another rank. The split must
-// fail with the abort's error.
+// TestAbortWhileSplit checks that a Split that waits for another rank fails with the abort's error
+// if the communicator is aborted.
 func TestAbortWhileSplit(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	_, comms := openCommunicators(t, d, 2, collective.Options{})
@@ -807,9 +809,8 @@ func TestAbortWhileSplit(t *testing.T) {
 	}
 }
 
-// TestGroupFails tests the runtime's part of B113: one thread gives all groups to the library. So
-// the thread that has begun a group of the library also ends it, even if a call inside the group
-// fails.
+// TestGroupFails tests the runtime's part of B113: one thread passes all groups to the library. If
+// a group fails, the later groups fail, and the library does not get them.
 func TestGroupFails(t *testing.T) {
 	t.Run("B113 groups come from one thread, and a failed group fails the later ones", func(t *testing.T) {
 		broken, why := 3, errors.New("broken in the midst of a group")
@@ -830,11 +831,11 @@ func TestGroupFails(t *testing.T) {
 		b, gate, done := allocate(t, g.Devices()[0], 64), semaphores(t, 1)[0], semaphores(t, 6)
 		var wg sync.WaitGroup
 		for i, s := range done {
-			wait := pts(gate, uint64(i/2+1)) // two at a time
+			wait := pts(gate, uint64(i/2+1)) // the gate releases two groups at a time
 			must(t, submitGroup(comms[0], gpu.Order{Wait: wait, Signal: pts(s, 1)}, sum(b), sum(b)))
 		}
 		for i := range 3 {
-			wg.Go(func() { // submit from different threads
+			wg.Go(func() { // release them from different threads
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				if i > 0 {
@@ -862,8 +863,8 @@ func TestGroupFails(t *testing.T) {
 	})
 }
 
-// TestAbortUnbound makes the driver refuse to bind the thread that aborts a communicator. The
-// communicator's own thread must abort it then, and the device must stay usable.
+// TestAbortUnbound checks that Abort works if the driver cannot bind the thread that would abort
+// the communicator. The communicator's own thread aborts it then. The device must stay usable.
 func TestAbortUnbound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
@@ -880,9 +881,8 @@ func TestAbortUnbound(t *testing.T) {
 	})
 }
 
-// TestLostUnderCommunicator loses a device while its communicator has work in flight. The stream
-// has received part of that work and no event. The communicator must fail, and closing it must
-// abort it.
+// TestLostUnderCommunicator checks that a communicator with a group in flight fails if its device
+// is lost, and that the communicator is aborted once.
 func TestLostUnderCommunicator(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		t.Run(fmt.Sprintf("closed when it has failed %v", wait), func(t *testing.T) {
@@ -892,8 +892,7 @@ func TestLostUnderCommunicator(t *testing.T) {
 			must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, comms[0].GroupContext(t.Context(), sum(b))))
 			inFlight(t, dev, 1)
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord})
-			// The runtime records an event behind this operation. That fails, and so the device is
-			// lost.
+			// The runtime cannot record an event behind this operation, so the device is lost.
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
 			fault.Remove()
 			for i, s := range s {
@@ -913,11 +912,11 @@ func TestLostUnderCommunicator(t *testing.T) {
 	}
 }
 
-// TestAbortWithoutEnd aborts a communicator whose stream has work that does not end even then. The
-// device must be lost, and no call may hang.
+// TestAbortWithoutEnd checks that no call hangs and the device is lost if the stream of an aborted
+// communicator does not end.
 func TestAbortWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := simdriver.New(simdriver.Config{}) // a stream that does not end may leak
+		d := simdriver.New(simdriver.Config{}) // not newSim, which reports leaks: a stream that does not end leaks
 		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 3)
 		q, streams, x := dev.Queue(0), d.Streams(0), allocate(t, dev, 64)
@@ -942,10 +941,11 @@ func TestAbortWithoutEnd(t *testing.T) {
 }
 
 // TestAbortWithGroupInHand aborts a communicator while its thread passes a group to the library.
-// The group enters the stream and never ends there. The device must be lost, and no call may hang.
+// The group gets into the stream six seconds later, and never ends there. The device must be lost
+// about five seconds after that.
 func TestAbortWithGroupInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may leak
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // not newSim, which reports leaks: a stream that does not end leaks
 		d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
 			time.Sleep(6 * time.Second)
 			return v.Fill(s, ops[0].Dst, 0, 1, 64)
@@ -970,9 +970,9 @@ func TestAbortWithGroupInHand(t *testing.T) {
 	})
 }
 
-// TestAbortedStreamTakesTime closes an aborted communicator whose stream takes long to end, while a
-// queue has other work. With some drivers events of the stream cannot be recorded again before it
-// ends. Polling for the end must not delay the other work.
+// TestAbortedStreamTakesTime closes an aborted communicator whose stream takes 2.5 seconds to end,
+// while a queue gets more and more work. The queue's work must complete meanwhile, and Close must
+// return no error.
 func TestAbortedStreamTakesTime(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -1004,11 +1004,11 @@ func TestAbortedStreamTakesTime(t *testing.T) {
 	}
 }
 
-// TestShrunkWithoutEnd shrinks a communicator whose stream does not end, although the library has
-// aborted the communicator. The device must be lost, and no call may hang.
+// TestShrunkWithoutEnd checks that Shrink with abort succeeds if the stream of the old communicator
+// does not end. The device of that stream must be lost within six seconds.
 func TestShrunkWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := simdriver.New(simdriver.Config{Devices: 3}) // a stream that does not end may leak
+		d := simdriver.New(simdriver.Config{Devices: 3}) // not newSim, which reports leaks: a stream that does not end leaks
 		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 2)
 		streams, x := d.Streams(0), allocate(t, dev, 64)
@@ -1037,16 +1037,16 @@ func TestShrunkWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestCloseLookingForEnd closes a device with a slow driver while its communicator's thread, which
-// returned late from the library, polls a stream that never ends. The device must be lost, and no
-// goroutine may call the driver after the device has closed.
+// TestCloseLookingForEnd closes a device while its communicator's thread polls a stream that never
+// ends. DestroyComm and Record are slow. The device must be lost, and no goroutine may call the
+// driver of the closed device.
 func TestCloseLookingForEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
-		defer d.Kill() // a stream that does not end leaks
+		defer d.Kill() // ends the streams, which may leak
 		d.destroy = func(v *stubbornDevice, c driver.Comm) error {
 			time.Sleep(1500 * time.Millisecond)
-			d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error { // after this only the communicator's thread records events
+			d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error { // from now on only the communicator's thread records events
 				time.Sleep(5 * time.Second)
 				return v.Device.Record(e, s)
 			}
@@ -1069,8 +1069,8 @@ func TestCloseLookingForEnd(t *testing.T) {
 	})
 }
 
-// TestCloseWithoutEvents closes a communicator while the driver cannot record an event in its
-// stream. The runtime retries until the deadline for the abort. Then the runtime does not know
+// TestCloseWithoutEvents closes a communicator while the driver can record no events. The runtime
+// tries for about five seconds to record one in the communicator's stream. Then it cannot know
 // whether the stream has ended, so the device must be lost.
 func TestCloseWithoutEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -1093,8 +1093,8 @@ func TestCloseWithoutEvents(t *testing.T) {
 	})
 }
 
-// TestLostWhileMade loses a device while a communicator is being made on it. Making the
-// communicator must fail with the loss, or its first group must.
+// TestLostWhileMade loses a device while NewAll makes a communicator on it. NewAll or the
+// communicator's first group must return the loss.
 func TestLostWhileMade(t *testing.T) {
 	for range 20 {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
@@ -1122,8 +1122,9 @@ func TestLostWhileMade(t *testing.T) {
 	}
 }
 
-// TestLostBeforeListed loses a device after a communicator's stream was made and before the device
-// lists the communicator. Nothing may leak.
+// TestLostBeforeListed loses a device while NewAll makes a communicator on it: the communicator's
+// stream exists, and the device does not list the communicator yet. NewAll must return the loss,
+// and nothing may leak.
 func TestLostBeforeListed(t *testing.T) {
 	d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
 	g, err := gpu.OpenGroup(d, gpu.Options{})
@@ -1143,8 +1144,9 @@ func TestLostBeforeListed(t *testing.T) {
 	}
 }
 
-// TestShrinkWhileGroupFails shrinks a communicator. Meanwhile the library returns an error for the
-// current group, because a rank is gone. The group must fail, and the shrink must succeed.
+// TestShrinkWhileGroupFails calls Shrink on two ranks while the library works on a group of one of
+// them. Then the library returns an error for the group, because a rank is gone. The group must
+// fail, and Shrink must succeed on both ranks.
 func TestShrinkWhileGroupFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 3})}
@@ -1173,9 +1175,8 @@ func TestShrinkWhileGroupFails(t *testing.T) {
 	})
 }
 
-// TestRegisterLate blocks a call of Register in the library until the communicator has been closed,
-// and then lets the library return. The buffer is still open and must stay usable. Closing the
-// buffer must free its memory.
+// TestRegisterLate blocks Register in the library until the communicator has been closed, and then
+// lets the library return. The buffer must stay usable, and closing it must free its memory.
 func TestRegisterLate(t *testing.T) {
 	for what, outcome := range map[string]error{"with it": nil, "with an error": errors.New("much too late")} {
 		t.Run(what, func(t *testing.T) {
@@ -1224,8 +1225,8 @@ func TestRegisterLate(t *testing.T) {
 	}
 }
 
-// TestClosedWhileMade closes a device while a communicator is being made on it. The result must be
-// an error, or a communicator that is closed.
+// TestClosedWhileMade checks that New returns ErrClosed or a communicator if the device is closed
+// during the call.
 func TestClosedWhileMade(t *testing.T) {
 	beside := func(t *testing.T, wait func()) (*collective.Communicator, error) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}

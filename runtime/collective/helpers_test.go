@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// These are short names for helpers of package testkit, which the tests of several packages share.
+// These are short names for helpers of package testkit.
 
 const raceEnabled = testkit.RaceEnabled
 

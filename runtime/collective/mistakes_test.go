@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestNil gives a stream a group of a nil or zero communicator. The call must return ErrArgument,
-// and the stream must fail with it.
+// TestNil checks that Stream.Do returns ErrArgument for a group of a nil or zero communicator, and
+// that the stream fails with this error.
 func TestNil(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	for _, c := range []*collective.Communicator{nil, new(collective.Communicator)} {
@@ -26,7 +26,7 @@ func TestNil(t *testing.T) {
 }
 
 // TestOtherDevice submits and records a group on a device other than the communicator's. The
-// devices are of the same type, so the error must contain the numbers of both.
+// devices have the same type, so the error must contain the numbers of both.
 func TestOtherDevice(t *testing.T) {
 	g, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: 2}), 2, collective.Options{})
 	other := g.Devices()[1]
@@ -44,7 +44,7 @@ func TestOtherDevice(t *testing.T) {
 	must(t, comms[0].Err())
 }
 
-// TestNoContext passes a nil context to calls that take one. They must return ErrArgument.
+// TestNoContext checks that calls that take a context return ErrArgument if it is nil.
 func TestNoContext(t *testing.T) {
 	g, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: 2}), 2, collective.Options{})
 	dev, c := g.Devices()[0], comms[0]

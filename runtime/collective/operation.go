@@ -59,7 +59,7 @@ func reduction(op driver.Reduction, factor float64) Reduction {
 // functions below make operations. All ranks must make the same operation with the same sizes, but
 // each with ranges of its own. A send needs only a matching receive on the other rank. Sizes are in
 // bytes and must be multiples of the element size. In the descriptions below, n is the number of
-// ranks. A range that is n times as large as another range must have exactly n times the size.
+// ranks. All sizes must match exactly.
 type Operation comm.Operation
 
 // operation makes an Operation. peer is the root, or the other rank of a send or receive.
@@ -125,8 +125,8 @@ func Receive(dst gpu.Range, t ElementType, from int) Operation {
 	return operation(driver.Recv, dst, gpu.Range{}, t, Reduction{}, from)
 }
 
-// SendReceive sends src to one rank and receives dst from another. If to is -1, nothing is sent. If
-// from is -1, dst is filled with zeros.
+// SendReceive sends src to the rank to, and receives dst from the rank from. If to is -1, nothing
+// is sent. If from is -1, dst is filled with zeros.
 func SendReceive(dst, src gpu.Range, t ElementType, to, from int) Operation {
 	return Operation(comm.NewSendReceive(in(dst), in(src), t, to, from))
 }

@@ -28,18 +28,19 @@ func NewID(dev *gpu.Device) (ID, error) {
 
 // A Rendezvous tells a process its rank and passes ids from one rank to the others. Package
 // rendezvous has implementations. If a Rendezvous has a method EachRankMakesID() bool that returns
-// true, every rank passes an id to Share. Libraries that make the same id on each rank need this.
+// true, each rank makes an id and passes it to Share. This is for libraries that can make the same
+// id on every rank.
 type Rendezvous interface {
-	// Place returns the rank of the process and how many ranks there are.
+	// Place returns the rank of this process among the processes, and how many processes there are.
 	Place() (rank, count int, err error)
 	// Share returns, on all ranks, the id that rank 0 passes. The other ranks pass nil. The name
-	// distinguishes several exchanges.
+	// tells exchanges apart.
 	Share(ctx context.Context, name string, id []byte) ([]byte, error)
 }
 
 // Options describe a communicator to make.
 type Options struct {
-	ID   ID  // the same on all ranks; zero if Rendezvous shares an id
+	ID   ID  // the same on all ranks; zero if Rendezvous shares it or NewAll makes it
 	Rank int // of this device; -1 if Rendezvous supplies it
 	// Count is the number of ranks. -1 or 0 means that Rendezvous supplies it. In NewAll with a
 	// Rank that is not -1, 0 means the number of devices.
@@ -47,15 +48,15 @@ type Options struct {
 
 	// More has further ids, which other ranks have made. All ranks must pass the same list. With a
 	// few ids, thousands of ranks find each other faster. If the library is too old for several
-	// ids, it returns an error.
+	// ids, New returns an error.
 	More []ID
 
 	// Plain makes the communicator with a single call of the library (C: ncclCommInitRankConfig),
 	// as other programs do. So other ranks may belong to a C program or to PyTorch. All ranks that
 	// use this package must then set Plain. A plain communicator can be aborted and suspended, but
-	// Split and Shrink return [gpu.ErrUnsupported]. Without Plain, the ranks together make further
-	// native communicators for Split, which ranks of other programs would not do. So this rank
-	// would wait for ranks that never come.
+	// Split and Shrink return [gpu.ErrUnsupported]. Without Plain, all ranks together make further
+	// native communicators for Split. Ranks of other programs do not, so this rank would wait for
+	// them in vain.
 	Plain bool
 
 	// Rendezvous supplies the missing fields above. It may be nil if no field is missing.

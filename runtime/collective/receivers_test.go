@@ -7,8 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestNilAndZeroReceivers calls methods of nil and zero values of the package's types. It tests
-// B143.
+// TestNilAndZeroReceivers tests B143: methods of nil and zero values do not panic.
 func TestNilAndZeroReceivers(t *testing.T) {
 	testkit.Receivers(t,
 		testkit.Receiver{Nil: (*collective.Communicator)(nil)},

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// testSmallFloats reduces slices of the type T on three ranks. max is the largest value of T.
+// testSmallFloats checks the results of all-reduces of T on three ranks. max is the largest finite
+// value of T.
 func testSmallFloats[T smallfloat.Float](t *testing.T, typ collective.ElementType, max float64) {
 	const ranks = 3
 	number := smallfloat.FromFloat64[T]

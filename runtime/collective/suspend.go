@@ -22,12 +22,12 @@ func (c *Communicator) Stats() (Stats, error) { return c.in().Stats() }
 // driver's error. Executions of recordings with groups fail too. Registered memory stays
 // registered, and [Memory.Close] returns [ErrSuspended].
 //
-// If the context ends before this rank has begun, the communicator is unchanged. If the context
-// ends later and before all ranks have called Suspend, or the library fails, the communicator
-// fails. Closing a suspended communicator resumes it first, because the library could not release
-// it completely otherwise. So if one rank closes its end, all other ranks must close or resume
-// theirs. A communicator that is aborted while it is suspended leaks some of its memory until the
-// process ends.
+// If the context ends while Suspend waits for earlier operations, the communicator accepts groups
+// again. If the context ends later and before all ranks have called Suspend, or the library fails,
+// the communicator fails. Closing a suspended communicator resumes it first, because the library
+// could not release it completely otherwise. So if one rank closes its end, all other ranks must
+// close or resume theirs. A communicator that is aborted while it is suspended leaks some of its
+// memory until the process ends.
 //
 // NCCL supports Suspend from version 2.30.3 on, and only for communicators made with
 // [Options.Plain], because these share their memory with no other communicator. Otherwise the error
@@ -36,7 +36,7 @@ func (c *Communicator) Suspend(ctx context.Context) error { return c.in().Suspen
 
 // Resume allocates the memory of a suspended communicator again. Then the communicator works as
 // before (C: ncclCommResume). All ranks must call Resume. Resume waits for the other ranks until
-// the context ends. If the context ends before all ranks have called Resume, or there is not enough
-// memory, the communicator fails. So free enough memory before you call Resume. If the communicator
-// is not suspended, the error is [gpu.ErrArgument].
+// the context ends. If the context ends during this wait, or there is not enough memory, the
+// communicator fails. So free enough memory first. If the communicator is not suspended, the error
+// is [gpu.ErrArgument].
 func (c *Communicator) Resume(ctx context.Context) error { return c.in().Resume(ctx) }

@@ -16,7 +16,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// commMemory is the size of the memory of one rank of a communicator in these tests.
+// commMemory is the number of bytes of device memory that each rank of a communicator takes in
+// these tests.
 const commMemory = 1 << 20
 
 // openPlain opens a group of devices with a communicator that is made with Options.Plain.
@@ -61,8 +62,8 @@ func works(t *testing.T, comms []*collective.Communicator) {
 	}
 }
 
-// TestSuspend suspends and resumes a communicator twice. While it is suspended, more memory is
-// free, and submitted and executed work fails.
+// TestSuspend suspends and resumes a communicator twice. Suspending must free the communicator's
+// memory. While it is suspended, groups, executions with groups and registrations must fail.
 func TestSuspend(t *testing.T) {
 	_, g, comms := openPlain(t, simdriver.Config{Devices: 2}, collective.Options{})
 	c, dev := comms[0], g.Devices()[0]
@@ -124,8 +125,8 @@ func TestSuspend(t *testing.T) {
 	must(t, told.Close())
 }
 
-// TestSuspendRefused suspends communicators that cannot be suspended. The error must say why, and
-// the communicator must stay usable.
+// TestSuspendRefused checks the errors of Suspend, Resume and Stats on communicators that cannot be
+// suspended. The communicators must stay usable.
 func TestSuspendRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	_, shared := openCommunicators(t, d, 2, collective.Options{})
@@ -152,7 +153,8 @@ func TestSuspendRefused(t *testing.T) {
 	}
 }
 
-// bubble opens two devices with a plain communicator, for tests in a bubble of package synctest.
+// bubble opens two devices with a plain communicator, for tests in a bubble of package synctest. It
+// checks no leaks.
 func bubble(t *testing.T) (*simdriver.Driver, *gpu.Group, []*collective.Communicator) {
 	t.Helper()
 	d := simdriver.New(simdriver.Config{Devices: 2, CommMemory: commMemory})
@@ -164,7 +166,7 @@ func bubble(t *testing.T) (*simdriver.Driver, *gpu.Group, []*collective.Communic
 }
 
 // TestSuspendWithWorkUnderWay suspends a communicator whose groups wait for the host. Suspend must
-// wait for the groups. If its context ends first, the communicator must be unchanged.
+// wait for the groups. If the context ends first, the communicator must not fail.
 func TestSuspendWithWorkUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, g, comms := bubble(t)
@@ -199,8 +201,9 @@ func TestSuspendWithWorkUnderWay(t *testing.T) {
 	})
 }
 
-// TestSuspendInVain tests suspend and resume when the other rank does not arrive or leaves. No call
-// may hang, and the communicator must fail.
+// TestSuspendInVain checks that Suspend and Resume return an error, and that the communicator
+// fails, if the other rank does not call them. The call ends when its context ends, when either
+// rank is aborted, when the communicator is closed, or when its device is lost.
 func TestSuspendInVain(t *testing.T) {
 	for what, x := range map[string]struct {
 		limit time.Duration
@@ -250,8 +253,8 @@ func TestSuspendInVain(t *testing.T) {
 	}
 }
 
-// TestResumeOutOfMemory allocates all free memory while a communicator is suspended. Resume must
-// fail on all ranks.
+// TestResumeOutOfMemory allocates all free memory of one rank's device while the communicator is
+// suspended. Resume must then fail on all ranks.
 func TestResumeOutOfMemory(t *testing.T) {
 	_, g, comms := openPlain(t, simdriver.Config{Devices: 2, Memory: 4 << 20}, collective.Options{})
 	must(t, suspendAll(minute(t), comms))
@@ -271,7 +274,8 @@ func TestResumeOutOfMemory(t *testing.T) {
 	must(t, all.Close())
 }
 
-// TestSuspendedEnds closes and aborts suspended communicators, and loses their device.
+// TestSuspendedEnds checks that nothing leaks if a suspended communicator is closed or aborted, or
+// if its device is lost.
 func TestSuspendedEnds(t *testing.T) {
 	for what, end := range map[string]func(t *testing.T, d *simdriver.Driver, g *gpu.Group, comms []*collective.Communicator) error{
 		"closed on all ranks": func(_ *testing.T, _ *simdriver.Driver, _ *gpu.Group, comms []*collective.Communicator) error {
@@ -330,8 +334,8 @@ func TestSuspendedEnds(t *testing.T) {
 	}
 }
 
-// TestSuspendFails makes the driver's call for Suspend or Resume fail. The communicator must fail,
-// unless the driver's error is ErrUnsupported.
+// TestSuspendFails checks that a communicator fails if the driver's call for Suspend or Resume
+// fails, unless the driver's error is ErrUnsupported.
 func TestSuspendFails(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpSuspendComm, simdriver.OpResumeComm} {
 		for _, kind := range []error{simdriver.ErrInjected, driver.ErrUnsupported} {

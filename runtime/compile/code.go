@@ -14,7 +14,7 @@ import (
 const keyFormat = "puregpu compiled code 1"
 
 // key returns the key of the code that a compiler makes from the source. The key covers the length
-// of each list and of each text.
+// of each list.
 func (s Source) key(by driver.CompilerInfo) diskcache.Key {
 	parts := []string{keyFormat, by.Name, by.Version, by.Build, by.Target, s.Name, s.Text, s.Revision}
 	list := func(texts []string) { parts = append(append(parts, fmt.Sprint(len(texts))), texts...) }
@@ -49,7 +49,7 @@ func pack(code driver.Code) []byte {
 	return b
 }
 
-// unpack is the inverse of pack. It returns false if pack did not write the bytes.
+// unpack is the inverse of pack. It returns false if the bytes are not in pack's format.
 func unpack(b []byte) (code driver.Code, ok bool) {
 	var texts [][]byte
 	for len(b) > 0 {

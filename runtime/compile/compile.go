@@ -9,7 +9,7 @@
 // CUDA's compiler is NVRTC, a library of NVIDIA's toolkit. The driver does not include NVRTC. The
 // compiled code is for the exact architecture of the device. If NVRTC is too old to know that
 // architecture, the code is PTX for the newest one that it knows. HIP's compiler is hipRTC, a part
-// of ROCm. The code of hipRTC has not been run on an AMD GPU. On a simulated GPU kernels are
+// of ROCm. This package has not been tested with an AMD GPU. On a simulated GPU kernels are
 // registered Go functions: only the names of the kernels in a source matter, and all of them must
 // be registered.
 //
@@ -38,7 +38,7 @@ type Info struct {
 	Log      string // the compiler's output, such as warnings
 
 	Cached   bool  // the code was found on disk
-	CacheErr error // why the code is not kept on disk, or nil
+	CacheErr error // why the code could not be kept on disk, or nil
 }
 
 // A Cache is a folder of compiled code, which processes may share. The zero Cache is the user's own
@@ -51,8 +51,8 @@ type Info struct {
 //
 // A user who can write to the folder decides which code runs on the device. So a folder is not used
 // if it belongs to a user other than this one and root, or if other users can write to it. On
-// Windows the program has to ensure that. A folder that is not used, or cannot be written, is not
-// an error: [Info].CacheErr has the reason.
+// Windows the program has to ensure that no other user can. A folder that is not used, or cannot be
+// written, is not an error: [Info].CacheErr has the reason.
 type Cache struct {
 	// Dir is the folder. Compile makes it if it does not exist. "" means puregpu in
 	// [os.UserCacheDir].
@@ -208,7 +208,7 @@ func (p *program) make(c Cache, src Source) error {
 	return nil
 }
 
-// warn logs once for each device that the cache's folder is not trusted.
+// warn logs, once for each device, that the cache's folder is not trusted.
 func (p *program) warn() {
 	if once, ok := p.compiler.(interface{ Once(func()) }); ok && errors.Is(p.info.CacheErr, ownfolder.ErrForeign) {
 		once.Once(func() {

@@ -22,7 +22,7 @@ type Options struct {
 	Link        []Source
 	LinkOptions []string
 
-	// Revision is the version of the files that the compiler reads; see [Source].
+	// Revision replaces the Revision of the source, unless it is empty.
 	Revision string
 }
 

@@ -95,8 +95,8 @@ func (s Source) forDriver() *driver.Source {
 // errFiles is the CacheErr of a source that may read files.
 var errFiles = errors.New("it may depend on files that are not among its headers: set Source.Revision to their version")
 
-// mayReadFiles reports whether the source has no Revision and the compiler may read files for it,
-// or for a source linked with it.
+// mayReadFiles reports whether the source, or a source in Link, has no Revision while the compiler
+// may read files for it.
 func (s Source) mayReadFiles() bool {
 	return s.Revision == "" && s.readsFiles() || slices.ContainsFunc(s.Link, Source.mayReadFiles)
 }
@@ -144,7 +144,8 @@ func readsMore(text string, headers map[string]string) bool {
 	return false
 }
 
-// directive reports whether a word is a preprocessor directive. before is the text in front of it.
+// directive reports whether the word after the text before belongs to a preprocessor directive, or
+// to an expression such as __has_include.
 func directive(before string) bool {
 	for {
 		before = strings.TrimRight(before, " \t\r\n\f\v\\")

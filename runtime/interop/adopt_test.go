@@ -18,8 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestAdoptedLost loses a device with work on a foreign stream. The foreign device must stay
-// usable.
+// TestAdoptedLost loses a device with work on an adopted stream. That work, later work and
+// AdoptStream must fail with the loss. Another device must stay usable.
 func TestAdoptedLost(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -50,8 +50,8 @@ func TestAdoptedLost(t *testing.T) {
 	})
 }
 
-// TestAdoptedStuck makes work on a foreign stream wait for work of another device. If the other
-// device is lost, the work on the stream must fail.
+// TestAdoptedStuck checks that work on an adopted stream fails if it waits for work of another
+// device and that device is lost.
 func TestAdoptedStuck(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		first, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -67,7 +67,7 @@ func TestAdoptedStuck(t *testing.T) {
 		}
 		must(t, q.Close())
 		first.Close()
-		// The runtime cannot know whether the stream is still running.
+		// The error may be ErrBusy, because the stream may still be running.
 		if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrBusy) {
 			t.Errorf("Close = %v", err)
 		}
@@ -75,9 +75,9 @@ func TestAdoptedStuck(t *testing.T) {
 	})
 }
 
-// TestAdoptedHeld blocks an adopted stream from outside. Other queues must work, the queue can be
-// closed, and closing the device must give up the stream's work. Afterwards the stream can still do
-// the work that it was given.
+// TestAdoptedHeld stalls an adopted stream with work in flight. Other queues must work, the adopted
+// queue can be closed, and Shutdown of the device must give up the work in flight. When the stream
+// continues, it still does that work.
 func TestAdoptedHeld(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -111,8 +111,9 @@ func TestAdoptedHeld(t *testing.T) {
 	})
 }
 
-// TestAdoptedClosed closes a queue with work in its stream, and with parked work that the stream
-// never gets. All events of the queue must be free afterwards.
+// TestAdoptedClosed closes an adopted queue with issued and with parked work. The issued work must
+// complete, the parked work must fail with ErrClosed, and afterwards no event of the device may be
+// in use.
 func TestAdoptedClosed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 1, Events: 2})
@@ -157,8 +158,9 @@ func TestAdoptedClosed(t *testing.T) {
 	})
 }
 
-// TestAdoptedSignals blocks a foreign stream behind work that signals. The signal must arrive, and
-// work of another queue that waits for it must run.
+// TestAdoptedSignals makes an adopted stream wait for other code's event, right behind work of the
+// queue. The signals of that work must be reached, and work of another queue that waits for them
+// must run.
 func TestAdoptedSignals(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -192,7 +194,8 @@ func TestAdoptedSignals(t *testing.T) {
 	})
 }
 
-// TestAdoptFaults makes each native call that adopting adds fail once.
+// TestAdoptFaults checks the errors if the driver fails to adopt a stream, to say whether the
+// stream is being captured, or to make an event.
 func TestAdoptFaults(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -224,8 +227,8 @@ func TestAdoptFaults(t *testing.T) {
 	})
 }
 
-// TestEventClosedWhileWaitedFor closes an event for which a foreign stream still waits. Closing the
-// device must free it.
+// TestEventClosedWhileWaitedFor checks that an event can be closed while other code's stream waits
+// for it, and that it does not leak.
 func TestEventClosedWhileWaitedFor(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -250,7 +253,8 @@ func TestEventClosedWhileWaitedFor(t *testing.T) {
 	})
 }
 
-// TestValueGivenUp closes a device with a stream that waits for a value that is never written.
+// TestValueGivenUp closes a device whose stream waits for a value that is never written. Close must
+// return in time, and all work must fail.
 func TestValueGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Queues: 2})
@@ -259,7 +263,7 @@ func TestValueGivenUp(t *testing.T) {
 		s := semaphores(t, 3)
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, interop.WaitValue(word.All(), 1)))
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2), Free: pts(s[2], 1)}, gpu.Fill(word.All(), []byte{1})))
-		must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, interop.WriteValue(word.All(), 1))) // runs only after the wait that it should end
+		must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, interop.WriteValue(word.All(), 1))) // never runs: it waits for the operation that it should end
 		began := time.Now()
 		var late *gpu.CloseError
 		if err := dev.Close(); !errors.As(err, &late) || late.Submissions != 3 {
@@ -279,7 +283,8 @@ func TestValueGivenUp(t *testing.T) {
 	})
 }
 
-// TestValueFaults makes value operations fail in the call, and during execution.
+// TestValueFaults checks the errors of value operations that the driver refuses, and of one that
+// fails on the device.
 func TestValueFaults(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Values {
@@ -313,7 +318,7 @@ func TestValueFaults(t *testing.T) {
 	})
 }
 
-// TestAdoptedAllocatesNothing checks that value operations and work on a foreign stream allocate
+// TestAdoptedAllocatesNothing checks that value operations and work on an adopted stream allocate
 // nothing.
 func TestAdoptedAllocatesNothing(t *testing.T) {
 	if raceEnabled {

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestLaunchEvents makes launches record events when they begin. No event may delay work that waits
-// for another event.
+// TestLaunchEvents checks that work that waits for a launch's event does not run before the launch
+// has begun. It also checks the errors of Begun.
 func TestLaunchEvents(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, second := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -46,8 +46,7 @@ func TestLaunchEvents(t *testing.T) {
 			must(t, w.Wait(minute(t)))
 			must(t, s.Wait(minute(t)))
 
-			// A launch whose wait fails records nothing. A launch that the driver refuses fails its
-			// signals.
+			// A launch fails if its wait fails, or if the driver refuses it.
 			never, failed := semaphores(t, 1)[0], dev.Queue(0).NewStream()
 			must(t, failed.After(never.At(1)))
 			must(t, failed.Do(launch(e)))

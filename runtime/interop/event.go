@@ -33,12 +33,12 @@ import (
 // The process that made the event must keep it until the others have released theirs. According to
 // CUDA, using an event whose process has destroyed it is undefined. If a process ends before its
 // record is complete, a wait for the record may never end. This blocks only the work behind the
-// wait in the same queue's stream. To recover, fail the semaphore that the wait signals
-// ([gpu.Semaphore.Fail]), and close the device. Close gives up after ten seconds
-// ([gpu.CloseError]). Use a separate queue for such waits.
+// wait: in the same native stream, or ordered after it by semaphores. To recover, fail the
+// semaphore that the wait signals ([gpu.Semaphore.Fail]), and close the device. Close gives up
+// after ten seconds ([gpu.CloseError]). Use a separate queue for such waits.
 //
-// All methods may be called concurrently. A zero Event was neither made nor imported: using it is
-// [gpu.ErrArgument].
+// All methods may be called concurrently. A zero Event was neither made nor imported: Export, and
+// Ops that use it, return [gpu.ErrArgument].
 type Event events.Event
 
 // in returns the event of package events.
@@ -72,7 +72,7 @@ func NewSharedEvent(dev *gpu.Device) (*Event, error) {
 // device on which the other process made the event. ImportEvent blocks while the driver does. The
 // other process must keep its event until the returned event has been closed, its last use is over,
 // and the driver has released it. Then freed is called, unless it is nil, on a goroutine of its
-// own. ImportEvent returns the errors of [ImportMemory].
+// own. The errors are like those of [ImportMemory].
 func ImportEvent(dev *gpu.Device, h EventHandle, freed func()) (*Event, error) {
 	const op = "import a shared event"
 	in := gpu.Inside(dev)
@@ -89,8 +89,8 @@ func ImportEvent(dev *gpu.Device, h EventHandle, freed func()) (*Event, error) {
 // AdoptEvent returns an Event for an event that the program made with the driver's own API on the
 // same device (C: CUevent, hipEvent_t). The caller keeps ownership, and must keep its event until
 // the returned Event has been closed and the last use is over. Then freed is called, unless it is
-// nil, on a goroutine of its own. A zero event is [gpu.ErrArgument]. AdoptEvent cannot check
-// whether the number is an event. If the driver gives no access to its objects
+// nil, on a goroutine of its own. If event is 0, the error is [gpu.ErrArgument]. AdoptEvent cannot
+// check whether other numbers are events. If the driver gives no access to its objects
 // ([driver.Caps].Native), the error is [gpu.ErrUnsupported].
 func AdoptEvent(dev *gpu.Device, event driver.Event, freed func()) (*Event, error) {
 	e, err := eventsOf(dev).Adopt(event, freed)
@@ -115,7 +115,7 @@ func (e *Event) Device() *gpu.Device {
 
 // Export returns a handle of the event for other processes (C: cuIpcGetEventHandle). It blocks
 // while the driver does. Only the process that made an event should export it, not a process that
-// imported it. An event that [NewSharedEvent] did not make is [gpu.ErrArgument].
+// imported it. An event of [NewEvent] or [AdoptEvent] is [gpu.ErrArgument].
 func (e *Event) Export() (EventHandle, error) {
 	h, err := e.in().Export()
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A process reads data that another process has written to shared memory, as soon as it is
-// complete, without a host waiting. Two drivers stand for the processes. Real processes send each
-// other the handles encoded by MarshalBinary.
+// A process reads memory that another process writes. An event orders the two devices, so no host
+// waits for the write. Two drivers stand for the processes. Real processes send each other the
+// handles, encoded by MarshalBinary.
 func ExampleEvent() {
 	ctx, machine := context.Background(), new(simdriver.Machine)
 	writer, err := gpu.Open(simdriver.New(simdriver.Config{Machine: machine}), 0, gpu.Options{})

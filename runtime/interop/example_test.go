@@ -25,8 +25,8 @@ func check(errs ...error) {
 // at returns a list of one point.
 func at(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
 
-// A library stands for code that uses the driver's own API. On the simulated GPU that is a device
-// of package driver.
+// A library stands for code that uses the driver's own API. With the simulated GPU, that API is a
+// device of package driver.
 type library struct {
 	driver.Device
 	stream driver.Stream
@@ -58,7 +58,7 @@ func newLibrary(d driver.Driver) *library {
 	return l
 }
 
-// end frees the library's objects, after the runtime's device has been closed.
+// end frees the library's objects. The runtime's device must have been closed before.
 func (l *library) end() {
 	l.call(func() { check(l.DestroyStream(l.stream), l.DestroyEvent(l.event), l.Close()) })
 }
@@ -80,7 +80,7 @@ func ExampleAdoptStream() {
 	check(err)
 	check(
 		q.Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.All(), []byte{1})),
-		s.WaitIssued(ctx, 1), // from now on the library's work comes after it
+		s.WaitIssued(ctx, 1), // from now on the library's work comes after the fill
 	)
 	lib.call(func() { check(lib.Fill(lib.stream, mem.Ptr(), 2, 1, 4)) })
 	out := make([]byte, 8)
@@ -93,8 +93,8 @@ func ExampleAdoptStream() {
 	// Output: [2 2 2 2 1 1 1 1]
 }
 
-// A library and the runtime wait for each other's work, each by an event that the other records. No
-// host waits for the device.
+// A library and the runtime wait for each other's work, each by an event that the other records.
+// The host does not wait for the device in between.
 func ExampleAdoptEvent() {
 	ctx, d := context.Background(), simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{})
@@ -144,7 +144,7 @@ func ExampleWaitValue() {
 	defer dev.Close()
 	words, err := dev.Alloc(gpu.HostMem, 16)
 	check(err)
-	// number is the first 8 bytes, as the host sees them.
+	// number is the first 8 bytes of words, as the host accesses them.
 	number := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(words.Bytes())))
 	input := words.Bytes()[8:]
 

@@ -18,9 +18,9 @@ var (
 
 // A MemoryHandle names memory for other processes of the machine: see [ExportMemory]. Other
 // programs can exchange its fields, too. With CUDA, Handle is a cudaIpcMemHandle_t (C:
-// CUipcMemHandle), as PyTorch and CuPy use it. It names an allocation that begins Offset bytes
-// before the memory. MarshalBinary encodes the handle in about 120 self-describing bytes, for
-// exchange between Go programs. Package encoding/gob uses MarshalBinary by itself.
+// CUipcMemHandle), as PyTorch and CuPy use it. Handle names the whole allocation, which begins
+// Offset bytes before the memory. MarshalBinary encodes the handle in about 120 self-describing
+// bytes, for exchange between Go programs. Package encoding/gob uses MarshalBinary by itself.
 type MemoryHandle struct {
 	Driver string           // the exporting driver, for example "cuda"; "" if unknown
 	Device [16]byte         // the UUID of the device that has the memory; zero if unknown
@@ -41,9 +41,9 @@ type EventHandle struct {
 	Handle driver.EventHandle // names the event
 }
 
-// Encoded handles begin with a magic string that names the object and the version of the encoding.
-// It is followed by a byte with the length of the driver's name, the name, the UUID and the handle.
-// A memory handle ends with its offset and size, eight bytes each, in little-endian order.
+// Encoded handles begin with a magic string that says what they name, and the version of the
+// encoding. Then come a byte with the length of the driver's name, the name, the UUID and the
+// handle. A memory handle ends with its offset and size, eight bytes each, in little-endian order.
 const (
 	memoryMagic = "puregpu memory\x01"
 	pooledMagic = "puregpu pooled\x01" // memory of a pool
@@ -115,8 +115,8 @@ func encodeHandle(magic, driver string, device [16]byte, handle [64]byte) ([]byt
 	return append(data, handle[:]...), nil
 }
 
-// A decoder reads the parts of an encoded handle. If the data is too short, its methods return
-// zeros and set wrong.
+// A decoder reads the parts of an encoded handle. Its methods return zeros and set wrong if the
+// data is too short.
 type decoder struct {
 	data  []byte
 	wrong bool

@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// Short names for helpers that several packages' tests share.
+// These are short names for helpers of package testkit.
 
 const raceEnabled = testkit.RaceEnabled
 

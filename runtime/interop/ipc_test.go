@@ -19,8 +19,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// onProcesses runs a test on devices of two drivers of one machine, which stand for processes, with
-// each set of capabilities.
+// onProcesses runs a test with each set of capabilities. The test gets two drivers, which stand for
+// two processes of one machine, and a device of each.
 func onProcesses(t *testing.T, test func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps)) {
 	for _, set := range capabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {
@@ -38,8 +38,8 @@ func onProcesses(t *testing.T, test func(t *testing.T, ds [2]*simdriver.Driver, 
 	}
 }
 
-// imported exports a buffer and imports it on another process's device. The channel reports when
-// the driver has freed the import.
+// imported exports a buffer and imports it on another process's device. The channel is closed when
+// the driver has released the import.
 func imported(t *testing.T, on *gpu.Device, b *gpu.Buffer) (*gpu.Buffer, <-chan struct{}) {
 	t.Helper()
 	h, err := interop.ExportMemory(b)
@@ -50,7 +50,7 @@ func imported(t *testing.T, on *gpu.Device, b *gpu.Buffer) (*gpu.Buffer, <-chan 
 	return o, back
 }
 
-// sharedEvent makes an event on one process's device, and imports it on another's.
+// sharedEvent makes an event on a, and imports it on b, another process's device.
 func sharedEvent(t *testing.T, a, b *gpu.Device) (own, other *interop.Event) {
 	t.Helper()
 	own, err := interop.NewSharedEvent(a)
@@ -62,7 +62,7 @@ func sharedEvent(t *testing.T, a, b *gpu.Device) (own, other *interop.Event) {
 	return own, other
 }
 
-// TestImportMemory lets a process use another process's memory.
+// TestImportMemory checks that a process can use memory that another process has exported.
 func TestImportMemory(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
@@ -100,7 +100,7 @@ func TestImportMemory(t *testing.T) {
 			t.Errorf("the other process's fill is not there: %v", got)
 		}
 
-		// The driver frees the import after its last use.
+		// The driver releases the import after its last use.
 		host := semaphores(t, 1)[0]
 		must(t, b.Queue(0).Submit(order(host, 1, host, 2), gpu.Fill(o.All(), []byte{3})))
 		must(t, o.Close())
@@ -121,7 +121,7 @@ func TestImportMemory(t *testing.T) {
 	})
 }
 
-// TestImportMemoryErrors checks everything that an import refuses.
+// TestImportMemoryErrors checks the errors of ImportMemory and ExportMemory.
 func TestImportMemoryErrors(t *testing.T) {
 	onProcesses(t, func(t *testing.T, _ [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCMem {
@@ -159,7 +159,7 @@ func TestImportMemoryErrors(t *testing.T) {
 				t.Errorf("%s: it was told that nobody uses it", what)
 			}
 		}
-		raw := interop.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // without driver and device, as another program may make the handle
+		raw := interop.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // another program may leave out driver and device
 		o, err := interop.ImportMemory(b, raw, nil)
 		must(t, err)
 		if _, err := interop.ExportMemory(o); !errors.Is(err, gpu.ErrArgument) {
@@ -190,8 +190,8 @@ func TestImportMemoryErrors(t *testing.T) {
 	})
 }
 
-// TestSharedEvent passes memory between two processes in turns, without a host waiting for a
-// device.
+// TestSharedEvent checks that two processes can use memory in turns, ordered by shared events,
+// without a host that waits for a device.
 func TestSharedEvent(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
@@ -209,7 +209,7 @@ func TestSharedEvent(t *testing.T) {
 		there, thereIn := sharedEvent(t, a, b)
 		back, backIn := sharedEvent(t, b, a)
 		sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
-		must(t, ds[0].StallDevice(0)) // so that a host that waits for a device never continues
+		must(t, ds[0].StallDevice(0)) // a call that waits for a device would never return
 		must(t, ds[1].StallDevice(0))
 		for i := range uint64(rounds) {
 			must(t, a.Queue(0).Submit(order(sa, 3*i, sa, 3*i+1), gpu.Fill(mem.All(), []byte{byte(i + 1)})))
@@ -239,8 +239,8 @@ func TestSharedEvent(t *testing.T) {
 	})
 }
 
-// TestSharedEventParked checks that a wait is for the last record at the time when the wait is
-// issued.
+// TestSharedEventParked checks that a parked wait is for the last record at the time when the wait
+// is issued.
 func TestSharedEventParked(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -290,7 +290,8 @@ func TestSharedEventParked(t *testing.T) {
 // in0 returns a context that ends soon.
 func in0(t *testing.T) context.Context { return in(t, time.Millisecond) }
 
-// TestSharedEventErrors checks what shared events refuse, and what still works after Close.
+// TestSharedEventErrors checks the errors of shared events. It also checks that an operation
+// completes if its event was closed after the call.
 func TestSharedEventErrors(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -324,7 +325,7 @@ func TestSharedEventErrors(t *testing.T) {
 				t.Errorf("%s: %v", what, c.err)
 			}
 		}
-		// Work in flight continues when its event is closed.
+		// Close does not affect operations that were submitted before.
 		host := semaphores(t, 1)[0]
 		must(t, b.Queue(0).Submit(order(host, 1, s, 1), interop.WaitEvent(other)))
 		must(t, other.Close())
@@ -338,7 +339,8 @@ func TestSharedEventErrors(t *testing.T) {
 		must(t, s.Wait(minute(t), 1))
 		eventually(t, "the event is given back", func() bool { b.Queue(0).Flush(); return calls(ds[1], 0, simdriver.OpDestroyEvent) == 1 })
 
-		// An event that its process destroys too early fails only the waiter.
+		// If the other process destroys its event too early, only operations that wait for the
+		// event fail.
 		late, err := interop.ImportEvent(b, h, nil)
 		must(t, err)
 		must(t, e.Close())
@@ -358,9 +360,9 @@ func TestSharedEventErrors(t *testing.T) {
 	})
 }
 
-// TestOtherProcessKilled ends a process while another one holds its memory and waits for an event
-// that the ended process would have recorded. The program can fail the waiting semaphores, and
-// other queues work. The device can be closed, although its stream never passes the wait.
+// TestOtherProcessKilled kills a process while another process uses its memory and waits for its
+// event. The other process can fail the semaphore that the wait signals, its other queues work, and
+// it can close its device, although the stream never passes the wait.
 func TestOtherProcessKilled(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -406,7 +408,8 @@ func TestOtherProcessKilled(t *testing.T) {
 	})
 }
 
-// TestSharedEventFaults makes each native call fail once.
+// TestSharedEventFaults checks the errors if the driver fails once in each call for shared memory
+// and events.
 func TestSharedEventFaults(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -452,8 +455,8 @@ func TestSharedEventFaults(t *testing.T) {
 	})
 }
 
-// TestWaitIssued tests B163: WaitIssued waits for work that is parked, issued, reached and failed,
-// and for a value that no work signals.
+// TestWaitIssued tests B163: WaitIssued returns when work that will signal the value is issued, or
+// when the value is reached or has failed. It does not return while that work is parked.
 func TestWaitIssued(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -508,7 +511,8 @@ func TestWaitIssued(t *testing.T) {
 	})
 }
 
-// TestHandles encodes and decodes handles. Decoding must refuse everything else.
+// TestHandles checks that decoding is the inverse of encoding for handles, and that it refuses
+// other data.
 func TestHandles(t *testing.T) {
 	m := interop.MemoryHandle{Driver: "cuda", Device: [16]byte{1, 15: 2}, Handle: driver.MemHandle{3, 63: 4}, Offset: 5 << 32, Size: 6<<32 + 7}
 	e := interop.EventHandle{Driver: "cuda", Device: m.Device, Handle: driver.EventHandle{8, 63: 9}}
@@ -551,14 +555,14 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestSharingFaults makes the n-th native call of a process fail, for every n. The process shares
-// memory and events with another process. Every signal of both must be reached or fail, and nothing
-// may leak.
+// TestSharingFaults runs share many times, with a different native call that fails each time. No
+// stream may hang, and nothing may leak.
 func TestSharingFaults(t *testing.T) {
 	sharingFaults(t, share)
 }
 
-// sharingFaults makes the n-th native call of one of two processes fail, for every n.
+// sharingFaults runs share many times with two processes. It first makes no call fail, and then the
+// n-th native call of the first process, for n from 1.
 func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver, sound bool) error) {
 	for _, kind := range []struct {
 		name  string
@@ -572,10 +576,10 @@ func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver
 		t.Run(kind.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				total, step := uint64(1), uint64(1)
-				if raceEnabled { // slow under the race detector
+				if raceEnabled { // the race detector is slow
 					step = 9
 				}
-				for n := uint64(0); n <= min(total, 200)+10; n += step { // calls after the first 200 only poll the device
+				for n := uint64(0); n <= min(total, 200)+10; n += step { // later calls mostly poll the device
 					machine := new(simdriver.Machine)
 					d, other := newSim(t, simdriver.Config{Machine: machine}), newSim(t, simdriver.Config{Machine: machine})
 					var hit *simdriver.Injected
@@ -597,8 +601,8 @@ func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver
 	}
 }
 
-// share makes two processes exchange memory and events. It ends when a call fails. It reports work
-// that never ended and, without a fault, all errors.
+// share makes two processes exchange memory and events. If a call fails, it returns early. Its
+// error says that work never ended or, if sound is true, which call failed.
 func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	var devs [2]*gpu.Device
 	for i, d := range []driver.Driver{d, other} {
@@ -637,7 +641,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	for i, dev := range devs {
 		streams[i] = dev.Queue(1).NewStream()
 	}
-	for round := range byte(3) { // after a fault, later operations of the stream do nothing
+	for round := range byte(3) { // after a fault, the stream's later calls fail
 		for i, s := range streams {
 			s.Fill(bufs[i].Range(uint64(round), 1), []byte{10*byte(i) + round + 1})
 			s.Do(interop.RecordEvent(events[i]))
@@ -653,7 +657,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 		got := make([]byte, 64)
 		s.Download(got, bufs[i].All())
 		err := s.Wait(ctx)
-		if i == 1 && err != nil && ctx.Err() != nil && !sound { // the first process ended before it recorded the awaited event
+		if i == 1 && err != nil && ctx.Err() != nil && !sound { // the first process did not record the event that this stream waits for
 			s.Fail(err)
 			continue
 		}
@@ -676,7 +680,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	return errors.Join(errs...)
 }
 
-// failed returns an error if err was unexpected.
+// failed returns err if sound is true, and otherwise nil.
 func failed(sound bool, err error) error {
 	if sound {
 		return err
@@ -684,8 +688,8 @@ func failed(sound bool, err error) error {
 	return nil
 }
 
-// TestSharedEventGarbage checks that processes that order their work by events allocate nothing in
-// steady state.
+// TestSharedEventGarbage checks that ordering the work of two processes by a shared event allocates
+// nothing in steady state.
 func TestSharedEventGarbage(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

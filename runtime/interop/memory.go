@@ -17,8 +17,8 @@ func memoryOf(dev *gpu.Device) *memory.Device {
 }
 
 // ImportPointer makes a buffer from device memory that other code of this process owns. The owner
-// must keep the memory as long as the buffer is used. When the buffer has been closed and its last
-// use is over, freed is called, unless it is nil, on a goroutine of its own.
+// must keep the memory until the buffer has been closed and its last use is over. Then freed is
+// called, unless it is nil, on a goroutine of its own.
 func ImportPointer(dev *gpu.Device, ptr driver.Ptr, size uint64, freed func()) (*gpu.Buffer, error) {
 	b, err := memoryOf(dev).Import(ptr, size, freed)
 	return (*gpu.Buffer)(b), err
@@ -48,19 +48,19 @@ func ExportMemory(b *gpu.Buffer) (MemoryHandle, error) {
 
 // ImportMemory makes a buffer from memory that another process of the machine has exported (C:
 // cuIpcOpenMemHandle, hipIpcOpenMemHandle). That process used [ExportMemory], or with CUDA
-// cudaIpcGetMemHandle. PyTorch and CuPy export memory in this way too; it is mostly a part of a
-// larger allocation. ImportMemory blocks while the driver does. The memory may be another device's
-// if the hardware supports that. The buffer behaves like a buffer that [gpu.Device.Alloc] made,
-// except that it cannot be exported. The other process must keep the memory until the buffer has
-// been closed, its last use is over, and the driver has released it. Then freed is called, unless
-// it is nil, on a goroutine of its own. Use freed to notify the other process.
+// cudaIpcGetMemHandle. PyTorch and CuPy export memory in this way too, mostly parts of larger
+// allocations. ImportMemory blocks while the driver does. The memory may be another device's if the
+// hardware supports that. The buffer behaves like a buffer that [gpu.Device.Alloc] made, except
+// that it cannot be exported. The other process must keep the memory until the buffer has been
+// closed, its last use is over, and the driver has released it. Then freed is called, unless it is
+// nil, on a goroutine of its own. Use freed to notify the other process.
 //
 // The error is [driver.ErrSameProcess] if this process itself exported the memory, which no driver
 // can import: use the original buffer. It is [gpu.ErrRange] if the driver reports the size of the
 // allocation and the handle's range is not in it. It is [gpu.ErrArgument] for a handle of another
-// driver, or of zero bytes, and [gpu.ErrUnsupported] if the device does not support imports. The
-// driver returns its own error if the handle is invalid, or if its process has freed the memory or
-// ended.
+// driver, of pool memory, or of zero bytes, and [gpu.ErrUnsupported] if the device does not support
+// imports. The driver returns its own error if the handle is invalid, or if the other process has
+// freed the memory or ended.
 func ImportMemory(dev *gpu.Device, h MemoryHandle, freed func()) (*gpu.Buffer, error) {
 	b, err := memoryOf(dev).ImportShared(memory.Handle(h), freed)
 	return (*gpu.Buffer)(b), err

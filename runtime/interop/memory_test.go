@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// shareable makes memory that processes share by a file.
+// shareable allocates memory of kind ShareableMem.
 func shareable(t *testing.T, dev *gpu.Device, size uint64) *gpu.Buffer {
 	t.Helper()
 	b, err := dev.Alloc(gpu.ShareableMem, size)
@@ -24,8 +24,8 @@ func shareable(t *testing.T, dev *gpu.Device, size uint64) *gpu.Buffer {
 	return b
 }
 
-// viaFile exports a buffer and imports it on another device. The channel reports when the driver
-// has freed the import.
+// viaFile exports a buffer as a file and imports the file on another device. The channel is closed
+// when the driver has released the import.
 func viaFile(t *testing.T, b *gpu.Buffer, on *gpu.Device) (*gpu.Buffer, <-chan struct{}) {
 	t.Helper()
 	f, err := interop.ExportMemoryFile(b)
@@ -38,7 +38,7 @@ func viaFile(t *testing.T, b *gpu.Buffer, on *gpu.Device) (*gpu.Buffer, <-chan s
 }
 
 // TestSharedFile tests B190: a process uses another process's memory, and its own memory at another
-// address. The memory must outlive the buffer that it was made with.
+// address. The memory must outlive the buffer that allocated it, and that buffer's device.
 func TestSharedFile(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
@@ -84,7 +84,8 @@ func TestSharedFile(t *testing.T) {
 			}
 		}
 
-		// The process that made the memory closes it, and the other buffers keep it.
+		// The process that allocated the memory closes its buffers. The other process's buffers
+		// keep the memory.
 		must(t, own.Close())
 		must(t, same.Close())
 		a.Queue(0).Flush()
@@ -100,7 +101,7 @@ func TestSharedFile(t *testing.T) {
 		must(t, err)
 		must(t, third.Close())
 
-		// The driver frees the import after its last use.
+		// The driver releases the import after its last use.
 		host := semaphores(t, 1)[0]
 		must(t, part.Close())
 		must(t, b.Queue(0).Submit(order(host, 1, host, 2), gpu.Fill(far.All(), []byte{3})))
@@ -121,7 +122,7 @@ func TestSharedFile(t *testing.T) {
 	})
 }
 
-// TestSharedFileMistakes checks everything that sharing by a file refuses.
+// TestSharedFileMistakes checks the errors of sharing memory by files.
 func TestSharedFileMistakes(t *testing.T) {
 	onProcesses(t, func(t *testing.T, _ [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.MemSharing {
@@ -178,8 +179,8 @@ func TestSharedFileMistakes(t *testing.T) {
 	})
 }
 
-// TestSharedFileKilled tests B190: one of two processes that share memory ends with work in flight.
-// The other must continue and find the memory unchanged.
+// TestSharedFileKilled tests B190: one of two processes that share memory is killed before its fill
+// has run. The other process must continue, and must find only its own writes in the memory.
 func TestSharedFileKilled(t *testing.T) {
 	for _, killed := range []int{0, 1} { // the owner of the memory, and the importer
 		t.Run([]string{"that has made it", "that has imported it"}[killed], func(t *testing.T) {
@@ -218,13 +219,11 @@ func TestSharedFileKilled(t *testing.T) {
 	}
 }
 
-// TestSharedFileFaults makes the n-th native call of a process fail, for every n. The process
-// shares memory by files with another process. Every signal of both must be reached or fail, and
-// nothing may leak.
+// TestSharedFileFaults is like TestSharingFaults, for memory that is shared by files.
 func TestSharedFileFaults(t *testing.T) { sharingFaults(t, shareFiles) }
 
-// shareFiles makes each of two processes use the other's memory, which its owner may close first.
-// It ends when a call fails. It reports work that never ended and, without a fault, all errors.
+// shareFiles makes each of two processes use the other's memory, after the owner has closed its
+// buffer. It returns as share does.
 func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 	var devs [2]*gpu.Device
 	for i, d := range []driver.Driver{d, other} {
@@ -265,7 +264,7 @@ func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 				return endsIn(ctx, sound, err)
 			}
 		}
-		for i, s := range streams { // the owner closes the memory first, while the other still uses it
+		for i, s := range streams { // the owner closes its buffer before the other process uses the memory
 			own[1-i].Close()
 			s.Fill(far[i].Range(1, 1), []byte{10})
 			got := make([]byte, 4)
@@ -280,7 +279,7 @@ func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 			far[i].Close()
 			select {
 			case <-back[i]:
-			case <-in(t, 5*time.Second).Done(): // closing the device frees objects that the fault hit
+			case <-in(t, 5*time.Second).Done(): // after a fault, only closing the device may release the import
 				devs[i].Close()
 				select {
 				case <-back[i]:

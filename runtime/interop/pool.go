@@ -25,7 +25,7 @@ func ExportPool(p *gpu.Pool) (*os.File, error) {
 
 // A Pool is another process's pool. Nothing can be allocated from it: it only serves to import
 // memory that the other process has allocated. All methods may be called concurrently. A zero Pool
-// was not imported: using it is [gpu.ErrArgument].
+// was not imported: its Import returns [gpu.ErrArgument].
 type Pool memory.ImportedPool
 
 // in returns the pool of package memory.
@@ -56,10 +56,10 @@ func (p *Pool) Device() *gpu.Device {
 // cuMemPoolImportPointer). The handle must have Pooled set. Import blocks while the driver does. As
 // with [ImportMemory], the other process must keep the memory allocated until the buffer has been
 // closed, its last use is over, and the driver has released it. Then freed is called, unless it is
-// nil, on a goroutine of its own. Use freed to notify the other process. The error
-// is [gpu.ErrArgument] for a handle without Pooled, of another driver, or of zero bytes. It is
-// [gpu.ErrRange] if the range is not in the allocation, as far as the driver can tell. For memory of
-// another pool it is the driver's error.
+// nil, on a goroutine of its own. Use freed to notify the other process. The error is
+// [gpu.ErrArgument] for a handle without Pooled, of another driver, or of zero bytes. It is
+// [gpu.ErrRange] if the range is not in the allocation, as far as the driver can tell. For memory
+// of another pool it is the driver's error.
 func (p *Pool) Import(h MemoryHandle, freed func()) (*gpu.Buffer, error) {
 	b, err := p.in().Import(memory.Handle(h), freed)
 	return (*gpu.Buffer)(b), err

@@ -49,7 +49,7 @@ func TestPoolSharing(t *testing.T) {
 			t.Error("another device, or options")
 		}
 		s := semaphores(t, 1)[0]
-		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // takes the pool's first bytes, so that own begins at an offset
+		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // takes the pool's first bytes, so that own has an offset
 		own := alloca(t, a.Queue(0), gpu.Order{}, p, 1024)
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
 		h, err := interop.ExportMemory(own)
@@ -147,7 +147,7 @@ func TestPoolSharingMistakes(t *testing.T) {
 		must(t, host.Signal(1))
 		o, err := q.Import(h, nil)
 		must(t, err)
-		must(t, b.Close()) // also closes the memory and the pool that are still open
+		must(t, b.Close()) // also closes o and the imported pools
 		if _, err := interop.ImportPool(b, mine); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("import on a closed device: %v", err)
 		}
@@ -156,22 +156,19 @@ func TestPoolSharingMistakes(t *testing.T) {
 	})
 }
 
-// TestPoolSharingFaults makes the n-th native call of a process fail, for every n. The process
-// shares pools with another process. Every signal of both must be reached or fail, and nothing may
-// leak.
+// TestPoolSharingFaults is like TestSharingFaults, for pools.
 func TestPoolSharingFaults(t *testing.T) {
 	sharingFaults(t, sharePools)
 }
 
-// sharePools makes each of two processes use memory of the other's pool. It ends when a call fails.
-// It reports work that never ended and, without a fault, all errors.
+// sharePools makes each of two processes use memory of the other's pool. It returns as share does.
 func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 	type side struct {
 		dev      *gpu.Device
 		pool     *gpu.Pool
-		imported *interop.Pool // the pool of the other process
+		imported *interop.Pool // the other process's pool
 		stream   *gpu.Stream
-		own, far *gpu.Buffer // far is memory of the other process
+		own, far *gpu.Buffer // far is the other process's memory
 		back     chan struct{}
 	}
 	var sides [2]*side
@@ -183,8 +180,8 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 		defer dev.Close() // may return the injected fault
 		sides[i] = &side{dev: dev, stream: dev.Queue(1).NewStream()}
 	}
-	// Let all work end before the devices are closed: a lost stream may still access the other
-	// process's memory, and that process cannot know.
+	// Let all work end before the devices are closed. A stream of a lost device may still access
+	// the other process's memory, and that process cannot know.
 	defer synctest.Wait()
 	for _, x := range sides {
 		var err error
@@ -233,9 +230,8 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 			x.far.Close()
 			select {
 			case <-x.back:
-			case <-in(t, 5*time.Second).Done(): // closing the device frees objects that the fault hit
-				// The other process may still hold this one's memory, without having reported the
-				// end of its use.
+			case <-in(t, 5*time.Second).Done(): // after a fault, only closing the device may release the import
+				// First let all work end: the other process may still use memory of this device.
 				synctest.Wait()
 				x.dev.Close()
 				select {
@@ -270,7 +266,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 	return errors.Join(errs...)
 }
 
-// endsIn returns an error if a context has ended or err was unexpected.
+// endsIn returns an error if ctx has ended, or if sound is true and err is not nil.
 func endsIn(ctx context.Context, sound bool, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("work has neither come to its end nor failed: %w", err)
@@ -278,10 +274,11 @@ func endsIn(ctx context.Context, sound bool, err error) error {
 	return failed(sound, err)
 }
 
-// TestPoolProcessKilled ends a process that shares a pool with another one, which holds memory of
-// the pool and has work in flight.
+// TestPoolProcessKilled kills one of two processes that share a pool: the one that made it, the one
+// that imported it, or one for whose event the other waits. The other process must not hang.
 func TestPoolProcessKilled(t *testing.T) {
-	// shared imports process 0's memory in process 1, filled with 1.
+	// shared allocates memory from a pool of process 0, fills it with 1, and imports it in process
+	// 1.
 	shared := func(t *testing.T, devs [2]*gpu.Device) (p *gpu.Pool, q *interop.Pool, own, far *gpu.Buffer, h interop.MemoryHandle, back chan struct{}) {
 		p, q = sharedPool(t, devs[0], devs[1])
 		s := semaphores(t, 1)[0]
@@ -329,7 +326,7 @@ func TestPoolProcessKilled(t *testing.T) {
 			if _, err := interop.ImportPool(b, file); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "the pool's process has ended") {
 				t.Errorf("import of its pool: %v", err)
 			}
-			// Nothing waits for the killed process.
+			// Closing does not wait for the killed process.
 			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 2)}, gpu.Fill(far.All(), []byte{4})))
 			must(t, far.Close())
 			<-back

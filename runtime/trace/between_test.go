@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestWorkBetween checks the times that workBetween computes. They must be right within the margin,
-// whenever the host issued the work and recorded the events, and however the clocks differ within
-// the margin.
+// TestWorkBetween checks with random times that the results of workBetween are right within their
+// margins. The times of the host's calls and the difference of the clocks, up to the margin, are
+// random.
 func TestWorkBetween(t *testing.T) {
 	for seed := range uint64(20_000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -16,11 +16,11 @@ func TestWorkBetween(t *testing.T) {
 		short := func() time.Duration { return upTo([]time.Duration{0, 3, 15, 60}[r.IntN(4)] * time.Microsecond) }
 		var h hostTimes
 		h.issued = time.Second
-		arrived := h.issued + short() // the stream has received the work
+		arrived := h.issued + short() // when the stream received the first part of the work
 		h.first = arrived + short()
 		last := arrived
-		// Some work has several parts. The stream has received the last part once the host has
-		// issued it.
+		// Some work has several parts. The stream received the last part when the host had given
+		// all.
 		if h.all = h.first; r.IntN(2) == 0 {
 			h.all += short()
 			last = h.all
@@ -28,14 +28,14 @@ func TestWorkBetween(t *testing.T) {
 		recorded := h.all + short()
 		h.closed = recorded + short()
 		shared := r.IntN(3) == 0
-		front := h.issued + short() // the stream has reached the event before the work
+		front := h.issued + short() // when the stream reached the event in front of the work
 		if shared {
 			front = h.issued - atOnce + short()
 		}
 		took := short()
 		begun := max(front, arrived)
 		ended := max(begun+took, last)
-		took = ended - begun // the time between its beginning and its end
+		took = ended - begun // longer if the last part arrived late
 		behind := max(ended, recorded)
 		within := upTo(20 * time.Microsecond)
 		off := upTo(2*within) - within

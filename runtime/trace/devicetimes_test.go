@@ -14,16 +14,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestTraceCalls counts the native calls for the times of a submission. If the stream has work,
-// they need one event: the event after the submission, which most submissions have anyway. If the
-// stream must wait or was idle, they need two. Each event is queried once.
+// TestTraceCalls counts the events that are recorded for a submission and the queries for their
+// times. If the stream has earlier work, one event suffices: the event behind the submission, which
+// also exists without a tracer. If the stream must wait or was idle, a second event is recorded in
+// front of the submission. Each event's time is queried once.
 func TestTraceCalls(t *testing.T) {
 	const n = 1000
 	for _, x := range []struct {
 		name                   string
 		wait, fill             bool
 		queues                 int
-		off, on, none, elapsed float64 // events recorded for a submission: without a tracer, with one, and with one that records no times; and queries for times
+		off, on, none, elapsed float64 // for each submission: events recorded without a tracer, with one, and with NoTimes; queries for times
 	}{
 		{name: "fills ahead", fill: true, queues: 1, off: 1, none: 1, on: 1, elapsed: 1},
 		{name: "launches ahead", queues: 1, off: 1, none: 1, on: 1, elapsed: 1},
@@ -57,8 +58,8 @@ func TestTraceCalls(t *testing.T) {
 						}
 					}
 					must(t, s.Wait(context.Background(), n+1))
-					// For one of the first submissions the refiller may have been late, and the
-					// clock has made some queries.
+					// The averages may be slightly off: the refiller may be late for one of the
+					// first submissions, and comparing the clocks takes some queries.
 					within := func(what string, got uint64, want float64) {
 						t.Helper()
 						if each := float64(got) / n; each < want-0.01 || each > want+0.01 {
@@ -92,8 +93,8 @@ func TestTraceCalls(t *testing.T) {
 	}
 }
 
-// TestTraceIdle checks that work never begins before it was submitted, although the host has not
-// polled for the end of the earlier work.
+// TestTraceIdle checks the times of launches that find their stream busy or idle, while the host
+// does not poll for the end of the earlier launches. No launch may begin before it was issued.
 func TestTraceIdle(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -134,8 +135,9 @@ func TestTraceIdle(t *testing.T) {
 	}
 }
 
-// TestTraceClockLate completes work before the first comparison of the clocks. The work must get
-// its times after the comparison. If the clocks can never be compared, nothing may wait forever.
+// TestTraceClockLate completes work before the clocks have been compared. The work's records must
+// come after the comparison, with device times. If the clocks can never be compared, the records
+// must come without device times.
 func TestTraceClockLate(t *testing.T) {
 	for _, ever := range []bool{true, false} {
 		d := newSim(t, simdriver.Config{})
@@ -171,8 +173,8 @@ func TestTraceClockLate(t *testing.T) {
 	}
 }
 
-// TestTraceClockWide uses a device whose clock is known only to a millisecond. All times must be
-// present, and right within their margin.
+// TestTraceClockWide compares the clocks with an error of about a millisecond. All work must have
+// device times, which must be right within their margin.
 func TestTraceClockWide(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -209,8 +211,8 @@ func TestTraceClockWide(t *testing.T) {
 	}
 }
 
-// TestTraceClockGivenUp closes a device after a comparison of the clocks was given up. The clock's
-// stream must have passed its event first.
+// TestTraceClockGivenUp checks that Close of a device succeeds after a comparison of the clocks was
+// given up while its event was pending.
 func TestTraceClockGivenUp(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -223,8 +225,8 @@ func TestTraceClockGivenUp(t *testing.T) {
 	}
 }
 
-// TestTraceRefused makes the driver refuse work. The event before that work must not be recorded
-// again while it is in the stream, because HIP does not allow it.
+// TestTraceRefused makes the driver refuse work. The event in front of that work must not be
+// recorded again until the stream has passed it, because HIP does not allow that.
 func TestTraceRefused(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -246,7 +248,7 @@ func TestTraceRefused(t *testing.T) {
 				for i := range uint64(n) {
 					time.Sleep(50 * time.Microsecond)
 					submit(gpu.Order{Wait: pts(s, i+1), Signal: pts(s, i+2)})
-					tracer.Take(nil) // queries whether the stream has passed that event
+					tracer.Take(nil) // Take finds out whether the stream has passed that event
 				}
 				must(t, s.Wait(context.Background(), n+1))
 				list := submissions(taken(tracer))
@@ -267,7 +269,7 @@ func TestTraceRefused(t *testing.T) {
 	}
 }
 
-// fillAfter returns a function for Native that sleeps, fills a byte, and sleeps again.
+// fillAfter returns a function for gpu.Native that sleeps, fills a byte, and sleeps again.
 func fillAfter(before, after time.Duration) func(gpu.NativeCall) error {
 	return func(n gpu.NativeCall) error {
 		time.Sleep(before)
@@ -276,15 +278,15 @@ func fillAfter(before, after time.Duration) func(gpu.NativeCall) error {
 	}
 }
 
-// TestTraceNativeTimes traces native functions. If the stream has no other work, it is unknown
-// whether the device works while such a function runs. That time is in Early, not between Begun and
-// Ended. If the stream has other work, the times are exact.
+// TestTraceNativeTimes checks the times of native functions. While such a function runs and the
+// stream has no other work, it is unknown whether the device works. That time is in Early, not
+// between Begun and Ended. While the stream has other work, the times are exact.
 func TestTraceNativeTimes(t *testing.T) {
 	const ms = time.Millisecond
 	for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 		for _, x := range []struct {
 			name                 string
-			front, before, after time.Duration // duration of the earlier work; sleep of the function before and after it issues work of 1 ms
+			front, before, after time.Duration // duration of the earlier work; sleeps of the function before and after its fill of 1 ms
 			took, early          time.Duration
 		}{
 			{"before", 0, 50 * ms, 0, ms, 50 * ms},
@@ -342,8 +344,8 @@ func TestTraceNativeTimes(t *testing.T) {
 	}
 }
 
-// TestTraceNativeCommand traces a native command of a recording. While its function runs on the
-// host, only the times of the earlier commands show whether the device was busy.
+// TestTraceNativeCommand checks the times of a recording with a copy and a native function. While
+// the function runs on the host, only the copy's own times show how long the device was busy.
 func TestTraceNativeCommand(t *testing.T) {
 	const ms = time.Millisecond
 	for _, front := range []time.Duration{ms, 20 * ms, 200 * ms} {
@@ -368,7 +370,7 @@ func TestTraceNativeCommand(t *testing.T) {
 					must(t, dev.Close())
 					records := taken(tracer)
 					r := submissions(records)[0]
-					known := 0 * ms // time before Begun in which the device certainly ran it
+					known := 0 * ms // time before Begun in which the device certainly ran commands
 					for _, x := range records {
 						if x.Kind == trace.KindCommand {
 							if x.Begun < r.Begun && x.Ended > r.Begun || x.Begun < r.Begun-r.Early || x.Ended > r.Ended {
@@ -392,8 +394,8 @@ func TestTraceNativeCommand(t *testing.T) {
 	}
 }
 
-// A slowCalls is a driver in which each fill, or each recording of an event, takes the host some
-// time, as if another thread held a lock in the driver.
+// A slowCalls is a driver whose Fill and Record take the host some time, as if another thread held
+// a lock in the driver.
 type slowCalls struct {
 	driver.Driver
 	fill, record atomic.Int64 // nanoseconds
@@ -423,15 +425,15 @@ func (v *slowDevice) Record(e driver.Event, s driver.Stream) error {
 	return v.Device.Record(e, s)
 }
 
-// TestTraceSlowHost lets a slow host issue fills. The recorded time of a fill must be exact if the
-// trace can tell that the stream was idle before it. Otherwise the margin must cover the excess.
+// TestTraceSlowHost checks the durations of fills that a slow host issues. All must be right within
+// their margins. In the cases with exact set they must be exact.
 func TestTraceSlowHost(t *testing.T) {
 	const n, us, slow, took = 16, time.Microsecond, 30 * time.Microsecond, 10 * time.Microsecond
 	for _, x := range []struct {
 		name         string
 		fill, record time.Duration // duration of host calls
 		front        time.Duration // duration of the earlier work
-		early        time.Duration // at most this much; the earlier fill may take a part of it
+		early        time.Duration // expected Early; up to took less if the earlier fill still runs
 		exact        bool
 	}{
 		{name: "a fast host", exact: true},

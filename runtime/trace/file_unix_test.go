@@ -15,13 +15,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestFileOfOthers creates traces with names of existing files. The files must be neither opened
-// nor changed.
+// TestFileOfOthers creates traces under names that may exist already. Create must replace a regular
+// file and refuse everything else. It must not change target, to which the name may be a symbolic
+// or a hard link.
 func TestFileOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		make func(name, target string) error
-		want string // text of the error; empty if the file is replaced
+		want string // text of the error; empty if Create must succeed
 	}{
 		{"a link to a file", func(name, target string) error { return os.Symlink(target, name) }, "not a regular file"},
 		{"a link to nothing", func(name, target string) error { return os.Symlink(target+"-none", name) }, "not a regular file"},
@@ -63,8 +64,8 @@ func TestFileOfOthers(t *testing.T) {
 	}
 }
 
-// TestFilesAtOnce concurrently creates many traces with one name, which an old file also has. Each
-// trace must get its own file and keep it.
+// TestFilesAtOnce creates many traces with one name at the same time. An old file has this name,
+// too. Each trace must get a file of its own and keep it.
 func TestFilesAtOnce(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.json")
 	must(t, os.WriteFile(name, []byte("old"), 0o666))

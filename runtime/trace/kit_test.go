@@ -2,7 +2,7 @@ package trace_test
 
 import "github.com/puregpu/puregpu/runtime/internal/testkit"
 
-// Short names for helpers that several packages share.
+// These are short names for helpers of package testkit.
 
 const raceEnabled = testkit.RaceEnabled
 

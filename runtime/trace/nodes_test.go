@@ -17,20 +17,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// timesNodes are the capabilities of a device that times the nodes of graphs.
+// timesNodes returns the capabilities of a device that times the nodes of graphs.
 func timesNodes() driver.Caps {
 	caps := simdriver.CUDACaps()
 	caps.NodeTimes = true
 	return caps
 }
 
-// nodes returns the records of commands of graphs.
+// nodes returns the records of kind KindNode.
 func nodes(records []trace.Record) []trace.Record {
 	return slices.DeleteFunc(slices.Clone(records), func(r trace.Record) bool { return r.Kind != trace.KindNode })
 }
 
-// sleepy is a recording of two kernels that run at once, and one behind both. Their times are
-// exact, since they sleep in a bubble.
+// sleepy records two kernels that may run at the same time, and one behind both. In a bubble of
+// package synctest their durations are exact, because they only sleep.
 func sleepy(t *testing.T, dev *gpu.Device, k *gpu.TypedKernel[sleepArgs], mode gpu.Mode) *gpu.CommandBuffer {
 	t.Helper()
 	c := testkit.CommandBuffer(t, dev, mode)
@@ -47,8 +47,8 @@ func sleepy(t *testing.T, dev *gpu.Device, k *gpu.TypedKernel[sleepArgs], mode g
 	return c
 }
 
-// TestGraphsHaveNodeTimes checks that the commands of graphs have exact times on a device that times
-// nodes, also in AutoMode, and that the records name the submission and the recording.
+// TestGraphsHaveNodeTimes checks that the commands of graphs have exact times on a device that
+// times nodes, also in AutoMode. Their records must name the submission and the recording.
 func TestGraphsHaveNodeTimes(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode} {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,8 @@ func TestGraphsHaveNodeTimes(t *testing.T) {
 	}
 }
 
-// TestOnlyCommandTimesTimesNodes checks that the nodes of graphs are not timed at other levels.
+// TestOnlyCommandTimesTimesNodes checks that the nodes of graphs are not timed with SubmissionTimes
+// or NoTimes.
 func TestOnlyCommandTimesTimesNodes(t *testing.T) {
 	for _, times := range []trace.Times{trace.SubmissionTimes, trace.NoTimes} {
 		synctest.Test(t, func(t *testing.T) {
@@ -117,8 +118,8 @@ func TestOnlyCommandTimesTimesNodes(t *testing.T) {
 	}
 }
 
-// TestCommandsThatOverlapHaveTracks checks that the file has each command once, on tracks without
-// overlaps, and lists the commands of each recording once.
+// TestCommandsThatOverlapHaveTracks checks that commands that overlap have separate tracks in the
+// file, and that the file lists the commands of a recording once.
 func TestCommandsThatOverlapHaveTracks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f file
@@ -153,8 +154,8 @@ func TestCommandsThatOverlapHaveTracks(t *testing.T) {
 	})
 }
 
-// A profiler is a NodeTimer for a device that has none. It knows numbers of nodes only if knows is
-// set, and reports the times that the test gives.
+// A profiler is a driver.NodeTimer for a driver that has none. NodeIDs returns ids only if knows is
+// set. NodeTimes calls the test's function times.
 type profiler struct {
 	knows    bool
 	nodes    []driver.Node
@@ -181,8 +182,8 @@ func (p *profiler) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime 
 	return append(to, p.times(p, last)...)
 }
 
-// TestProfilerTimesNodes checks that a profiler's times belong to the right commands: by the
-// numbers of nodes, or by the kernels' names in order.
+// TestProfilerTimesNodes checks that a profiler's times are given to the right commands: by the
+// numbers of nodes or, without these, by the kernels' names in order.
 func TestProfilerTimesNodes(t *testing.T) {
 	for _, x := range []struct {
 		name  string
@@ -243,8 +244,8 @@ func TestProfilerTimesNodes(t *testing.T) {
 	}
 }
 
-// TestProfilerFails checks that the file says why graphs have no times of commands. Recordings of
-// AutoMode then run as calls, with times.
+// TestProfilerFails checks that the file says why graphs have no times of commands if the profiler
+// cannot be opened. Recordings of AutoMode must then run as calls, with times.
 func TestProfilerFails(t *testing.T) {
 	testkit.Profile(t, fmt.Errorf("there is no profiler here"), nil)
 	var f file

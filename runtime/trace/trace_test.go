@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A file is the destination of a trace.
+// A file is a trace's destination in memory.
 type file struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -71,7 +71,7 @@ func of(events []traceformat.Event, cat string, phase traceformat.Phase) (some [
 	return some
 }
 
-// TestTrace runs a small program and compares its trace with its operations.
+// TestTrace runs a small program and compares the trace with the program's operations.
 func TestTrace(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{Times: trace.CommandTimes})
@@ -189,12 +189,12 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestKilled kills a program at a random moment. Its trace must be valid up to then.
+// TestKilled kills a process that is writing a trace. What the file has then must be valid.
 func TestKilled(t *testing.T) {
 	if file := os.Getenv("PUREGPU_TRACE_TEST_FILE"); file != "" {
 		busy(t, file)
 	}
-	// The folder is created here, because the killed process would leave it behind.
+	// The folder is created here, because the killed process could not remove it.
 	name := filepath.Join(t.TempDir(), "killed.json")
 	exe, err := os.Executable()
 	must(t, err)
@@ -249,7 +249,7 @@ func busy(t *testing.T, file string) {
 	}
 }
 
-// TestFromEnv starts traces by environment variables. Two traces of one process, and several ranks,
+// TestFromEnv starts traces by environment variables. Traces of one process, and of several ranks,
 // must get separate files.
 func TestFromEnv(t *testing.T) {
 	dir := t.TempDir()
@@ -317,8 +317,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestFileEnds checks that the file is complete when the devices have been closed, although the
-// trace is open. It must grow when another device is opened.
+// TestFileEnds checks that the file is complete when all devices have been closed, although the
+// trace is open. The file must grow when another device is opened.
 func TestFileEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
 	tr, err := trace.Create(file, trace.Options{})
@@ -341,8 +341,8 @@ func TestFileEnds(t *testing.T) {
 	}
 }
 
-// TestFileEndsLate checks that the file is also complete if the host waits and signals after the
-// devices were closed.
+// TestFileEndsLate checks that the file is complete after Flush if the host signals after the
+// device was closed.
 func TestFileEndsLate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
 	tr, err := trace.Create(file, trace.Options{})
@@ -392,8 +392,8 @@ func TestLongEvents(t *testing.T) {
 	}
 }
 
-// TestReopened opens a device repeatedly. It must keep its process and its tracks in the trace. A
-// device that is open twice must have two.
+// TestReopened opens a device again and again. It must keep its track in the trace. While it is
+// open twice, it must have two tracks.
 func TestReopened(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{})
@@ -493,9 +493,9 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestGraphsHaveNoCommandTimes traces graphs with CommandTimes, on a device that cannot time the
-// nodes of graphs. The trace must say which executions were graphs and so have no command times.
-// The log must say once what to do.
+// TestGraphsHaveNoCommandTimes traces recordings on a device that cannot time the nodes of graphs.
+// The trace must say which executions ran as graphs. With CommandTimes, recordings of AutoMode must
+// run as calls, with command times, and the log must say once that GraphMode has none.
 func TestGraphsHaveNoCommandTimes(t *testing.T) {
 	for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 		var f file
@@ -538,7 +538,8 @@ func TestGraphsHaveNoCommandTimes(t *testing.T) {
 	}
 }
 
-// TestWriteFails makes writes fail. The trace must return the error, and the program must continue.
+// TestWriteFails makes writes fail. Close of the trace must return the error, and the program must
+// continue.
 func TestWriteFails(t *testing.T) {
 	if tr, err := trace.Start(nil, trace.Options{}); tr != nil || !errors.Is(err, gpu.ErrArgument) {
 		t.Errorf("%v, %v", tr, err)
@@ -560,7 +561,7 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// A full is a file on a full disk.
+// A full stands for a file. Once now is set, its disk is full.
 type full struct{ now atomic.Bool }
 
 func (f *full) Write(p []byte) (int, error) {
@@ -570,8 +571,8 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestDropped uses a trace with too small a buffer. The trace must say how many records are
-// missing, and the rest must be valid.
+// TestDropped traces with too small a buffer. The trace must say how many records are missing, and
+// must be valid.
 func TestDropped(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{Records: 16})
@@ -597,7 +598,7 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// A sink calls a function for each piece of a trace.
+// A sink calls a function for each Write.
 type sink func()
 
 func (f sink) Write(p []byte) (int, error) {

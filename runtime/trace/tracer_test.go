@@ -52,8 +52,8 @@ func submissions(records []trace.Record) []trace.Record {
 	return slices.DeleteFunc(slices.Clone(records), func(r trace.Record) bool { return r.Kind != trace.KindSubmission })
 }
 
-// TestTraceTimes checks that the records have the times at which the device ran the work, within
-// the host's times, for all kinds of waits.
+// TestTraceTimes checks that the records have the times at which the device ran the work, and that
+// these lie within the host's times.
 func TestTraceTimes(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestTraceTimes(t *testing.T) {
 	}
 }
 
-// TestTraceRing submits a million operations whose records are never taken. The tracer must not
-// need more memory, and must count the dropped records.
+// TestTraceRing submits up to a million operations, and takes no records meanwhile. The tracer must
+// not need more memory, and must count the dropped records.
 func TestTraceRing(t *testing.T) {
 	const room = 1 << 16
 	n := uint64(1_000_000)
@@ -116,7 +116,7 @@ func TestTraceRing(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	submit(1000, n)
 	runtime.ReadMemStats(&after)
-	// The limit has room for the lists of points of all records, which are allocated once.
+	// The limit includes the lists of points of all records, which are allocated once.
 	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 && !raceEnabled {
 		t.Errorf("%d bytes were allocated", got)
 	}
@@ -165,7 +165,7 @@ func TestTraceAllocs(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		for range 20_000 { // until the limit of submissions whose times must be queried is reached
+		for range 20_000 { // until so many times wait to be queried that the tracer records no more
 			one()
 		}
 		n := testing.AllocsPerRun(1000, one)
@@ -182,8 +182,8 @@ func TestTraceAllocs(t *testing.T) {
 	}
 }
 
-// TestTraceWithoutEvents uses a driver that makes no timing events, records none, or does not
-// return their times. The records must say that times are missing, and everything else must work.
+// TestTraceWithoutEvents uses a driver that makes no timing events, or does not return their times.
+// The records must say that times are missing, and everything else must work.
 func TestTraceWithoutEvents(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpNewTimer, simdriver.OpElapsed} {
 		t.Run(string(op), func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestTraceLoss(t *testing.T) {
 			lost++
 		}
 	}
-	list := submissions(all) // records with device times come after the times have been queried
+	list := submissions(all) // may be out of order, because records with device times come later
 	slices.SortFunc(list, func(a, b trace.Record) int { return cmp.Compare(a.ID, b.ID) })
 	if lost != 1 || len(list) != 3 || list[0].Err != nil {
 		t.Errorf("%d losses, %d submissions", lost, len(list))
@@ -248,8 +248,7 @@ func TestTraceLoss(t *testing.T) {
 	}
 }
 
-// TestTracePools checks the records about the memory that the driver's pools reserve, until all of
-// it has been returned.
+// TestTracePools checks the records of how much memory the driver's pools reserve and return.
 func TestTracePools(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	tracer := newTracer(t, trace.TracerOptions{})
@@ -327,8 +326,8 @@ func TestTraceGo(t *testing.T) {
 	}
 }
 
-// TestTraceNameDropped drops the record of a semaphore's name. The name must be recorded again when
-// the semaphore is used again.
+// TestTraceNameDropped drops the record of a semaphore's name, because the ring is full. The name
+// must be recorded when the semaphore is used again.
 func TestTraceNameDropped(t *testing.T) {
 	tracer := newTracer(t, trace.TracerOptions{Records: 4, Times: trace.NoTimes})
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
@@ -347,13 +346,12 @@ func TestTraceNameDropped(t *testing.T) {
 	}
 }
 
-// TestTraceOver uses a semaphore that outlives tracers. It must not keep their records alive, and
-// must refer only to tracers in use.
+// TestTraceOver uses a semaphore that outlives tracers. The semaphore must not keep old tracers
+// alive, and must work with a new one.
 func TestTraceOver(t *testing.T) {
 	var s gpu.Semaphore
 	use := func(v uint64) weak.Pointer[trace.Tracer] {
 		tracer := newTracer(t, trace.TracerOptions{Records: 16, Times: trace.NoTimes})
-		// The driver belongs only to this device.
 		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
 		must(t, err)
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(&s, v)}, gpu.Barrier()))
@@ -401,8 +399,8 @@ func TestTraceFlushBlocks(t *testing.T) {
 	}
 }
 
-// TestTraceSampleClosed checks the first and the last record of a device while counters are
-// sampled: that it was opened, and that it was closed.
+// TestTraceSampleClosed checks that a device's first record is that it was opened, and its last
+// that it was closed, while counters are sampled all the time.
 func TestTraceSampleClosed(t *testing.T) {
 	for range 100 {
 		tracer := newTracer(t, trace.TracerOptions{Times: trace.NoTimes})
@@ -483,8 +481,8 @@ func TestNilTracer(t *testing.T) {
 	openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
 }
 
-// TestTraceLossByEvent loses a device because no event can be recorded after work that its stream
-// has received in part. The loss must have one record.
+// TestTraceLossByEvent loses a device because no event can be recorded behind its work. The loss
+// must have one record.
 func TestTraceLossByEvent(t *testing.T) {
 	d, tr := newSim(t, simdriver.Config{}), newTracer(t, trace.TracerOptions{})
 	dev, s := openDevice(t, d, 0, gpu.Options{Tracer: tr}), semaphores(t, 1)
@@ -507,12 +505,12 @@ func TestTraceLossByEvent(t *testing.T) {
 	}
 }
 
-// A noTracer is a driver whose tracer is nil.
+// A noTracer is a driver whose tracer is a nil *trace.Tracer.
 type noTracer struct{ driver.Driver }
 
 func (noTracer) Tracer() gpu.Tracer { return (*trace.Tracer)(nil) }
 
-// TestNilTracerOfDriver opens a device of a driver whose tracer is nil. Nothing may be traced.
+// TestNilTracerOfDriver checks that a device works if its driver's tracer is a nil *trace.Tracer.
 func TestNilTracerOfDriver(t *testing.T) {
 	dev, err := gpu.Open(noTracer{simdriver.New(simdriver.Config{})}, 0, gpu.Options{})
 	must(t, err)

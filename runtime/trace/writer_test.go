@@ -18,8 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// written returns the events that a writer makes from records of one queue's submissions and their
-// commands.
+// written returns the events that a writer makes from records. It sets their device and queue.
 func written(t *testing.T, records ...Record) (events []traceformat.Event) {
 	t.Helper()
 	tracer, err := NewTracer(TracerOptions{})
@@ -57,8 +56,8 @@ func written(t *testing.T, records ...Record) (events []traceformat.Event) {
 	}
 }
 
-// TestRecordsOutOfOrder uses records of a stream in another order than its work. Each must get a
-// slice, which ends before the work was seen to be complete.
+// TestRecordsOutOfOrder writes records of one stream in another order than its work. Each record
+// must get a slice, which must not end after the submission's Done.
 func TestRecordsOutOfOrder(t *testing.T) {
 	const us = time.Microsecond
 	found := map[string]traceformat.Event{}
@@ -121,7 +120,7 @@ func TestArrowsThatAreMissing(t *testing.T) {
 	records := []Record{
 		{ID: 1, Op: "copy", Submitted: us, Issued: 2 * us, Begun: 3 * us, Ended: 9 * us, Done: 10 * us, Signals: at(1, 5)},
 		{Kind: KindWait, Op: "wait", Submitted: us, Done: 11 * us, Waits: at(1, 5)},
-		{Kind: KindWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(1, 4)}, // by the times, the wait ended before its signal
+		{Kind: KindWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(1, 4)}, // by the times, the wait ended before the signal
 		{Kind: KindWait, Op: "wait for any", Submitted: us, Done: 4 * us, Waits: at(1, 3)},
 		{Kind: KindWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(2, 1)}, // its signal is not in the trace
 	}
@@ -143,16 +142,17 @@ func TestArrowsThatAreMissing(t *testing.T) {
 		records = append(records, Record{Kind: KindSignal, Submitted: 20 * us, Done: 21 * us, Signals: at(3, i+1)})
 	}
 	records = append(records, Record{Kind: KindWait, Op: "wait", Submitted: us, Done: 30 * us, Waits: at(1, 2)})
-	// The count includes the two waits above without arrows, because the reason has been forgotten.
+	// The count includes the two waits above without arrows, because the writer has forgotten why
+	// they have none.
 	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 0 || forgotten != 3 {
 		t.Errorf("%d arrows, %d are not drawn, %d forgotten", arrows, undrawn, forgotten)
 	}
 }
 
-// TestArrowsWithoutSlices makes a barrier without a slice signal. No arrow may lead from a later
-// signal to the waits for the barrier: not from the signal of the waiting work itself, and not from
-// the next one. The clock is so inexact that each of them could have been the first signal. None of
-// these arrows counts as missing.
+// TestArrowsWithoutSlices has work wait for a signal of a barrier, which has no slice. No arrow may
+// lead to these waits: not from the signal of the waiting work itself, and not from that of later
+// work, although the clock is so inexact that each of these signals could have come before the
+// waits. No arrow may count as missing.
 func TestArrowsWithoutSlices(t *testing.T) {
 	const us = time.Microsecond
 	at := func(value uint64) []Point { return []Point{{Semaphore: 1, Value: value}} }
