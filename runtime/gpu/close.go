@@ -55,8 +55,9 @@ type deviceClosing struct {
 // If work has not ended in time, Close gives the device up: waits for that work fail, and Close
 // returns a [CloseError]. If the device was lost before Close, Close does not return the loss. It
 // returns a loss that happens during Close. If streams have failed and the program has not received
-// their errors, Close returns the first of these errors. The program has received an error if it
-// waited for the stream or for work behind it, or if a call returned the error.
+// their errors, Close returns the first of these errors. Failures that the program caused, for
+// example by [Semaphore.Fail], do not count. The program has received an error if it waited for the
+// stream or for work behind it, or if a call returned the error.
 //
 // Closing again returns the same error. If there are several errors, the text is one line about the
 // most severe error, and [errors.Is] and [errors.As] find the others.
