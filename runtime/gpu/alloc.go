@@ -79,12 +79,13 @@ func (q *Queue) alloc(o *Order, p *Pool, size uint64) (*Buffer, error) {
 // pool when the lost device is closed.
 //
 // If a wait of the Free fails, the memory stays allocated. If the driver fails to free the memory,
-// the memory cannot be used any more. After a Free, the buffer need not be closed. If the buffer is
-// empty or not from a pool, the Free is a barrier and frees nothing.
+// the memory cannot be used any more. After a Free that has succeeded, the buffer need not be
+// closed. If the buffer is empty or not from a pool, the Free is a barrier and frees nothing.
 //
 // The error of a second Free is [ErrUnallocated]. The call returns this error if the waits of the
 // first Free have been issued, otherwise the signals fail with it. The error for a closed buffer is
-// [ErrClosed]. If the queue's stream is adopted, the call returns [ErrUnsupported].
+// [ErrClosed]. If the buffer is from a pool and the queue's stream is adopted, the call returns
+// [ErrUnsupported].
 //
 // Some memory of a driver's pool must not be freed in this queue's stream: memory of another
 // device, and with [driver.Caps].PoolsByStream memory that another queue allocated. When this queue

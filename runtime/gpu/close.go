@@ -30,9 +30,9 @@ import (
 //     the device is marked as lost, with a CloseError, and work in flight fails.
 //  4. Shutdown waits for calls that use the device, and for other devices' work that uses the
 //     device's memory or events.
-//  5. No goroutine queries the device's streams any more. The device's thread destroys the streams
-//     and then all other native objects. Unfinished work keeps its objects until its stream is
-//     destroyed.
+//  5. No goroutine queries the device's streams any more. The device's thread frees the memory of
+//     pools and destroys the streams (endStreams). Then it destroys all other native objects
+//     (giveBack), because unfinished work keeps its objects until its stream is destroyed.
 //
 // If a stream is still at work or waits for other code, or if other devices' work still uses memory
 // or events of the device, all native objects are left to the driver, and the points of Order.Free
