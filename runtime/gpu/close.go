@@ -32,7 +32,8 @@ import (
 //     device's memory or events.
 //  5. No goroutine queries the device's streams any more. The device's thread frees the memory of
 //     pools and destroys the streams (endStreams). Then it destroys all other native objects
-//     (giveBack), because unfinished work keeps its objects until its stream is destroyed.
+//     (giveBack). It destroys the streams before those objects, because unfinished work keeps its
+//     objects until its stream is destroyed.
 //
 // If a stream is still at work or waits for other code, or if other devices' work still uses memory
 // or events of the device, all native objects are left to the driver, and the points of Order.Free
@@ -205,8 +206,8 @@ func (g *giving) add(err error) {
 }
 
 // endStreams frees the pool memory of buffers and destroys the streams. If all native objects must
-// be left to the driver, it returns the reason, otherwise "". Pool memory is freed in a stream, so
-// usually endStreams frees the memory before it destroys the streams.
+// be left to the driver, it returns the reason, otherwise "". A driver's pool frees memory in a
+// stream, so usually endStreams frees the memory before it destroys the streams.
 //
 // If the device is lost, its streams may still run work that uses the memory, for example because
 // Close gave the device up. Then endStreams makes a new stream, destroys the other streams, and

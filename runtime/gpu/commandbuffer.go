@@ -34,8 +34,9 @@ type Command int
 //
 // [CommandBuffer.Add] copies the data of uploads and the arguments of kernels. The command buffer
 // holds the buffers and modules of its commands until it has been closed, and no execution and no
-// command buffer in which it is nested uses it any more. A range of a
-// [CommandBuffer.Binding] stands for memory that each execution provides. A range of
+// command buffer in which it is nested uses it any more.
+//
+// A range of a [CommandBuffer.Binding] stands for memory that each execution provides. A range of
 // [CommandBuffer.Scratch] stands for scratch memory. A [Param] is a scalar, or the blocks of a
 // launch, whose value each execution may set.
 //

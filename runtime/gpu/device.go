@@ -273,7 +273,7 @@ type Stats struct {
 	// has not been issued. Host calls that wait until a point is reached count too, and so do Frees
 	// that wait for uses of their memory.
 	Parked    int
-	InFlight  int    // submissions issued and not known to be done
+	InFlight  int    // submissions issued and neither done nor failed, as far as the host knows
 	Buffers   int    // live
 	PeakBytes uint64 // the largest sum of Device.Live and Host.Live so far
 	Device    ByteStats

@@ -34,8 +34,8 @@ type ParkedWait struct {
 
 	// Producer describes the operation that will signal the value or a higher value, for example
 	// "copy on queue 1 of H200, parked". It is empty if no device has issued such an operation and
-	// none is waiting on this device. Then there are three possibilities: the operation is parked
-	// on another device, it was never submitted, or the host must signal the value.
+	// this device has no such operation to issue. Then there are three possibilities: the operation
+	// is parked on another device, it was never submitted, or the host must signal the value.
 	Producer string
 }
 

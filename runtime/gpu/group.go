@@ -112,7 +112,7 @@ func each(n int, fn func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// Devices returns the devices, in the order in which the call that made the group named them.
+// Devices returns the devices, in the order in which they were given to [NewGroup] or [OpenGroup].
 func (g *Group) Devices() []*Device { return append([]*Device(nil), g.members()...) }
 
 // members returns the devices. A nil or zero Group has none.
