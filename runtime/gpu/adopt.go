@@ -8,12 +8,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Close releases the stream of a queue that AdoptStream of package interop made. When it returns
-// nil, the runtime no longer uses the stream, and the caller may destroy it. Close does not wait
-// for work in the stream: the work continues and its signals are reached. Operations that have not
-// been issued fail with [ErrClosed], and so do later submissions. Closing again changes nothing.
+// Close releases the stream of a queue that AdoptStream of package interop made. When Close returns
+// nil, the runtime no longer uses the stream, and the caller may destroy the stream. Close does not
+// wait for work in the stream: the work goes on, and its signals are given. Operations that have
+// not been issued fail with [ErrClosed], and so do later submissions. Closing again changes
+// nothing.
+//
 // The device's own queues close with the device: for such a queue, Close returns [ErrArgument].
-// Device.Close closes the remaining adopted queues, and waits for their work as for all other work.
+// [Device.Close] also ends the use of adopted queues that are still open, and waits for their work.
 func (q *Queue) Close() error {
 	if q == nil || q.dev == nil {
 		return nil

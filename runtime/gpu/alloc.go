@@ -10,24 +10,27 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Alloc returns an Op that allocates memory from a pool, in the order of the queue's work, and sets
-// *b to the buffer before Do or Submit returns. Make Ops that use the buffer only after that call.
-// If that call fails, *b does not change. If p is nil, Alloc uses the device's current pool. The
-// memory is valid for work that is ordered after the operation, and for work that the device does
-// for this queue after the call. Barriers, host calls and collectives have no place in the queue's
-// stream. If they use the memory, or order other work that uses it, they must wait for a signal of
-// the allocation. So must work on other queues. A use of the memory without such an order is a
-// mistake. If the allocation has not been issued, the error of the use is [ErrUnallocated].
+// Alloc returns an Op that allocates size bytes from a pool, in the order of the queue's work. Do
+// or Submit sets *b to the buffer before it returns. Make Ops that use the buffer only after that
+// call. If the call fails, *b does not change. If p is nil, the device's current pool is used.
 //
-// An allocation makes one driver call, or none if a portable pool has the memory. If the memory
-// cannot be allocated, the signals fail. If the Order has no points, the Op has no Timing, and the
-// allocation is issued at once, the call returns the error. The error is [ErrOutOfMemory] if the
-// pool or the device is at its limit, and [ErrClosed] if the pool has been closed. The call blocks
-// while the pool grows. If there is no memory, it also blocks for up to a second while unused
-// memory is freed, and tries once more.
+// The memory is valid for work that waits for a signal of the allocation. Once the allocation has
+// been issued, the memory is also valid for work that this queue's stream receives later. Barriers,
+// host calls and collectives are not in the queue's stream. If they use the memory, or order other
+// work that uses it, they must wait for a signal of the allocation. Work without such an order must
+// not use the memory. If such work is issued before the allocation, it fails with [ErrUnallocated].
+//
+// If the memory cannot be allocated, the signals fail. If the Order has no points, the Op has no
+// Timing, and the allocation is issued at once, the call returns the error instead. The error is
+// [ErrOutOfMemory] if the pool or the device is at its limit, and [ErrClosed] if the pool has been
+// closed. If the queue's stream is adopted, the call returns [ErrUnsupported].
+//
+// An allocation makes one driver call, or none if a portable pool has the memory. The call blocks
+// while the pool grows. If there is no memory, the call also blocks for up to a second while unused
+// memory is freed, and tries once more. If the allocation is parked, the call does not block.
 //
 // The buffer owns the memory until [Free] frees it. Without a Free, the memory goes back to the
-// pool when the buffer is closed and no longer used. A recording cannot allocate: see
+// pool when the buffer has been closed and is no longer used. A recording cannot allocate: see
 // [CommandBuffer.Scratch].
 func Alloc(b **Buffer, p *Pool, size uint64) (op Op) {
 	if b == nil {
@@ -65,25 +68,29 @@ func (q *Queue) alloc(o *Order, p *Pool, size uint64) (*Buffer, error) {
 }
 
 // Free returns an Op that frees memory that [Alloc] allocated, on this or another queue, in the
-// order of the queue's work. Order it after all work that uses the memory, by the queue or by
-// waits. Once the waits of the Free have been issued, a use of the memory is [ErrUnallocated].
+// order of the queue's work. Order the Free after all work that uses the memory, by the queue or by
+// waits. Once the waits of the Free have been issued, new uses of the memory fail with
+// [ErrUnallocated]. Free does not block, unless the driver does. A recording cannot free.
 //
 // The pool does not reuse the memory until the streams have passed all work that may use it, even
-// if the signals of that work have failed. If the Free does not come after such work, it is parked
-// until the streams have passed that work. No stream is made to wait. If the device of that work is
-// lost meanwhile, the signals of the Free fail, and the memory goes back to the pool when the lost
-// device is closed.
+// if the signals of that work have failed. If the Free is not ordered after some of that work, the
+// Free is parked until the streams have passed that work. No stream is made to wait. If the device
+// of that work is lost meanwhile, the signals of the Free fail, and the memory goes back to the
+// pool when the lost device is closed.
 //
-// If a wait fails, the memory stays allocated. For an empty buffer, and for a buffer that is not
-// from a pool, Free is a barrier, and the buffer stays. The buffer need not be closed as well. The
-// error of a second Free is [ErrUnallocated]. The call returns this error if the waits of the first
-// Free have been issued, otherwise the signals fail with it. The error for a closed buffer is
-// [ErrClosed]. If the driver fails to free memory, the memory cannot be used any more.
+// If a wait of the Free fails, the memory stays allocated. If the driver fails to free the memory,
+// the memory cannot be used any more. After a Free that has succeeded, the buffer need not be
+// closed. If the buffer is empty or not from a pool, the Free is a barrier and frees nothing.
+//
+// The error of a second Free is [ErrUnallocated]. The call returns this error if the waits of the
+// first Free have been issued, otherwise the signals fail with it. The error for a closed buffer is
+// [ErrClosed]. If the buffer is from a pool and the queue's stream is adopted, the call returns
+// [ErrUnsupported].
 //
 // Some memory of a driver's pool must not be freed in this queue's stream: memory of another
 // device, and with [driver.Caps].PoolsByStream memory that another queue allocated. When this queue
-// reaches the Free, the queue that allocated the memory frees it, behind its own work. Free does
-// not block, unless the driver does. A recording cannot free.
+// reaches such a Free, the queue that allocated the memory frees the memory in its own stream. Uses
+// of the memory fail only from then on.
 func Free(b *Buffer) (op Op) {
 	op.kind, op.args[0].Buffer = freeOp, b
 	return op
@@ -123,11 +130,12 @@ func (r *record) free(b *memory.Buffer) error {
 	return nil
 }
 
-// freeElsewhere submits a Free for memory of a native pool that this queue's stream must not free.
-// One case is memory of another device: the driver might make that device's streams wait for this
-// queue's stream. The other case is memory that another stream allocated, if Caps.PoolsByStream is
-// set. The Free is submitted to the queue that allocated the memory, and is parked there until this
-// queue reaches it.
+// freeElsewhere frees memory of a native pool that this queue's stream must not free. One case is
+// memory of another device: the driver might make that device's streams wait for this queue's
+// stream. The other case is memory that another stream allocated, if Caps.PoolsByStream is set.
+//
+// freeElsewhere submits the Free to the queue that allocated the memory. The Free is parked there
+// until this queue has signalled turn.
 func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
 	if err := o.checkAll(); err != nil {
 		return fmt.Errorf("gpu: free on %v: %w", q, err)
@@ -149,8 +157,8 @@ func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
 		return err
 	}
 	if err := q.submit(q.get(work.Nothing), &Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, label: o.label}); err != nil {
-		// The device was closed or lost meanwhile. The signals of s fail because turn fails, and
-		// o.Free is signalled.
+		// The queue's device was closed or lost meanwhile. Because turn fails, the signals of s
+		// fail, and the points in o.Free are signalled.
 		turn.Fail(err)
 	}
 	return nil

@@ -25,9 +25,9 @@ const (
 	WriteCombinedMem = driver.WriteCombinedMem
 
 	// ShareableMem is the device's own memory that processes share by a file: see ExportMemoryFile
-	// of package interop. Only this device's kernels, fills and values may use it, even if other
-	// devices have access to the device's memory. Copies from and to any device work. ShareableMem
-	// is allocated in whole pages, mostly of 2 MiB. CUDA on Linux and the simulated GPU support it
+	// of package interop. Kernels, fills and values of other devices cannot use it, even if they
+	// have access to the device's other memory. Copies from and to any device work. ShareableMem is
+	// allocated in whole pages, mostly of 2 MiB. CUDA on Linux and the simulated GPU support it
 	// ([driver.Caps].MemSharing).
 	ShareableMem = driver.ShareableMem
 )
@@ -36,17 +36,17 @@ const (
 // not empty is a multiple of Alignment.
 const Alignment = memory.Alignment
 
-// A Buffer is memory. The memory is freed when the buffer has been closed and no submission or
-// command buffer holds it any more. [Free] frees memory that [Alloc] allocated, in the order of a
-// queue's work.
+// A Buffer is memory. The memory is freed when the buffer has been closed and no submission,
+// command buffer or pool holds the buffer any more. [Free] frees memory that [Alloc] allocated, in
+// the order of a queue's work.
 type Buffer memory.Buffer
 
 // in returns the buffer of package memory.
 func (b *Buffer) in() *memory.Buffer { return (*memory.Buffer)(b) }
 
-// Has reports whether the device supports a kind of memory. If not, Alloc returns [ErrUnsupported].
-// For CommMem, Has reports whether the driver supports communicators. Only Alloc finds out whether
-// the library for communicators is installed.
+// Has reports whether the device supports a kind of memory. For CommMem, it reports whether the
+// driver supports communicators. Only [Device.Alloc] finds out whether the library for
+// communicators is installed.
 func (d *Device) Has(kind MemKind) bool {
 	if d.isZero() {
 		return false
@@ -64,10 +64,10 @@ func (d *Device) Has(kind MemKind) bool {
 	return false
 }
 
-// Alloc allocates a buffer of a kind of memory. It blocks while the driver does. A size of zero is
-// legal. If the device has no memory left, Alloc frees closed buffers that are no longer used and
-// unused memory of pools, which may take the driver up to a second, and tries again. If that fails,
-// the error is [ErrOutOfMemory].
+// Alloc allocates a buffer of size bytes, which may be 0. It blocks while the driver does. If the
+// device does not support the kind of memory, the error is [ErrUnsupported]. If there is no memory,
+// Alloc waits for up to a second while closed buffers that are no longer used, and unused memory of
+// pools, are freed. Then it tries once more. If that fails too, the error is [ErrOutOfMemory].
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	if d.isZero() {
 		return nil, errs.Zero("alloc", "Device")
@@ -77,20 +77,24 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 }
 
 // ImportHost makes a buffer from the program's own memory and pins it for all devices of the
-// driver, so that transfers need no extra copy. It blocks while the driver pins the memory. The
-// memory must stay allocated, at the same address, until the buffer is no longer used. Then the
-// function freed, unless it is nil, is called on a goroutine of its own. The same memory may be
-// imported again when its buffer has been closed and the work that uses the buffer is done. The
-// second ImportHost waits until the driver has unpinned the memory of the first, which may take up
-// to a second. If the device cannot pin memory, the error is [ErrUnsupported].
+// driver, so that transfers need no extra copy. It blocks while the driver pins the memory. If the
+// device cannot pin memory, the error is [ErrUnsupported].
+//
+// The memory must stay allocated, at the same address, until the buffer has been closed and is no
+// longer used. Then the function freed, unless it is nil, is called on a goroutine of its own. If
+// closing the device leaves native objects to the driver, freed may never be called.
+//
+// The same memory may be imported again when its buffer has been closed and the work that uses the
+// buffer is done. The second ImportHost waits until the driver has unpinned the memory, which may
+// take about a second.
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, false)
 }
 
-// ImportHostReadOnly is like [Device.ImportHost], for memory that is only read. Operations that
-// would write to it are refused. Kernels are not checked, and must not write to it. Most NVIDIA
-// devices accept memory that the program itself cannot write, such as a file that is mapped for
-// reading.
+// ImportHostReadOnly is like [Device.ImportHost], for memory that the device only reads. Operations
+// that would write to it return [ErrArgument]. Kernels are not checked, and must not write to it.
+// Most NVIDIA devices accept memory that the program itself cannot write, such as a file that is
+// mapped for reading.
 func (d *Device) ImportHostReadOnly(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, true)
 }
@@ -116,21 +120,22 @@ func (b *Buffer) Kind() MemKind {
 	return b.in().Kind()
 }
 
-// Size returns the size in bytes.
+// Size returns the size in bytes. For growing memory (package growing), it returns how many bytes
+// work may use now.
 func (b *Buffer) Size() uint64 {
 	return b.in().Size()
 }
 
-// Ptr returns the address on the device, which is valid until the buffer is freed. It is 0 for a
+// Ptr returns the address on the device, which is valid until the memory is freed. It is 0 for a
 // closed buffer, for pool memory that is not allocated yet or has been freed, and for a buffer of
 // [CommandBuffer.Binding] or [CommandBuffer.Scratch].
 func (b *Buffer) Ptr() driver.Ptr {
 	return b.in().Ptr()
 }
 
-// Bytes returns the memory as the host sees it. It is nil if the host cannot access the memory or
-// the buffer has been closed. The slice is valid until the buffer is freed. Use semaphores to know
-// when its contents are valid.
+// Bytes returns the memory as the host sees it. It is nil if the host cannot access the memory, and
+// for the buffers for which [Buffer.Ptr] returns 0. The slice is valid until the memory is freed.
+// Use semaphores to know when its contents are valid.
 func (b *Buffer) Bytes() []byte {
 	return b.in().Bytes()
 }
@@ -143,9 +148,10 @@ func (b *Buffer) All() Range { return Range{b, 0, b.Size()} }
 // range checks that it lies inside the buffer.
 func (b *Buffer) Range(offset, size uint64) Range { return Range{b, offset, size} }
 
-// Close releases the buffer, and returns nil. Submissions in flight may still use it. New
-// submissions that use the buffer fail with [ErrClosed]. Do not close a buffer before a host call
-// that uses it has returned. Closing again does nothing.
+// Close releases the buffer, and returns nil. Earlier submissions, and command buffers in which the
+// buffer is recorded, may still use it. Later calls that submit or record an operation with the
+// buffer return [ErrClosed]. Do not close a buffer before a host call that uses it has returned.
+// Closing again does nothing.
 func (b *Buffer) Close() error {
 	return b.in().Close()
 }
@@ -161,8 +167,8 @@ func (r Range) in() memory.Range {
 	return memory.Range{Buffer: r.Buffer.in(), Offset: r.Offset, Size: r.Size}
 }
 
-// The functions ranges and commands cast slices of these types. These lines do not compile if the
-// types differ in layout.
+// The functions ranges and commands cast slices of Range and Command to slices of the internal
+// types. These lines do not compile if the layouts differ.
 var (
 	_ [unsafe.Offsetof(Range{}.Offset)]struct{} = [unsafe.Offsetof(memory.Range{}.Offset)]struct{}{}
 	_ [unsafe.Offsetof(Range{}.Size)]struct{}   = [unsafe.Offsetof(memory.Range{}.Size)]struct{}{}

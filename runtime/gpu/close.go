@@ -20,8 +20,8 @@ import (
 // Closing a device takes five steps. The scheduler takes steps 1 to 4 (Stop and AwaitUsers in
 // engine/close.go). In step 5 the device's owner destroys all native objects (deviceOwner.Destroy).
 // Steps 3 and 4 wait until the context of Shutdown ends. If the context ends soon, each wait of
-// these steps still gets half a second. Close waits for step 5 up to one second after the context
-// has ended.
+// these steps still gets half a second. Shutdown waits for step 5 until the context ends, and then
+// for at most one second.
 //
 //  1. The device accepts no new work, and issues the work that is ready. The device's lanes are
 //     closed.
@@ -30,13 +30,14 @@ import (
 //     the device is marked as lost, with a CloseError, and work in flight fails.
 //  4. Shutdown waits for calls that use the device, and for other devices' work that uses the
 //     device's memory or events.
-//  5. No goroutine queries the device's streams any more. The device's thread destroys all native
-//     objects. It destroys the streams first, because unfinished work releases its objects only
-//     when its stream is destroyed.
+//  5. No goroutine queries the device's streams any more. The device's thread frees the memory of
+//     pools and destroys the streams (endStreams). Then it destroys all other native objects
+//     (giveBack). It destroys the streams before those objects, because unfinished work keeps its
+//     objects until its stream is destroyed.
 //
-// If a stream cannot be destroyed, or other devices' work still uses memory or events of the
-// device, all native objects are left to the driver, and the points of Order.Free fail
-// (engine.Device.LeaveToDriver).
+// If a stream is still at work or waits for other code, or if other devices' work still uses memory
+// or events of the device, all native objects are left to the driver, and the points of Order.Free
+// fail (engine.Device.LeaveToDriver).
 
 // deviceClosing has the fields of Device that closing uses.
 type deviceClosing struct {
@@ -51,16 +52,17 @@ type deviceClosing struct {
 // Close closes the device. Parked work fails with [ErrClosed]. Close waits up to ten seconds for
 // work in flight and for running host calls, and then destroys all native objects. A transfer in
 // pieces stops after the pieces in flight, and fails. Buffers and modules of the device are freed.
-// Semaphores live on.
+// Semaphores can still be used.
 //
 // If work has not ended in time, Close gives the device up: waits for that work fail, and Close
-// returns a [CloseError]. Close does not return a loss of the device that was known before, but
-// returns a loss that it finds itself. Close also returns the first error of a stream that the
-// program has not received. The program has received an error if it waited for the stream or for
-// work behind it, or if a call returned the error.
+// returns a [CloseError]. If the device was lost before Close, Close does not return the loss. It
+// returns a loss that happens during Close. If streams have failed and the program has not received
+// their errors, Close returns the first of these errors. Failures that the program caused, for
+// example by [Semaphore.Fail], do not count. The program has received an error if it waited for the
+// stream or for work behind it, or if a call returned the error.
 //
-// Closing again returns the same error. The error's text is one line, about the gravest error;
-// [errors.Is] and [errors.As] find the other errors.
+// Closing again returns the same error. If there are several errors, the text is one line about the
+// most severe error, and [errors.Is] and [errors.As] find the others.
 func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 
 // Shutdown is like Close, with a context instead of the ten seconds. The device accepts no new
@@ -94,16 +96,16 @@ func (d *Device) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// A CloseError lists the work that had not ended when [Device.Close] or [Device.Shutdown] gave up
+// A CloseError counts the work that had not ended when [Device.Close] or [Device.Shutdown] gave up
 // waiting. [errors.Is] finds [ErrClosed] and the context's error in it. The submissions in flight
-// fail with an error that is the CloseError and [ErrLost]. A CloseError may also mean that other
+// fail with an error that wraps the CloseError and [ErrLost]. A CloseError may also mean that other
 // devices' work still used memory or events of this device. Then all native objects of this device
 // are left to the driver.
 type CloseError struct {
 	Device      string
 	Submissions int // in flight
-	// Calls counts host calls and other calls that were still using the device. Because of these
-	// calls, the device's pinned memory is left to the driver.
+	// Calls counts host calls and other calls that were still using the device. If there are such
+	// calls, the pinned memory for transfers ([Stats].Staging) is left to the driver.
 	Calls int
 	After time.Duration // how long Close had waited
 	Err   error         // the context's error; Close's own context ends after ten seconds
@@ -129,7 +131,7 @@ func (e *CloseError) Error() string {
 // Unwrap returns ErrClosed, the error that marks the device as given up, and the context's error.
 func (e *CloseError) Unwrap() []error { return []error{ErrClosed, engine.ErrGivenUp, e.Err} }
 
-// closeError makes the error for everything that has not ended so far.
+// closeError makes the CloseError for u.
 func (d *Device) closeError(u *engine.Unended) *CloseError {
 	return &CloseError{d.native.Info.Name, u.Submissions, u.Calls, u.After, u.Err, u.Others}
 }
@@ -159,7 +161,7 @@ func (d *Device) close(ctx context.Context) error {
 // thread, and gathers the errors.
 type giving struct {
 	*Device
-	ctx  context.Context // limits how long calls that return ErrBusy are repeated
+	ctx  context.Context // limits how long step 5 waits for streams and repeats calls that return ErrBusy
 	lost bool            // the device is lost; add drops further errors about the loss
 	errs []error
 }
@@ -205,13 +207,13 @@ func (g *giving) add(err error) {
 }
 
 // endStreams frees the pool memory of buffers and destroys the streams. If all native objects must
-// be left to the driver, it returns the reason, otherwise "". Pool memory is freed in a stream, so
-// usually endStreams frees the memory before it destroys the streams.
+// be left to the driver, it returns the reason, otherwise "". A driver's pool frees memory in a
+// stream, so usually endStreams frees the memory before it destroys the streams.
 //
-// On a lost device, streams may still run work that uses the memory: the device was given up, or
-// was lost because another device was lost. Then endStreams destroys the streams first, and frees
-// the memory in a new stream. If the driver itself has lost the device, no new stream can be made.
-// Then the device runs nothing, and the memory is freed first.
+// If the device is lost, its streams may still run work that uses the memory, for example because
+// Close gave the device up. Then endStreams makes a new stream, destroys the other streams, and
+// frees the memory in the new stream. If the driver itself has lost the device, no stream can be
+// made. Then the device runs nothing, and the memory is freed first.
 func (g *giving) endStreams() (why string) {
 	var after driver.Stream
 	if g.lost && g.memory.HasNativeMemory() {

@@ -16,12 +16,12 @@ type Mode int
 
 // The modes.
 const (
-	AutoMode   Mode = iota // a graph where it costs less than the separate commands, otherwise as StreamMode
-	StreamMode             // each execution submits the commands one after the other
-	GraphMode              // one launch of a graph; commands without an order may run in parallel
+	AutoMode   Mode = iota // graphs where they cost less than separate commands, otherwise as StreamMode
+	StreamMode             // each execution gives the commands to a stream one after the other
+	GraphMode              // all commands that a graph can have are in graphs; without an order they may run in parallel
 )
 
-// A Command names a command of a command buffer.
+// A Command is the number of a command in its command buffer, from 0 on.
 type Command int
 
 // A CommandBuffer is a recording of work that is submitted as a whole, any number of times: see
@@ -33,14 +33,16 @@ type Command int
 // it comes after. Leading, trailing and repeated barriers change nothing.
 //
 // [CommandBuffer.Add] copies the data of uploads and the arguments of kernels. The command buffer
-// holds buffers and kernels until it is closed and no execution is in flight. A range of a
-// [CommandBuffer.Binding] stands for memory that each execution provides. A range of
-// [CommandBuffer.Scratch] is memory of the recording itself. A [Param] is a scalar, or the blocks
-// of a launch, that differs from one execution to the next.
+// holds the buffers and modules of its commands until it has been closed, and no execution and no
+// command buffer in which it is nested uses it any more.
 //
-// A method that returns an error changes nothing. The error names the command by number and
-// operation. All methods may be called concurrently, but then the order of the commands is not
-// defined.
+// A range of a [CommandBuffer.Binding] stands for memory that each execution provides. A range of
+// [CommandBuffer.Scratch] stands for scratch memory. A [Param] is a scalar, or the blocks of a
+// launch, whose value each execution may set.
+//
+// If a method that records a command returns an error, nothing has been recorded, and the error
+// names the command by number and operation. All methods may be called concurrently, but then the
+// order of the commands is not defined.
 //
 // The simulated GPU checks the order of commands in a graph. If two commands without an order
 // certainly use the same memory, and one of them writes it, the execution fails with an error that
@@ -79,10 +81,10 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 }
 
 // Binding adds a binding and returns a buffer that stands for it, in this command buffer only. The
-// first binding is number 0. The buffer has no size of its own: an execution must bind as many
-// bytes as the commands use. [Buffer.All] of this buffer means the whole bound range. The result of
-// All may be an argument of a kernel, or may be bound to a nested recording. Other commands must
-// use a Range with a size.
+// first binding is number 0. The buffer has no size of its own: an execution must bind at least as
+// many bytes as the commands use. [Buffer.All] of this buffer means the whole bound range. The
+// result of All may be an argument of a kernel, a range of a [Native], or bound to a nested
+// recording. Other commands must use a Range with a size.
 func (c *CommandBuffer) Binding() (*Buffer, error) {
 	if c.isZero() {
 		return nil, errs.Zero("binding", "CommandBuffer")
@@ -107,19 +109,20 @@ func BindingSlice[T any](c *CommandBuffer, n int) (Slice[T], error) {
 
 // Scratch returns a buffer of scratch memory, in which commands pass data to later commands. The
 // buffer has size bytes, which may be 0. Its address is a multiple of [Alignment]. Its contents are
-// undefined before the first command that uses it and after the last such command. It need not be
-// freed.
+// undefined before the first command that uses it and after the last such command. The buffer need
+// not be closed.
 //
 // [CommandBuffer.End] places all scratch buffers in one block of [DeviceMem] of
 // [CommandBuffer.ScratchSize] bytes, or in memory of the program ([CommandBuffer.SetScratch]).
-// Buffers A and B share bytes if every command that uses A comes before every command that uses B.
-// Barriers, host calls, collectives, and the commands named in calls of Add give that order.
+// Buffers A and B may share bytes if every command that uses A comes before every command that uses
+// B. Barriers, host calls, collectives, and the commands named in calls of Add give that order.
 // Without them, the order of the calls of Add does not count, unless [CommandOptions].InOrder is
 // set.
 //
-// Executions that overlap each have an instance of their own. [Execute] makes an instance when it
-// needs one. The command buffer keeps its instances until it is closed. To have one instance only,
-// order the executions: on one queue, in a [Stream], or by waits.
+// Without SetScratch, executions that overlap each have an instance with a block of its own.
+// [Execute] makes an instance when it needs one. The command buffer keeps its instances until it is
+// closed and no longer used. To have one instance only, order the executions: on one queue, in a
+// [Stream], or by waits.
 //
 // Only commands of this recording can use the buffer. The buffer can be bound to a recording that
 // is nested in this recording. A nested recording has its own scratch buffers in this recording's
@@ -143,12 +146,12 @@ func (c *CommandBuffer) ScratchSize() (uint64, error) {
 }
 
 // SetScratch places the scratch buffers in the range r, instead of in memory of the command
-// buffer's own. Several recordings may share the range. The range must begin at a multiple of
-// [Alignment] and have at least [CommandBuffer.ScratchSize] bytes when the recording ends;
-// otherwise [CommandBuffer.End] fails with [ErrRange]. The range may be memory of a pool or of a
-// [CommandBuffer.Binding]. The program must order the executions that use the range, including
-// executions of recordings in which this recording is nested. The buffer of the range is held until
-// the command buffer is closed and no execution is in flight.
+// buffer's own. The range must begin at a multiple of [Alignment]. If it has fewer than
+// [CommandBuffer.ScratchSize] bytes when the recording ends, [CommandBuffer.End] returns
+// [ErrRange]. The range may be memory of a pool or of a [CommandBuffer.Binding]. Several recordings
+// may share the range. The program must order the executions that use the range, including
+// executions of recordings in which this recording is nested. The command buffer holds the buffer
+// of the range as it holds the buffers of its commands.
 func (c *CommandBuffer) SetScratch(r Range) error {
 	if c.isZero() {
 		return errs.Zero("set scratch", "CommandBuffer")
@@ -156,7 +159,7 @@ func (c *CommandBuffer) SetScratch(r Range) error {
 	return c.in().SetScratch(r.in())
 }
 
-// add is like Add, but returns a Command of package recording.
+// add is like Add, without the label. It returns a Command of package recording.
 func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) {
 	if c.isZero() {
 		return -1, errs.Zero(op.String(), "CommandBuffer")
@@ -198,15 +201,17 @@ func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) 
 	return r.Refuse(fmt.Errorf("gpu: %s cannot be recorded: submit it to a queue: %w", op.String(), ErrArgument))
 }
 
-// device returns the device of a command buffer that is being recorded.
+// device returns the device of the command buffer, which must not be zero.
 func (c *CommandBuffer) device() *Device { return deviceOf(c.in().Device().Engine) }
 
 // Timestamp records a timestamp: the time when the device is done with all commands before the last
 // barrier, and with the commands in after. [CommandBuffer.Elapsed] returns the time between two
-// timestamps. [CommandBuffer.End] makes an event for the timestamp. Executions that overlap have
-// events of their own, in their instances (see [Execute]). If the driver does not let an event be
-// recorded again while it is outstanding (Caps.RerecordEvents), each execution in flight has its
-// own instance.
+// timestamps. If the device cannot measure times, the error is [ErrUnsupported].
+//
+// [CommandBuffer.End] makes an event for the timestamp. Executions that overlap have events of
+// their own, in their instances (see [Execute]). If the driver does not let an event be recorded
+// again before its last record is complete ([driver.Caps].RerecordEvents), each execution in flight
+// has its own instance, even if the executions are ordered.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if c.isZero() {
 		return -1, errs.Zero("timestamp", "CommandBuffer")
@@ -228,10 +233,12 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 
 // End ends the recording, and makes it ready to run. It blocks while the driver makes graphs,
 // events for timestamps, and memory for buffers of [CommandBuffer.Scratch]. If one of these cannot
-// be made, End returns the error, and so does each execution. In one case the first execution makes
-// the graph instead of End: a fill or a copy of more than 64 KiB uses memory that is bound or
-// allocated later, and the driver cannot enlarge such a node. CUDA cannot enlarge fills with
-// patterns of 8 bytes, and HIP cannot enlarge any node.
+// be made, End returns the error, and so does each execution.
+//
+// Some graphs are made by the first execution instead. A graph is one of them if it has a function
+// of [Native] that uses memory that is bound or allocated later. So is a graph with a fill or a
+// copy of more than 64 KiB in such memory, if the driver cannot enlarge the node: CUDA cannot
+// enlarge fills with patterns of 8 bytes, and HIP cannot enlarge any node.
 func (c *CommandBuffer) End() error {
 	if c.isZero() {
 		return errs.Zero("end", "CommandBuffer")
@@ -239,9 +246,9 @@ func (c *CommandBuffer) End() error {
 	return c.in().End()
 }
 
-// Close releases the command buffer, recorded or not, and returns nil. Executions in flight, and
-// command buffers in which it is nested, still use it. After the last use, everything that it holds
-// is released. Closing again does nothing.
+// Close releases the command buffer, and returns nil. It may be called before End. Executions in
+// flight, and command buffers in which this one is nested, still use it. After the last use,
+// everything that it holds is released. Closing again does nothing.
 func (c *CommandBuffer) Close() error {
 	return c.in().Close()
 }

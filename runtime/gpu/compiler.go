@@ -14,8 +14,8 @@ import (
 // too, and says what to install.
 //
 // [Device.LoadCode] loads the code that the compiler makes. The compiler uses no resources of the
-// device, and may be used while the device works. The compiler implements [driver.Linkers]. If it
-// cannot link, its method Linker returns [ErrUnsupported]. After the device has been closed, the
+// device, and its methods may be called concurrently. The compiler implements [driver.Linkers]. If
+// it cannot link, its method Linker returns [ErrUnsupported]. After the device has been closed, the
 // compiler still compiles, but Linker fails.
 //
 // Package [github.com/puregpu/puregpu/runtime/compile] compiles and loads in one call, and keeps

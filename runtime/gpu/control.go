@@ -18,12 +18,12 @@ type control struct {
 	number memory.Range
 	loop   bool // there is one body, which runs again and again until the number is outside its bounds
 	bodies []Op
-	bounds [][2]uint32 // the least and the greatest number for which a body runs
+	bounds [][2]uint32 // for each body, the least and the greatest number for which it runs
 }
 
-// each calls f for each body. A body is an Execute or a barrier. A barrier does nothing, so each
-// skips it. The body of a loop must not be a barrier, because the loop would never end: each
-// returns an error for it.
+// each calls f for each body that is an Execute, and skips bodies that are barriers. For any other
+// body it returns an error. The body of a loop must not be a barrier, because the loop might never
+// end. If f returns an error, each stops and returns that error.
 func (x *control) each(f func(op *Op, b *recording.Body) error) error {
 	for i := range x.bodies {
 		op := &x.bodies[i]
@@ -121,8 +121,7 @@ func (q *Queue) holdControl(s *record, x *control) (bodies []recording.Branch, e
 	return bodies, err
 }
 
-// controlStep runs a step of a recording that is a control. It is the function fn of the step's
-// record.
+// controlStep runs the control that is a step of an execution. s is the record of that step.
 func (s *record) controlStep() error {
 	number, loop, bodies := s.recording.Control()
 	ran, err := s.q.runControl(number, loop, bodies, s.lent)
@@ -135,11 +134,12 @@ func (s *record) controlStep() error {
 
 // runControl reads a number of 4 bytes, and executes the body whose bounds contain the number, if
 // there is such a body. If loop is set, runControl repeats this until the number is outside the
-// body's bounds. runControl blocks until the device has done all this work. ran is the last body
-// that runControl has begun to execute. The caller holds the memory and the recordings.
+// body's bounds. It blocks until the device has done all this work, or some of it has failed. ran
+// is the last body that runControl has begun to execute, or nil. The caller holds the memory and
+// the recordings.
 //
-// free is nil, or has the points of Order.Free. These points are signalled only when everything
-// that runControl submits is done, and that work may be in flight after runControl has failed.
+// free is nil, or has the points of Order.Free. These points are signalled only when all work that
+// runControl has submitted is over. If runControl returns an error, some of it may be in flight.
 func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Branch, free *lent) (ran *recording.Branch, err error) {
 	block, err := q.dev.memory.Stage.Get(4)
 	if err != nil {
@@ -188,9 +188,8 @@ func (q *Queue) executeHeld(o *Order, b *recording.Branch, free *lent) error {
 	return q.executeSteps(o, steps, b.Binds, b.Given, free)
 }
 
-// readNumber copies a number of 4 bytes to pinned memory. The range has been checked before. If the
-// memory has been freed since then, the copy fails, although the body in front of the copy may have
-// been issued.
+// readNumber submits a copy of a number of 4 bytes to pinned memory. The range has been checked
+// before. If the memory has been freed since then, the copy fails.
 func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block, free *lent) error {
 	s := q.get(work.Download)
 	s.Op.Count, s.staging.Block = 4, to.Hold()
@@ -205,8 +204,8 @@ func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block, free
 	return q.submit(s, o)
 }
 
-// with adds an operation to the stream. It calls submit to submit the operation with the stream's
-// Order.
+// with adds an operation to the stream: it calls submit, which submits the operation with the
+// Order o.
 func (s *Stream) with(submit func(o *Order) error) error {
 	if err := s.begin(); err != nil {
 		return err

@@ -25,7 +25,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A Device is an open device. It owns one OS thread, which issues operations that had to wait.
+// A Device is an open device. It has an OS thread of its own, which issues parked operations. All
+// methods may be called concurrently.
 type Device struct {
 	native     engine.Device
 	faces      faces.Faces
@@ -46,7 +47,8 @@ type Device struct {
 	timings map[*Timing]struct{}
 }
 
-// Open opens a device of a driver, by its index in driver.Devices.
+// Open opens a device of a driver. index is the device's index in the result of d.Devices. Open
+// blocks while the driver does. The program closes the device ([Device.Close]).
 func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 	dev, err := open(d, index, opt, new(wake.Processors))
 	if err == nil {
@@ -55,15 +57,15 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 	return dev, err
 }
 
-// isNone reports whether x is nil, or a nil pointer. A driver may be a nil pointer if its own Open
-// has failed.
+// isNone reports whether x is nil, or a nil pointer. A driver may be a nil pointer if the driver
+// could not be opened.
 func isNone(x any) bool {
 	v := reflect.ValueOf(x)
 	return x == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// open is like Open. The parameter of limits how many processors waiting goroutines keep busy.
-// Devices opened with the same value of this parameter share the limit.
+// open is like Open. Devices that are opened with the same wake.Processors share a limit on how
+// many processors waiting goroutines keep busy.
 func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device, error) {
 	if isNone(d) {
 		return nil, errs.Argument("open", "no driver")
@@ -108,9 +110,9 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	return dev, nil
 }
 
-// watch makes a device that reports leaks also report that the program has dropped the device. The
-// goroutine that opens the device must call watch, because the report names the place where the
-// program opened the device.
+// watch makes the device report that the program has dropped it, if the device reports leaks. The
+// report names the place in the program from which watch was called. So watch must be called on the
+// goroutine of the program that opens the device.
 func (d *Device) watch() {
 	if r := d.memory.Leaks; r != nil {
 		d.dropped = runtime.AddCleanup(d, func(made *leaks.Site) { r.Dropped("Device", made) }, leaks.Here())
@@ -120,7 +122,7 @@ func (d *Device) watch() {
 // A deviceOwner is a Device that implements engine.Owner.
 type deviceOwner Device
 
-// Start makes the device's queues.
+// Start makes the device's queues and its observer.
 func (o *deviceOwner) Start() error {
 	d := (*Device)(o)
 	for i := range d.opt.Queues {
@@ -163,10 +165,10 @@ func (d *Device) mem() *memory.Device {
 	return &d.memory
 }
 
-// deviceOf returns the device that owns a scheduler.
+// deviceOf returns the Device of an engine.Device.
 func deviceOf(e *engine.Device) *Device { return (*Device)(e.Owner.(*deviceOwner)) }
 
-// queueOf returns the queue with a timeline.
+// queueOf returns the queue of a timeline.
 func queueOf(tl *engine.Timeline) *Queue { return tl.Queue.(*Queue) }
 
 // FreeUnused frees closed buffers that are no longer used, and unused memory of pools.
@@ -180,8 +182,8 @@ func (d *Device) Info() driver.Info {
 	return d.native.Info
 }
 
-// Queue returns queue i modulo the number of queues. A nil or zero Device has no queues: then Queue
-// returns a zero Queue, which takes no work.
+// Queue returns queue i modulo the number of queues, which [Options].Queues sets. A nil or zero
+// Device has no queues: then Queue returns a zero Queue, which takes no work.
 func (d *Device) Queue(i int) *Queue {
 	n := len(d.all())
 	if n == 0 {
@@ -190,7 +192,7 @@ func (d *Device) Queue(i int) *Queue {
 	return d.queues[(i%n+n)%n]
 }
 
-// all returns the queues of the program. A nil or zero Device has none.
+// all returns the device's own queues. A nil or zero Device has none.
 func (d *Device) all() []*Queue {
 	if d == nil {
 		return nil
@@ -224,8 +226,8 @@ func (d *Device) Pick(affinity uint64) (*Queue, error) {
 // PickAfter is like [Device.Pick], for work that waits for points. It prefers the queues with
 // unfinished work that will reach one of the points, because behind that work no wait between
 // streams is needed. Among these queues it picks the queue with the least work in flight. A point
-// is ignored if it has been reached or has failed, or if no queue of this device has been given
-// work for it. PickAfter does not block or allocate. If a point has no semaphore, or a value above
+// is ignored if it has been reached or has failed, or if no queue of this device has issued work
+// for it. PickAfter does not block or allocate. If a point has no semaphore, or a value above
 // [MaxValue], the error is [ErrArgument].
 func (d *Device) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 	if d.isZero() {
@@ -254,7 +256,7 @@ func (d *Device) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 // allows reports whether an affinity allows a queue.
 func allows(affinity uint64, queue int) bool { return affinity == 0 || affinity>>queue&1 != 0 }
 
-// load returns how much work the queue has in flight.
+// load returns how many submissions the queue has in flight.
 func (q *Queue) load() uint64 {
 	return q.tl.Load()
 }
@@ -267,11 +269,11 @@ type Stats struct {
 	Events     ObjectStats
 	Timepoints ObjectStats
 	Records    ObjectStats // records of submissions
-	// Parked counts submissions that are not issued yet. Nothing that signals one of their points
-	// has been issued, or a host call waits until its points are reached, or a Free waits for uses
-	// of its memory.
+	// Parked counts submissions that are not issued yet, because they wait for a point whose work
+	// has not been issued. Host calls that wait until a point is reached count too, and so do Frees
+	// that wait for uses of their memory.
 	Parked    int
-	InFlight  int    // submissions issued and not known to be done
+	InFlight  int    // submissions issued and neither done nor failed, as far as the host knows
 	Buffers   int    // live
 	PeakBytes uint64 // the largest sum of Device.Live and Host.Live so far
 	Device    ByteStats
@@ -288,16 +290,16 @@ type StagingStats struct {
 	Peak uint64 // the largest Used so far
 }
 
-// ByteStats count the bytes that buffers have allocated of one kind of memory: the host's or the
-// device's. Managed memory counts as the device's. Imported memory does not count. Memory that a
-// pool over a buffer hands out does not count either.
+// ByteStats count the bytes that buffers have allocated, either on the host or on the device.
+// Managed memory counts as the device's. Imported memory does not count. Memory that a pool over a
+// buffer hands out does not count either.
 type ByteStats struct {
 	Live      uint64
 	Peak      uint64 // the largest Live so far
 	Allocated uint64 // in total since the device was opened; Allocated - Live bytes have been freed
 }
 
-// Stats returns a snapshot.
+// Stats returns the device's current counts. For a nil or zero Device, all are 0.
 func (d *Device) Stats() Stats {
 	if d.isZero() {
 		return Stats{}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// notOnDevice returns why a kernel cannot have values of a type, or "" if it can. at is the name of
-// the value. where and of are the name and the type of the part that a kernel cannot have: the
-// value itself, or a field or an element of the value. A kernel can have scalars of a fixed size,
-// and arrays and structs of these, because C lays them out as Go does.
+// notOnDevice checks whether a kernel can use values of the type t as Go lays them out. It can use
+// scalars of a fixed size, and arrays and structs of these. at is the name of the value. If the
+// kernel cannot, why is the reason, and where and of are the name and the type of the part that is
+// wrong: the value itself, a field or an element. Otherwise why is "".
 func notOnDevice(t reflect.Type, at string) (where string, of reflect.Type, why string) {
 	switch t.Kind() {
 	case reflect.Bool,
@@ -47,12 +47,12 @@ func notOnDevice(t reflect.Type, at string) (where string, of reflect.Type, why 
 	return at, t, why
 }
 
-// isMemory reports whether values of a type name a device's memory.
+// isMemory reports whether a type is *Buffer, Range or a Slice.
 func isMemory(t reflect.Type) bool {
 	return t == reflect.TypeFor[*Buffer]() || t == reflect.TypeFor[Range]() || isSlice(t)
 }
 
-// isSlice reports whether a type is a Slice of something.
+// isSlice reports whether a type is a Slice with any type of elements.
 func isSlice(t reflect.Type) bool {
 	return strings.HasPrefix(t.Name(), "Slice[") && t.PkgPath() == reflect.TypeFor[Range]().PkgPath()
 }

@@ -15,15 +15,15 @@ import (
 )
 
 // A ParkedOperation is an operation that has not been issued yet. It waits for a point for which no
-// work has been issued, or until a point is reached, as a [HostCall] does. A [Free] may wait for
-// uses of its memory instead.
+// work has been issued. A [HostCall] waits until its points are reached. A [Free] may wait for uses
+// of its memory: it then has a wait for a semaphore of the runtime.
 type ParkedOperation struct {
 	Op     string        // for example "fill"
 	Kernel string        // the name of the kernel to launch; "" for other operations
 	Label  string        // the label of the Op
 	Queue  string        // as in [Queue.String]
 	Age    time.Duration // how long ago it was parked
-	Waits  []ParkedWait  // unmet waits; none if the operation waits for no point now
+	Waits  []ParkedWait  // the unmet waits; none if the operation is about to be issued
 }
 
 // A ParkedWait is an unmet wait of a parked operation.
@@ -33,9 +33,9 @@ type ParkedWait struct {
 	Current   uint64 // the value reached, as far as the host knows
 
 	// Producer describes the operation that will signal the value or a higher value, for example
-	// "copy on queue 1 of H200, parked". It is empty if no such operation has been issued on any
-	// device or is parked on this device. Then there are three possibilities: the operation is
-	// parked on another device, it was never submitted, or the host must signal the value.
+	// "copy on queue 1 of H200, parked". It is empty if no device has issued such an operation and
+	// this device has no such operation to issue. Then there are three possibilities: the operation
+	// is parked on another device, it was never submitted, or the host must signal the value.
 	Producer string
 }
 
@@ -63,10 +63,9 @@ func (w ParkedWait) String() string {
 	return fmt.Sprintf("%v to reach %d, which is at %d (to be signalled by: %s)", w.Semaphore, w.Value, w.Current, by)
 }
 
-// Parked lists the parked operations, oldest first, with their unmet waits. It shows which points
-// were never signalled and which operation should have signalled them. Use it to find out why an
-// operation does not run. Parked takes time, but does not wait for the device. The result is a
-// snapshot, and may be outdated when Parked returns.
+// Parked lists the device's parked operations, oldest first, with their unmet waits. Use it to find
+// out why an operation does not run. Parked does not wait for the device, but is too slow to be
+// called often. The result may be outdated when Parked returns.
 func (d *Device) Parked() (list []ParkedOperation) {
 	if d.isZero() {
 		return nil
@@ -108,14 +107,14 @@ func (d *Device) Parked() (list []ParkedOperation) {
 	return list
 }
 
-// An openOperation describes a submission that has not been issued.
+// An openOperation describes a submission that is neither in a stream nor done.
 type openOperation struct {
 	op             work.Kind
 	kernel, label  string
 	q              *Queue
 	since          engine.Moment
 	how            engine.OpenState
-	hostly         bool // it is issued only when its waits are reached, as a host call
+	hostly         bool // it begins only when its waits are reached, as a host call does
 	waits, signals []sema.Point
 }
 
@@ -133,9 +132,9 @@ func (o *openOperation) reaches(p sema.Point) bool {
 	return false
 }
 
-// openOperations returns the device's operations that have not been issued: parked submissions,
-// host calls that are running, and submissions of lanes that wait for earlier submissions of the
-// lane. EachOpen keeps the lists of points from changing while they are copied.
+// openOperations returns the device's parked submissions, the host calls that are running, and the
+// groups of collectives that wait for earlier groups of their lane. EachOpen keeps the lists of
+// points from changing while they are copied.
 func (d *Device) openOperations() (open []openOperation) {
 	d.native.EachOpen(func(s *engine.Submission, how engine.OpenState) {
 		r := recordOf(s)
@@ -184,8 +183,8 @@ type contextError struct {
 	err, cause error      // the context's error and its cause
 	point      sema.Point // the first point that was not reached
 	now        uint64     // the value of the point's semaphore
-	by         producer
-	more       int // how many further points were not reached
+	by         producer   // the work that will signal the point; by.tl is nil if none is in flight
+	more       int        // how many further points were not reached
 }
 
 // waitEnded returns the error of a wait whose context has ended.
@@ -231,7 +230,7 @@ func (e *contextError) Unwrap() []error { return []error{e.err, e.cause} }
 
 // ObjectStats counts the objects of an internal pool.
 type ObjectStats struct {
-	Made int // in total
-	Held int // existing now; Device.Trim drops unused ones
-	Free int // not in use
+	Made int // made since the device was opened
+	Held int // existing now, in use or not
+	Free int // existing now and not in use; Device.Trim may drop them
 }

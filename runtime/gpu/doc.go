@@ -34,9 +34,9 @@
 // point has been submitted. A wait is issued when a device has been given the work that signals the
 // point. If all waits are issued or reached, the call itself gives the operation to the device.
 // Otherwise the operation is parked, and is given to the device when its last wait is issued or
-// reached. Waits between operations of one device never involve the host, and waits that the order
-// of the work already satisfies cost nothing. [Stream.Point] and [Stream.After] connect streams
-// with each other and with queues.
+// reached. When a device has been given an operation, the device waits without the host. If the
+// order of the work already satisfies a wait, the device has nothing to wait for. [Stream.Point]
+// and [Stream.After] connect streams with each other and with queues.
 //
 // A [Pool] gives out memory in the order of the work: see [Alloc] and [Free]. A [CommandBuffer] is
 // work that is recorded once and executed often. It runs as a graph if the device has graphs and a
@@ -52,8 +52,8 @@
 // There are three classes of errors.
 //
 // First, mistakes of the caller. The call returns them, for example as [ErrArgument], [ErrRange] or
-// [ErrClosed]. Such a call has changed nothing: another operation may still signal the points that
-// the refused operation would have signalled.
+// [ErrClosed]. In a queue such a call has changed nothing: another operation may still signal the
+// points that the refused operation would have signalled. A Stream fails with the error.
 //
 // Second, failures after the call: in the driver, on the device, in a host call or in a file. Such
 // a failure fails the semaphores that the operation would have signalled, with a [SubmitError].
@@ -70,10 +70,10 @@
 //
 // Third, the loss of a device. When a device is lost, all its unfinished and parked work fails
 // immediately with an error that is [ErrLost]. Work submitted later fails too. The device's memory
-// is gone, and only Close is useful. Semaphores that have not failed go on. Other devices go on
-// too, with one exception. If a stream of another device waits for unfinished work of the lost
-// device, the other device is lost too. Its error names the device that was lost first. CUDA does
-// not open a lost device again in the same process.
+// is gone, and only Close is useful. Semaphores that have not failed can still be used. Other
+// devices go on, with one exception. If a stream of another device waits for unfinished work of the
+// lost device, the other device is lost too. Its error names the device that was lost first. CUDA
+// does not open a lost device again in the same process.
 //
 // The ranks of a communicator of package collective can go on only together. So a communicator
 // fails as a whole: when a rank dies, when a group of operations fails or takes too long, when a
@@ -85,10 +85,11 @@
 // # Nil and zero values
 //
 // A zero [Semaphore] is at 0, and works. A zero [Order], [Options], [PoolOptions],
-// [CommandOptions], [Range] or [Grid] means what its documentation says. A zero [Group] has no
-// devices. No other zero value can be used. Operations on such a value, and operations that take it
-// as an argument, return [ErrArgument]. The error names the operation and the type. Methods of the
-// value that only return facts return zero or nil. Closing the value does nothing.
+// [CommandOptions], [Grid] or [LaunchAttrs] means what its documentation says. A zero [Group] has
+// no devices. A zero value of any other type cannot be used. Operations on such a value, and
+// operations that take it as an argument, return [ErrArgument]. The error names the operation and
+// the type. Methods of the value that only return facts return zero or nil. Closing the value does
+// nothing.
 //
 // A nil pointer behaves like a pointer to a zero value, so the result of a failed call may be
 // passed on. A nil [Semaphore] is the exception: operations on it return [ErrArgument]. If an
@@ -116,14 +117,15 @@
 // the call makes something that later calls use again: pinned memory for an upload or a download,
 // memory of a pool that grows, scratch memory of a queue ([Op.Scratch]), a graph, or an instance of
 // a recording ([Execute]). An allocation that finds no memory waits up to a second for unused
-// memory. A caller that submits faster than the runtime makes events waits for an event. Nothing
-// else blocks.
+// memory. A caller that submits faster than the runtime makes events waits for an event. Other
+// calls block only if their documentation says so.
 //
 // # Threads
 //
-// All functions and methods of this package are safe for concurrent use. No method changes the
-// calling thread's current device or context. Functions of the program are called without locks,
-// and may call this package, with one exception: host calls and notifications must not call Close
-// or Shutdown of their own device, because Close and Shutdown wait for them. Functions given to
-// [Native] have rules of their own.
+// All functions and methods of this package are safe for concurrent use. Only an [Op] that writes
+// memory of the program, or has a [Timing], must not be used by several goroutines at a time. No
+// method changes the calling thread's current device or context. Functions of the program are
+// called without locks, and may call this package, with one exception: host calls and notifications
+// must not call Close or Shutdown of their own device, because Close and Shutdown wait for them.
+// Functions given to [Native] have rules of their own.
 package gpu

@@ -12,12 +12,11 @@ import (
 )
 
 var (
-	// ErrClosed is the error of using an object that has been closed, and of work and waits that
-	// were pending when the object was closed.
+	// ErrClosed is the error of using an object that has been closed. It is also the error of waits
+	// for a closed semaphore, and of work that was parked when its device or queue was closed.
 	ErrClosed = sema.ErrClosed
 
-	// ErrValue is the error of a signal that does not raise its semaphore's value: each value can
-	// be signalled at most once.
+	// ErrValue is the error of a signal that does not raise its semaphore's value.
 	ErrValue = sema.ErrValue
 
 	// ErrRange is the error of an access outside a buffer.
@@ -26,8 +25,8 @@ var (
 	// ErrUnallocated is the error of using pool memory before it is allocated or after it is freed.
 	ErrUnallocated = errs.ErrUnallocated
 
-	// ErrLost is the error of a device that accepts no more work, for example after a fault of a
-	// kernel.
+	// ErrLost is the error of a lost device, which runs no more work, for example after a fault of
+	// a kernel.
 	ErrLost = driver.ErrLost
 
 	// ErrOutOfMemory is the error of an allocation for which there is no memory.
@@ -44,8 +43,8 @@ var (
 func nilSemaphore(op string) error { return errs.Argument(op, "a nil Semaphore") }
 
 // A SubmitError is the error of a submission that failed after it was accepted. Submissions that
-// wait for this submission fail with the same error, so the error names the operation that failed
-// first.
+// wait for the failed submission fail with the same error, so the error names the operation that
+// failed first.
 type SubmitError struct {
 	Op     string // the operation, for example "fill"
 	Kernel string // the name of the launched kernel; "" for other operations

@@ -11,8 +11,8 @@ import (
 )
 
 // Begun returns the launch with an event, which the launch records when all its blocks have begun.
-// Begun is for package interop. Its type [events.Event] is internal, so other modules cannot use
-// it.
+// Begun is for package interop: the type [events.Event] is internal, so other modules cannot call
+// Begun.
 func Begun(launch Op, e *events.Event) Op {
 	switch launch.kind {
 	case launchOp:

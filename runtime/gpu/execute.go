@@ -15,18 +15,21 @@ import (
 // flight: each execution uses its own bindings.
 //
 // There must be as many ranges as the recording has bindings. Each range must be large enough for
-// the commands, and aligned as the commands need it. The buffers are held until the execution is
-// over. Pool memory in bindings and in recorded commands must have been allocated when the
-// execution is issued. Otherwise the signals of the execution fail with [ErrUnallocated].
+// the commands, and aligned as the commands need it. If a range is too small, the error is
+// [ErrRange]. The buffers are held until the execution is over. Pool memory in bindings and in
+// recorded commands must have been allocated when the execution is issued. Otherwise the execution
+// fails with [ErrUnallocated].
 //
-// An execution blocks while it makes a graph or an instance. The first execution makes a graph if
-// [CommandBuffer.End] could not. A later execution makes a graph if the driver cannot change the
-// existing graph, for example for another kind of memory. A recording with scratch memory of its
-// own ([CommandBuffer.Scratch]), or with timestamps, keeps instances. An instance has scratch
-// memory, events and graphs, for one execution at a time. End makes the first instance. An
-// execution takes an instance that is no longer in use, or whose last use comes before the
-// execution because of its queue or its waits. If there is no such instance, the execution makes
-// one. If there is no memory for the instance, the signals fail with [ErrOutOfMemory].
+// The call blocks while it makes a graph or an instance. The first execution makes the graphs that
+// [CommandBuffer.End] has left to it. A later execution makes a graph if the driver cannot change
+// the existing graph, for example for another kind of memory.
+//
+// A recording with scratch memory of its own ([CommandBuffer.Scratch]), or with timestamps, keeps
+// instances. An instance has scratch memory, events and graphs, for one execution at a time. End
+// makes the first instance. An execution takes an instance that is no longer in use, or whose last
+// use comes before the execution because of the execution's queue or waits. If there is no such
+// instance, the execution makes one. If there is no memory for the instance, the signals fail with
+// [ErrOutOfMemory].
 //
 // Parameters of the recording ([NewParam]) have the values of [Op.With], otherwise their defaults.
 //

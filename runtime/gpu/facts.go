@@ -29,10 +29,10 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 
 // Link describes the path from the device to another device's memory, as the driver reports it
 // (cuDeviceGetP2PAttribute; for AMD hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount).
-// CUDA does not report the kind of link. If NVML is installed, Link gets the kind from NVML:
-// NVLink, or the part of PCI Express on the path. For devices of different drivers, Link returns
-// [driver.LinkNone]. Link blocks while the driver answers. If the driver does not report links, the
-// error is [ErrUnsupported].
+// CUDA does not report the kind of link. If NVML is installed, Link gets the kind and the path on
+// PCI Express from NVML. For devices of different drivers, the kind is [driver.LinkNone]. Link
+// blocks while the driver answers. If the driver does not report links, the error is
+// [ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	if err := d.ready("link"); err != nil {
 		return l, err
@@ -60,11 +60,11 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	return l, err
 }
 
-// PriorityRange returns the least and the greatest priority of the driver's streams. A smaller
-// number is more urgent. Both are equal if streams have no priorities. The range applies to queues
-// ([Options]), launches ([LaunchAttrs]), and streams that a program makes itself. The range was
-// queried when the device was opened (cuCtxGetStreamPriorityRange,
-// hipDeviceGetStreamPriorityRange).
+// PriorityRange returns the least and the greatest priority of the device's streams. A smaller
+// number is more urgent. If streams have no priorities, least and greatest are equal. The range
+// applies to queues ([Options]), launches ([LaunchAttrs]), and streams that a program makes itself.
+// The runtime queries the range when it opens the device (cuCtxGetStreamPriorityRange,
+// hipDeviceGetStreamPriorityRange), so PriorityRange does not block.
 func (d *Device) PriorityRange() (least, greatest int) {
 	if d == nil {
 		return 0, 0
@@ -98,8 +98,9 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 // shared is the dynamic shared memory of a block in bytes. most is the highest number of threads to
 // consider; 0 means the kernel's limit. blocks is the number of such blocks that fill all
 // multiprocessors. Both results are 0 if no block can be launched. Like
-// cuOccupancyMaxPotentialBlockSize, BlockSize queries the occupancy for multiples of the warp size,
-// from the largest down, which takes up to some tens of driver calls. The errors are those of
+// cuOccupancyMaxPotentialBlockSize, BlockSize queries the occupancy for the highest number and for
+// multiples of the warp size below it. It blocks while the driver answers up to some tens of calls.
+// If shared or most is negative, the error is [ErrArgument]. The other errors are those of
 // [Kernel.Occupancy]. If a kernel's shared memory depends on its block size, call Occupancy for
 // each size instead.
 func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
@@ -176,7 +177,7 @@ func (d *Device) ask(what string, fn func() error) error {
 	return nil
 }
 
-// untold returns the error of the query op, if the driver does not report the fact.
+// untold returns the error of the query op on a device whose driver does not report the fact what.
 func (d *Device) untold(op, what string) error {
 	return fmt.Errorf("gpu: %s: %s does not tell %s: %w", op, d.native.Info.Name, what, driver.ErrUnsupported)
 }

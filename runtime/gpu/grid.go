@@ -10,13 +10,13 @@ import (
 )
 
 // A Grid is the shape of a launch, with its dynamic shared memory and other attributes. A zero
-// dimension means one, so the zero Grid is one block of one thread. Only a Grid that [GridFor]
-// returns for no elements launches nothing.
+// dimension means one, so the zero Grid is one block of one thread. A Grid that [GridFor] returns
+// for no elements launches nothing.
 type Grid struct {
 	Blocks    [3]uint32
 	Threads   [3]uint32   // the shape of a block
-	SharedMem uint32      // dynamic, in bytes; the device limits the sum with the kernel's static shared memory
-	Attrs     LaunchAttrs // the zero value is a usual launch
+	SharedMem uint32      // dynamic shared memory in bytes; the device limits the sum of dynamic and static
+	Attrs     LaunchAttrs // the zero value means no attributes
 
 	none bool  // GridFor made the Grid for no elements: if Blocks[0] is 0, the launch does nothing
 	flaw error // invalid arguments of GridFor; the launch returns this error
@@ -24,9 +24,9 @@ type Grid struct {
 
 // GridFor returns a one-dimensional grid with a thread for each of n elements, in blocks of the
 // given number of threads. The last block may have threads without an element, so kernels must
-// compare their index with n. If n is 0, the launch runs no kernel, and its signals are reached. If
-// n is negative, threads is not positive, or there are too many blocks, the error of the launch is
-// [ErrArgument].
+// compare their index with n. If n is 0, the launch runs no kernel, and gives its signals after its
+// waits. If n is negative, threads is not positive, or there are too many blocks, the error of the
+// launch is [ErrArgument].
 func GridFor(n, threads int) Grid {
 	if n < 0 || threads <= 0 || uint64(threads) > math.MaxUint32 {
 		return flawed(errs.Argument("grid", "%d elements in blocks of %d threads", n, threads))
@@ -90,14 +90,15 @@ func (g *Grid) check(k *Kernel) error {
 // report it.
 func (k *Kernel) maxThreads() int { return cmp.Or(k.info.MaxThreads, k.exe.dev.native.Info.MaxThreads) }
 
-// maxShared returns how many bytes of shared memory a block can have, including the kernel's own.
-// If the driver does not report it, maxShared returns a value that is practically no limit.
+// maxShared returns how many bytes of shared memory a block can have, static and dynamic. If the
+// driver does not report it, maxShared returns math.MaxUint32.
 func (k *Kernel) maxShared() uint64 {
 	info := &k.exe.dev.native.Info
 	return cmp.Or(uint64(max(info.SharedMem, info.SharedOptIn)), math.MaxUint32)
 }
 
-// limits returns the limits for the number of blocks in the grid. The grid must have been checked.
+// limits returns the limits for a parameter that sets the blocks of the grid. The grid must have
+// been checked.
 func (g *Grid) limits(k *Kernel) recording.GridLimits {
 	l := recording.GridLimits{Max: k.exe.dev.native.Info.MaxGrid}
 	for i := range l.Multiple {

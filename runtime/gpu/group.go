@@ -13,15 +13,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A Group is a set of devices that are used together, of one driver or of several. It opens and
-// closes its devices together, and loads code on all of them at the same time. [Group.Devices]
-// gives access to the single devices, for example to their queues. Semaphores order work across
-// devices with or without a group. The methods of a Group may be called concurrently.
+// A Group is a set of devices that are used together, of one driver or of several. [OpenGroup]
+// opens the devices together, and the methods of Group close them together and load code on all of
+// them. [Group.Devices] returns the single devices, for example to use their queues. Semaphores
+// order work across devices with or without a group. The methods may be called concurrently.
 type Group struct{ devs []*Device }
 
 // OpenGroup opens devices of a driver at the same time, and makes a group of them as [NewGroup]
-// does. It opens the devices with the given indices, or all devices if no index is given. If there
-// is an error, OpenGroup closes the devices that it has opened.
+// does. It opens the devices with the given indices, or all devices if no index is given. It blocks
+// while the driver does. If there is an error, OpenGroup closes the devices that it has opened.
 func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	if isNone(d) {
 		return nil, errs.Argument("open group", "no driver")
@@ -68,9 +68,10 @@ func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	}))
 }
 
-// NewGroup makes a group of open devices, which may be of several drivers. It gives the kernels of
-// each device access to the memory of the group's other devices of the same driver, if the hardware
-// supports it. Without access, only copies work. If there is an error, the devices stay open.
+// NewGroup makes a group of open devices, which may be of several drivers. It gives each device
+// access to the memory of the group's other devices of the same driver, if the hardware supports
+// it. Without access, only copies work. For access to memory of pools, use [Group.NewPools] or
+// [Pool.Access]. If there is an error, the devices stay open.
 func NewGroup(devices ...*Device) (*Group, error) {
 	if len(devices) == 0 {
 		return nil, errs.Argument("group", "no devices")
@@ -100,7 +101,7 @@ func NewGroup(devices ...*Device) (*Group, error) {
 	return g, nil
 }
 
-// each calls fn for all numbers below n concurrently, waits, and joins the errors.
+// each calls fn for the numbers from 0 to n-1 concurrently, waits, and joins the errors.
 func each(n int, fn func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -111,7 +112,7 @@ func each(n int, fn func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// Devices returns the devices in the order of the call that made the group.
+// Devices returns the devices, in the order in which they were given to [NewGroup] or [OpenGroup].
 func (g *Group) Devices() []*Device { return append([]*Device(nil), g.members()...) }
 
 // members returns the devices. A nil or zero Group has none.
@@ -141,7 +142,7 @@ func (g *Group) Load(image []byte) ([]*Module, error) {
 
 // NewPools makes a pool on each device. The group's other devices of the same driver get access to
 // the pool, if the hardware supports it. Pool i is on device i of the group. If a pool cannot be
-// made, or access to it fails, NewPools closes all pools that it has made.
+// made, or the driver fails to give access, NewPools closes all pools that it has made.
 func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	all := make([]*Pool, len(g.members()))
 	err := each(len(all), func(i int) (err error) {

@@ -12,9 +12,10 @@ import (
 // fn has returned nil. An error of fn fails the signals. So does a panic, with a [PanicError]. If a
 // wait fails, fn is not called. [Device.Close] waits up to ten seconds for calls that are running.
 //
-// In a recording, fn is called after all commands that were recorded before the host call, and
-// before all commands that were recorded later. An error or a panic fails the execution, and later
-// commands do not run. Executions in flight at the same time may call fn at the same time.
+// In a recording, fn is called when all commands that were recorded before the host call are done.
+// Commands that were recorded later begin when fn has returned. An error or a panic fails the
+// execution, and later commands do not run. Executions in flight at the same time may call fn at
+// the same time.
 func HostCall(fn func() error) Op {
 	if fn == nil {
 		return BadOp(errs.Argument("host call", "no function"))
@@ -29,8 +30,9 @@ func (q *Queue) hostCall(o *Order, fn func() error) error {
 }
 
 // Notify returns an Op that signals when the waits are reached, like [Barrier], and then calls fn
-// on a goroutine. Nothing waits for fn. A panic of fn is logged, as a [PanicError], and has no
-// other effect. If a wait fails, fn is not called. A recording cannot notify.
+// on a goroutine. No work waits for fn, but [Device.Close] does. A panic of fn is logged, as a
+// [PanicError], and has no other effect. If a wait fails, fn is not called. A recording cannot
+// notify.
 func Notify(fn func()) Op {
 	if fn == nil {
 		return BadOp(errs.Argument("notify", "no function"))

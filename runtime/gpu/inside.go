@@ -18,8 +18,8 @@ func Inside(d *Device) *inside.Device {
 	return &d.inside
 }
 
-// OpOf returns an Op of a package of this module, such as interop. The argument has an internal
-// type, so other modules cannot call OpOf.
+// OpOf returns the Op that x describes. It is for packages of this module, such as interop. x has
+// an internal type, so other modules cannot call OpOf.
 func OpOf(x inside.Op) Op {
 	switch x.Kind {
 	case work.EventRecord:
@@ -44,7 +44,7 @@ func OpOf(x inside.Op) Op {
 // OpOf, because in OpOf the group would escape to the heap.
 func OpOfGroup(g *comm.Group) Op { return groupOp(g) }
 
-// newInside makes the parts of a device.
+// newInside returns the parts of a device, for packages of this module.
 func newInside(d *Device) inside.Device {
 	return inside.Device{Engine: &d.native, Memory: &d.memory, Comm: &d.comm, Events: &d.events, Faces: &d.faces,
 		NewQueue: func(stream driver.Stream, priority int) *engine.Timeline {
