@@ -79,7 +79,7 @@ func (l *limit) checkDefault(p *Param) error {
 	return l.check(p, b)
 }
 
-// add adds the limits of a command's blocks.
+// add adds the limits of a command's blocks, unless the parameter has equal limits.
 func (p *Param) add(l limit) {
 	if !slices.ContainsFunc(p.limits, func(x limit) bool { return x.GridLimits == l.GridLimits }) {
 		p.limits = append(p.limits, l)

@@ -18,7 +18,8 @@ type scratchMemory struct {
 	layout  memplan.Layout   // the layout of the buffers; End makes it
 }
 
-// own reports whether there is scratch memory, and the recording keeps it in instances of its own.
+// own reports whether there is scratch memory, and each instance has its own. It is false if the
+// program has set the memory.
 func (s *scratchMemory) own() bool { return len(s.buffers) > 0 && s.given.Buffer == nil }
 
 // Scratch returns a buffer that stands for scratch memory of the recording.
@@ -186,9 +187,9 @@ func (c *Recording) placeScratch() (first *instance, err error) {
 	return first, nil
 }
 
-// scratchAnew turns a reference to the nested recording's instance into a reference to scratch
-// memory of this recording. anew has an entry for each scratch buffer of the nested recording: the
-// new buffer, or nil until it is made.
+// scratchAnew turns a reference to the scratch memory of the nested recording's first instance into
+// a reference to scratch memory of this recording. anew has an entry for each scratch buffer of the
+// nested recording: the new buffer, or nil until it is made.
 func (c *Recording) scratchAnew(child *Recording, r *reference, anew []*memory.Buffer) {
 	i := scratchOf(r.scratch)
 	if anew[i] == nil {
