@@ -414,7 +414,7 @@ func (b *Buffer) deallocate(tl *engine.Timeline, seq uint64) error {
 	return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: seq})
 }
 
-// hasGone reports whether a Free has taken the memory.
+// hasGone reports whether a Free has marked the memory as freed.
 func (b *Buffer) hasGone() bool {
 	state := b.state.Load()
 	return state == isGone || state == isFreed

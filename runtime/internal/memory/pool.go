@@ -51,8 +51,9 @@ type Pool struct {
 	changeMu sync.Mutex // held while threshold or users of a native pool change, also in the driver
 	users    sync.Map   // indices of the other devices that have access to a native pool
 
-	mu  sync.Mutex                         // protects tls from concurrent changes
-	tls atomic.Pointer[[]*engine.Timeline] // timelines by their numbers in blocks; each change makes a new slice
+	mu sync.Mutex // protects tls from concurrent changes
+	// tls has the timelines, by their numbers in blocks. Each change makes a new slice.
+	tls atomic.Pointer[[]*engine.Timeline]
 }
 
 // A PoolHandle is the program's reference to a pool. The device, its buffers and its work refer to
@@ -576,9 +577,9 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// sweepPools makes the reclaimer destroy the closed pools of which no memory is allocated. If
-// streams may still use memory of such a pool, it gives back only its unused memory, and stays
-// until a later sweep or until the device is closed.
+// sweepPools makes the reclaimer destroy each closed pool that has no memory allocated. If streams
+// may still use memory of the pool, the pool gives back only its unused memory, and stays until a
+// later sweep or until the device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
 // sweepPoolsAfter does the work of sweepPools, and tries again after a pause if a pool is busy.

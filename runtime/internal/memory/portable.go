@@ -174,8 +174,7 @@ func (p *Pool) maintain(done engine.Mark) {
 	})
 }
 
-// tidySoon calls tidy. If the pool is closed, it also calls sweepPools, which calls tidy again
-// until the pool has no slabs.
+// tidySoon calls tidy and, if the pool is closed, sweepPools.
 func (p *Pool) tidySoon() error {
 	err := p.tidy()
 	if p.closed.Load() {

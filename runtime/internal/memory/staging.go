@@ -61,9 +61,11 @@ type StageStats struct {
 // A Stage is a device's pinned host memory for transfers. The sizes of its blocks are powers of
 // two. Blocks are recycled.
 type Stage struct {
-	dev   *Device
-	size  int            // the least number of bytes to pin at once
-	mu    sync.Mutex     // protects the following fields, next of blocks and nfree of slabs; no other lock is taken while it is held
+	dev  *Device
+	size int // the least number of bytes to pin at once
+	// mu protects the following fields, Block.next and stageSlab.nfree. No other lock is taken while
+	// it is held.
+	mu    sync.Mutex
 	sizes [40]stageClass // index: log2 of the size
 	slabs []*stageSlab
 	stat  StageStats

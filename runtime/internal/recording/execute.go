@@ -63,7 +63,8 @@ func (p *Part) Number() int { return p.part }
 type Step struct {
 	c    *Recording
 	part int
-	held bool // the caller has references to the buffers and the recording, which the program may have closed
+	// The caller has references to the buffers and the recording, which the program may have closed.
+	held bool
 	// run is nil if the execution needs no instance. It is also nil if the execution has one part
 	// only: then the run is in the submission's record.
 	run *run

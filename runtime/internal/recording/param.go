@@ -166,7 +166,7 @@ func (x *graphOf) noteParams(c *Recording, cmd *command, node int) {
 	put := func(at unsafe.Pointer, size int, p paramRef) {
 		for k := range (size + 7) / 8 {
 			ref := int32(len(c.refers)) + 2*p.param + int32(k)
-			// Three numbers of blocks end in half a word; arguments take whole words.
+			// The three numbers of blocks end in half a word. Arguments take whole words.
 			half := p.index == Blocks && size-8*k < 8
 			x.places = append(x.places, place{work.Address(unsafe.Add(at, 8*k)), c.current.present[ref], 0, ref, int32(node), half})
 		}

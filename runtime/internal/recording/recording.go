@@ -161,8 +161,8 @@ func (c *Recording) recording() error {
 	return nil
 }
 
-// roomFor returns an error if the recording has no numbers for so many more words of arguments and
-// references.
+// roomFor returns an error if the recording has no numbers for that many more words of arguments
+// and references.
 func (c *Recording) roomFor(words, refers int) error {
 	if words > math.MaxInt32-len(c.args) || refers > math.MaxInt32-len(c.refers) {
 		return errs.Argument("record", "the command buffer has %d words of arguments and %d ranges, which is too much for more", len(c.args), len(c.refers))
