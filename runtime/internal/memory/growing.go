@@ -168,7 +168,7 @@ func (m *Growing) Page() uint64 { return m.page }
 func (m *Growing) allows(d *Device) bool { return slices.ContainsFunc(m.users, d.same) }
 
 // has returns an error unless pages are mapped for the first size bytes. They stay mapped for work
-// whose mark was added to the uses before.
+// whose mark was added to the uses before this call.
 func (m *Growing) has(size uint64) error {
 	if reach := m.reach.Load(); size > reach {
 		return fmt.Errorf("the first %d bytes of growing memory, of which %d are mapped: Shrink has unmapped the others, and nothing orders it after this: %w", size, reach, errs.ErrRange)
@@ -486,7 +486,7 @@ func (m *Growing) cut(size uint64, after []sema.Point) {
 	go t.run()
 }
 
-// A trim unmaps the pages that a call of Shrink has removed.
+// A trim unmaps pages that Shrink has removed, or that a failed Grow has removed again (giveAway).
 type trim struct {
 	of     *Growing
 	number uint64

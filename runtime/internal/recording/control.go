@@ -386,7 +386,7 @@ func (c *Recording) addTest(to *building, graph driver.Graph, cmd *command, op *
 }
 
 // WhyHost returns why the host runs a control command of a recording that has ended, or "" if a
-// graph runs it.
+// graph can run it.
 func (c *Recording) WhyHost(at Command) (why string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -171,8 +171,8 @@ func (p *Part) findInstance(s *engine.Submission) error {
 	}
 	// takeInstance may have relied on a wait of s for a point that the instance's last use was
 	// going to signal. By now other work may have signalled that point, and the wait would order
-	// nothing. So the stream also waits for the last use itself. That mostly costs nothing, because
-	// the stream is ordered after that use already.
+	// nothing. So the stream also waits for the last use itself. If the stream is ordered after
+	// that use already, this costs nothing.
 	if m := r.instance.last; !r.begun && m.Timeline != nil && m.Timeline != s.Timeline && !m.Passed() {
 		s.Deps.Add(m)
 	}

@@ -24,7 +24,7 @@ func gridOf(words []driver.Ptr) [3]uint32 {
 // GridLimits are the limits of a launch's blocks. A launch of no blocks is within all of them.
 type GridLimits struct {
 	Max      [3]int    // the largest value of each dimension; 0 is no limit
-	Multiple [3]uint32 // each dimension must be a multiple of this
+	Multiple [3]uint32 // dimension k must be a multiple of Multiple[k]
 	Resident uint64    // the largest number of blocks, if all must run at the same time; 0 is no limit
 }
 

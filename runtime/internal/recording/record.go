@@ -391,7 +391,7 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Give
 	return c.record(&end, last)
 }
 
-// lastLane returns the communicator of the last command, or nil if it has none.
+// lastLane returns the communicator of the last command, or nil if that command has none.
 func (c *Recording) lastLane() *comm.Communicator {
 	if c.cmds.n == 0 || c.cmds.at(c.cmds.n-1).rare == nil {
 		return nil

@@ -73,7 +73,7 @@ type reference struct {
 	align        uint64 // the alignment that a binding must have
 	late         bool   // the address is known only in an execution
 	written      bool
-	used         bool           // a command uses it that is no copy, upload or collective
+	used         bool           // used by a command other than a copy, upload or collective
 	valued       bool           // a value is written there or awaited
 	source       int            // index in sources, if the address may change
 	scratch      *memory.Buffer // the buffer of Scratch, or nil; if set, buffer is the memory of the first instance
@@ -85,7 +85,7 @@ type slot struct {
 	size    uint64 // how many bytes the commands use
 	align   uint64
 	written bool
-	used    bool // commands use it that are no copies, uploads or collectives
+	used    bool // used by commands other than copies, uploads and collectives
 	valued  bool // values are written there or awaited
 }
 

@@ -13,7 +13,7 @@ import (
 
 // scratchMemory is the scratch memory of a recording.
 type scratchMemory struct {
-	buffers []*memory.Buffer // the buffers that Scratch returned
+	buffers []*memory.Buffer // the scratch buffers of this recording, and those of nested recordings and bodies
 	given   memory.Range     // the program's memory for the buffers; see SetScratch
 	layout  memplan.Layout   // the layout of the buffers; End makes it
 }
