@@ -19,7 +19,7 @@ const (
 	isFreed         // the Free is about to be issued, or waits for work that uses the memory
 	isGone          // the Free has been issued
 	isClosed        // the memory went back to the pool because the buffer was closed
-	isFailed        // the memory was never allocated
+	isFailed        // the allocation has failed
 )
 
 // For returns the pool for an allocation that names the pool h. If h is nil, it returns the current
@@ -41,7 +41,7 @@ func (d *Device) For(h *PoolHandle) (*Pool, error) {
 	return p, nil
 }
 
-// NewBuffer makes a buffer for memory of the pool. The queue of the timeline home allocates the
+// NewBuffer makes a buffer for memory of the pool. The queue of the timeline home will allocate the
 // memory.
 func (p *Pool) NewBuffer(home *engine.Timeline, size uint64) *Buffer {
 	if p.dev.Leaks != nil {
@@ -85,8 +85,8 @@ func (p *Pool) allocate(tl *engine.Timeline, size uint64) (driver.Mem, error) {
 	return p.dev.Faces.Pools.AllocAsync(tl.Stream, p.native, size)
 }
 
-// allocateOpen is like allocate, for a pool that the program may close. p.life keeps the pool open
-// during the call.
+// allocateOpen is like allocate, for a pool that the program may close. It locks p.life, so that
+// the pool stays open during the call.
 func (p *Pool) allocateOpen(tl *engine.Timeline, size uint64) (m driver.Mem, err error) {
 	p.life.RLock()
 	defer p.life.RUnlock()
@@ -158,16 +158,16 @@ func (Alloc) Retries(s *engine.Submission, err error) bool {
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
 }
 
-// Explain adds the buffers and pools that hold the memory to the error.
+// Explain adds to the error how many bytes the buffers and each pool hold.
 func (Alloc) Explain(s *engine.Submission, err error) error {
 	return partOf(s).buffer.holders(err)
 }
 
-// Release forgets the buffer, so that the unused record does not keep the buffer reachable.
+// Release forgets the buffer, so that the recycled record does not keep the buffer reachable.
 func (Alloc) Release(s *engine.Submission) { partOf(s).buffer = nil }
 
-// takeMemory takes a block of a portable pool for an allocation. It is called before the timeline
-// is locked, because the pool may have to grow.
+// takeMemory takes a block of a portable pool for an allocation. For a native pool it does nothing.
+// The timeline is not locked, because the pool may have to grow.
 func (b *Buffer) takeMemory(s *engine.Submission) error {
 	p := b.pool
 	if p.blocks == nil {
@@ -208,8 +208,8 @@ func (b *Buffer) takeMemory(s *engine.Submission) error {
 	}
 }
 
-// returnMemory gives back the block that takeMemory took, and sets the state. The allocation has
-// not been issued. returnMemory does nothing if the memory is allocated.
+// returnMemory gives back the block that takeMemory took, and sets the state. If the memory is
+// allocated, returnMemory does nothing.
 func (b *Buffer) returnMemory(state int32) {
 	if b.state.Load() == isLive {
 		return
@@ -222,8 +222,9 @@ func (b *Buffer) returnMemory(state int32) {
 	b.state.Store(state)
 }
 
-// spoil gives back the block that takeMemory took, when the stream has received only a part of the
-// allocation. It does nothing if the memory was allocated despite the error.
+// spoil is called when the stream has received only a part of the allocation. It gives back the
+// block that takeMemory took, behind that part, and sets the state to isFailed. If the memory was
+// allocated despite the error, spoil does nothing.
 func (b *Buffer) spoil(s *engine.Submission, tl *engine.Timeline) {
 	if b.state.Load() == isLive {
 		return
@@ -294,13 +295,13 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 type FreeKind uint8
 
 const (
-	FreeHere      FreeKind = iota // the queue frees the memory
-	FreeElsewhere                 // the queue that allocated the memory frees it
-	FreeNothing                   // the buffer is not from a pool, or is empty
+	FreeHere      FreeKind = iota // the queue to which the Free is submitted
+	FreeElsewhere                 // the queue that allocated the memory
+	FreeNothing                   // none: the buffer is not from a pool, or is empty
 )
 
 // CheckFree returns which queue frees the memory when a Free of the buffer is submitted to the
-// queue of tl. It returns an error if that queue cannot take the Free.
+// queue of tl. It returns an error if the buffer cannot be freed.
 func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
 	switch {
 	case b.dev.Engine != tl.Device && b.dev.Engine.Driver != tl.Device.Driver:
@@ -320,7 +321,8 @@ func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
 	return FreeHere, nil
 }
 
-// Home returns the timeline of the queue that allocated the buffer, or nil.
+// Home returns the timeline of the queue that allocated the memory from a pool, or nil for other
+// memory.
 func (b *Buffer) Home() *engine.Timeline { return b.home }
 
 // UnlistEmpty counts a pool's buffer without memory as freed.
@@ -331,7 +333,7 @@ func (b *Buffer) UnlistEmpty() {
 }
 
 // SetFree makes a submission the deallocation of a buffer. The submission holds the buffer, but
-// does not count as a use of the memory. If the buffer cannot be held, SetFree returns an error.
+// does not count as a use of the memory. If the buffer is closed, SetFree returns an error.
 func (p *Part) SetFree(s *engine.Submission, b *Buffer) error {
 	if err := b.Hold(); err != nil {
 		return err
@@ -360,8 +362,8 @@ func (Free) Issued(s *engine.Submission, _ *engine.Timeline, _ bool) bool {
 	return partOf(s).buffer.pool.closed.Load()
 }
 
-// Undo makes the memory allocated again if how is Early, and only ends the wait for uses if how is
-// Foreign. If how is Deferred, Undo parks the Free until the uses have been passed.
+// Undo makes the memory allocated again if how is Early. It ends the wait for uses if how is
+// Foreign. If how is Deferred, Undo parks the Free until the streams have passed the uses.
 func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	p := partOf(s)
 	switch how {
@@ -385,9 +387,9 @@ func (Free) Release(s *engine.Submission) {
 	p.buffer = nil
 }
 
-// A freed is the buffer of a Free as an engine.Holder. The submission holds the buffer. If another
-// device owns the buffer, that device records the Free as a loan. A Free does not count as a use of
-// the memory.
+// A freed is the buffer of a Free as an engine.Holder. The submission holds the buffer, but does
+// not count as a use of the memory. If another device owns the memory, that device waits for the
+// Free when it is closed.
 type freed Buffer
 
 // Use tells the device that owns the memory about the work, if another device does the work.
@@ -399,10 +401,10 @@ func (*freed) Unuse(engine.Mark) (awaited bool) { return false }
 // Release releases n references.
 func (u *freed) Release(n int32) { (*Buffer)(u).releaseAll(n) }
 
-// deallocate gives memory back to the pool, after takeAway has marked the memory as freed. A
-// portable pool also gets the number seq of the Free. The caller holds the timeline's mu. If a
-// native pool refuses the memory, the runtime does not use it again either. The driver may have
-// freed it despite the error, and a second free could free another owner's memory.
+// deallocate gives memory back to the pool, after takeAway has marked the memory as freed. seq is
+// the number of the Free. The caller holds the timeline's mu. If a native pool refuses the memory,
+// the runtime does not free it again: the driver may have freed it despite the error, and a second
+// free could free memory of a new owner.
 func (b *Buffer) deallocate(tl *engine.Timeline, seq uint64) error {
 	b.state.Store(isGone)
 	b.dev.buffers.remove(b)
@@ -412,7 +414,7 @@ func (b *Buffer) deallocate(tl *engine.Timeline, seq uint64) error {
 	return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: seq})
 }
 
-// hasGone reports whether a Free has taken the memory.
+// hasGone reports whether a Free has marked the memory as freed.
 func (b *Buffer) hasGone() bool {
 	state := b.state.Load()
 	return state == isGone || state == isFreed
@@ -432,9 +434,9 @@ func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
 	return err
 }
 
-// giveBack frees memory that no queue has deallocated and nothing holds. The streams have passed
-// the allocation and the uses of the memory. A driver's pool frees the memory in the stream h, or
-// in the stream that allocated it if h is 0. giveBack runs on a bound thread.
+// giveBack frees memory that no queue has deallocated. No work in flight uses the memory. A
+// driver's pool frees the memory in the stream h, or in the stream that allocated it if h is 0.
+// giveBack runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if b.mem.Size == 0 {
 		return nil

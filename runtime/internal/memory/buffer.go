@@ -13,27 +13,28 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// Alignment is the alignment of all allocated memory that is not empty: each address is a multiple
-// of Alignment.
+// Alignment is the alignment of memory that a driver or a pool allocates: each address is a
+// multiple of Alignment. Empty buffers have no address.
 const Alignment = 256
 
-// A Buffer is memory. The memory is freed when the buffer is closed and no submission uses the
-// memory any more. Memory that a queue allocated is also freed when a queue deallocates it.
+// A Buffer is memory. The memory is released when the program has closed the buffer and nothing
+// holds the buffer any more. A Free gives memory of a pool back earlier.
 type Buffer struct {
 	dev *Device
 	mem driver.Mem
-	// References besides the caller's: one for each submission, recording, pool and call that holds
-	// the buffer. refs is -1 after the last reference was dropped.
+	// The number of references besides the program's own, which Close drops. Submissions,
+	// recordings, pools over the buffer and calls in progress have references. refs is -1 after the
+	// last reference was dropped.
 	refs atomic.Int32
-	// The state of memory from a pool. mem has the memory's address unless state is isPending or
-	// isFailed. The state of a placeholder is isPending.
+	// The state of memory from a pool. In the states isPending and isFailed, mem.Ptr is not valid.
+	// A placeholder is always isPending.
 	state  atomic.Int32
 	closed atomic.Bool
 	from   origin
-	pool   *Pool            // the pool that the memory is from
+	pool   *Pool            // the pool that the memory is from, or nil
 	home   *engine.Timeline // timeline of the queue that allocated the memory from the pool
 	uses   engine.Uses      // uses of memory from a pool
-	rare   *rare            // fields that few buffers need, kept apart because many buffers are made
+	rare   *rare            // fields that few buffers need, or nil
 
 	before, after *Buffer // neighbours in the device's list
 }
@@ -56,7 +57,7 @@ type rare struct {
 	growing *Growing // the pages of growing memory
 }
 
-// A Place names the binding or the scratch memory of a recording that a placeholder stands for.
+// A Place says what a placeholder stands for: a binding or a scratch buffer of a recording.
 type Place struct {
 	Recording any // nil: the buffer is no placeholder
 	Index     int
@@ -67,15 +68,15 @@ type Place struct {
 type origin uint8
 
 const (
-	borrowed   origin = iota // owned by other code
+	borrowed   origin = iota // owned by other code or by another object, or empty: not freed
 	allocated                // the runtime frees it
 	registered               // the runtime unregisters it
 	pooled                   // it goes back to its pool
-	opened                   // another process's memory, which the runtime closes
+	opened                   // another process's memory, which rare.close releases
 	mapped                   // pages of a Growing, which the runtime unmaps
 )
 
-// Alloc allocates a buffer of a kind of memory.
+// Alloc allocates memory of a kind, and makes a buffer with it. It blocks while the driver does.
 func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
 	if err := d.Failed(); err != nil {
 		return nil, err
@@ -130,7 +131,8 @@ func newBuffer(d *Device, size uint64) *Buffer {
 	return b
 }
 
-// setRare sets the field rare of a new buffer. It keeps rare.watched.
+// setRare sets the field rare of a new buffer. If watch has set rare before, setRare keeps
+// rare.watched.
 func (b *Buffer) setRare(r *rare) {
 	if b.rare != nil {
 		r.watched = b.rare.watched
@@ -147,7 +149,7 @@ func NewPlaceholder(d *Device, size uint64, p Place) *Buffer {
 }
 
 // NewPart makes a buffer from memory that is a part of another object, such as a variable of loaded
-// code. unused is called once, when the memory is no longer used. It must not block.
+// code. unused is called when nothing uses the memory any more. It must not block.
 func NewPart(d *Device, m driver.Mem, unused func()) *Buffer {
 	b := newBuffer(d, m.Size)
 	b.mem = m
@@ -202,9 +204,9 @@ func (b *Buffer) Bytes() []byte {
 	return unsafe.Slice((*byte)(b.mem.Host), b.mem.Size)
 }
 
-// Late reports whether the address becomes known only when the operation that uses the buffer is
-// issued. Late also returns true for growing memory: its address is known before, but not whether
-// pages are mapped there.
+// Late reports whether the address must be looked up when the operation that uses the buffer is
+// issued. That is so for placeholders and memory of pools. It is also so for growing memory: its
+// address never changes, but its pages may be unmapped.
 func (b *Buffer) Late() bool { return b.hasUses() || b.Place().Recording != nil }
 
 // hasUses reports whether the buffer records the uses of its memory. It does so for pool memory and
@@ -251,7 +253,7 @@ func (b *Buffer) LeaveUses(u *engine.Uses) {
 	}
 }
 
-// Close releases the buffer, and returns nil. Closing again does nothing.
+// Close drops the program's reference, and returns nil. Closing again does nothing.
 func (b *Buffer) Close() error {
 	if !b.Exists() || !b.closed.CompareAndSwap(false, true) {
 		return nil
@@ -317,8 +319,8 @@ func (b *Buffer) releaseAll(n int32) {
 }
 
 // free releases the memory. A driver's pool frees the memory in the stream h, or in the stream that
-// allocated it if h is 0. free runs on the reclaimer's thread, or on the device's thread when the
-// device closes.
+// allocated it if h is 0. free runs on the reclaimer's thread, or on the pending-queue thread when
+// the device is closed.
 func (b *Buffer) free(h driver.Stream) (err error) {
 	switch b.from {
 	case allocated:
@@ -336,7 +338,7 @@ func (b *Buffer) free(h driver.Stream) (err error) {
 	return err
 }
 
-// over notifies the owner that the memory is no longer used.
+// over calls the functions unused and freed, and ends the polling that Close has requested.
 func (b *Buffer) over() {
 	if b.rare == nil {
 		return

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// A delay is the time in which a parked Free, or a trim, waits until nothing uses its memory.
+// A delay is the time in which a parked Free or a trim waits until nothing uses its memory.
 type delay struct {
-	isReady func() bool   // reports whether nothing uses the memory any more: the delay is about to end
+	isReady func() bool   // reports that nothing uses the memory any more, so the delay ends soon
 	over    chan struct{} // closed when the delay has ended
 }
 
@@ -33,8 +33,8 @@ func (l *delays) end(w *delay) {
 	close(w.over)
 }
 
-// awaitReady waits until all delays that are about to end have ended. It returns early if the
-// context ends.
+// awaitReady waits until the delays whose isReady returns true now have ended. It returns early if
+// the context ends.
 func (l *delays) awaitReady(ctx context.Context) {
 	l.mu.Lock()
 	all := slices.Clone(l.all)

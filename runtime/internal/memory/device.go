@@ -27,13 +27,14 @@ type Device struct {
 	buffers  books
 	pools    pools
 	current  atomic.Pointer[PoolHandle]
-	sweeping atomic.Bool     // another sweep of closed pools is scheduled
+	sweeping atomic.Bool     // a timer will sweep the closed pools again
 	delays   delays          // delays of parked Frees and of trims
 	kept     context.Context // ends when the memory is left to the driver
 	leave    context.CancelFunc
 }
 
-// Init sets up the memory of a device. stageSize is the size of a block of pinned memory.
+// Init sets up the memory of a device. stageSize is the least number of bytes that Stage pins at
+// once.
 func (d *Device) Init(e *engine.Device, f *faces.Faces, stageSize int) {
 	d.Engine, d.Faces = e, f
 	d.Stage.dev, d.Stage.size = d, stageSize
@@ -56,11 +57,10 @@ func (d *Device) ready(op string) error {
 	return d.Engine.Failed()
 }
 
-// FreeUnused waits until the parked Frees whose uses have been passed are issued, and until the
-// trims whose uses have been passed have given their pages to the reclaimer. Then the reclaimer
-// trims the pools, and FreeUnused waits until the reclaimer has freed all unused memory. FreeUnused
-// returns early if the context ends. If the device is closed, or a stream may be waiting for other
-// code, FreeUnused does not wait for the reclaimer.
+// FreeUnused first waits for parked Frees and trims whose memory is no longer used: a Free must be
+// issued, and a trim must give its pages to the reclaimer. Then the reclaimer frees unused memory
+// and trims the pools, and FreeUnused waits for that. It returns early if the context ends. It
+// leaves out the reclaimer if the device is closed, or if a stream may be waiting for other code.
 func (d *Device) FreeUnused(ctx context.Context) {
 	d.delays.awaitReady(ctx)
 	freed := make(chan struct{})
@@ -76,19 +76,19 @@ func (d *Device) FreeUnused(ctx context.Context) {
 // HasNativeMemory reports whether any buffer has memory of a driver's pool.
 func (d *Device) HasNativeMemory() bool { return d.buffers.haveNative() }
 
-// FreePooled frees the memory of pools' buffers while the device is being closed. A driver's pool
-// frees the memory in the stream h, or in the stream that allocated it if h is 0. FreePooled runs
-// on the device's thread.
+// FreePooled frees the memory that buffers have from pools, while the device is being closed. A
+// driver's pool frees the memory in the stream h, or in the stream that allocated it if h is 0.
+// FreePooled runs on the pending-queue thread.
 func (d *Device) FreePooled(h driver.Stream) []error { return d.buffers.close(true, h) }
 
-// Close frees all buffers and pools. It runs on the device's thread, when no stream is left.
+// Close frees all buffers and pools. It runs on the pending-queue thread, when no stream is left.
 func (d *Device) Close() []error {
-	// Close the pools first, because that may leave buffers to free.
+	// Close the pools first, because slabs.Release may add buffers to free.
 	return append(d.pools.close(), d.buffers.close(false, 0)...)
 }
 
-// Streams returns the streams in which new pools reserved memory and which were still busy after
-// that.
+// Streams returns the streams that were made to reserve memory for new pools, and that could not be
+// destroyed because they were busy.
 func (d *Device) Streams() []driver.Stream {
 	d.pools.mu.Lock()
 	defer d.pools.mu.Unlock()

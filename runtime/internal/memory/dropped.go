@@ -9,17 +9,17 @@ import (
 )
 
 // If the program wants reports of dropped buffers, the device's list has a stand-in for each
-// buffer, so that the list does not keep the buffer itself reachable. The stand-in is another
-// Buffer with the same memory. No work uses it. When the garbage collector finds that nothing
-// refers to the buffer any more and the stand-in is still on the list, the program has dropped the
-// buffer. Its memory stays allocated, and the stand-in frees it when the device is closed.
+// buffer, so that the list does not keep the buffer reachable. The stand-in is another Buffer with
+// the same memory. No work uses it. If the garbage collector finds that nothing refers to the
+// buffer any more, and the stand-in is still on the list, the program has dropped the buffer. The
+// memory then stays allocated until the device is closed, which frees the stand-in.
 //
-// The functions that the collector calls have weak pointers to the objects that they report. Strong
-// pointers would keep a device reachable after the program has dropped the device and its buffers.
+// The functions that the collector calls get weak pointers. Strong pointers would keep a device
+// reachable after the program has dropped the device and its buffers.
 
 // watched has the data with which a device reports a buffer as dropped.
 type watched struct {
-	made    *leaks.Site
+	made    *leaks.Site // where the buffer was made
 	real    weak.Pointer[Buffer]
 	standIn atomic.Pointer[Buffer] // nil until the buffer is listed; set under books.mu
 }
@@ -35,7 +35,7 @@ func (b *Buffer) watch() {
 	}, weak.Make(w))
 }
 
-// watchedBy returns the watched of a buffer or of its stand-in, or nil if there is none.
+// watchedBy returns the field watched of a buffer or of its stand-in, or nil if there is none.
 func (b *Buffer) watchedBy() *watched {
 	if b.rare == nil {
 		return nil
@@ -68,8 +68,9 @@ func (w *watched) close(b *Buffer) {
 	}
 }
 
-// report reports the buffer if it still has memory. Nothing refers to the buffer any more. Closing
-// the device frees the remaining memory, so nothing is reported from then on.
+// report reports a buffer to which nothing refers any more, if it is not closed and still on the
+// device's list. When the device is closed or lost, report does nothing, because Close frees the
+// memory.
 func (w *watched) report() {
 	s := w.standIn.Load()
 	if s == nil || s.closed.Load() || s.dev.Failed() != nil {
@@ -84,7 +85,8 @@ func (w *watched) report() {
 }
 
 // Watch makes the device report the new pool if the program drops its PoolHandle. It does nothing
-// for a device without reports. It is called on the goroutine that makes the pool.
+// for a device without reports. It stores the stack of the calling goroutine, so call it where the
+// pool is made.
 func (h *PoolHandle) Watch() {
 	if h.pool.dev.Leaks == nil {
 		return

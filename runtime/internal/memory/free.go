@@ -16,7 +16,7 @@ type Part struct {
 	buffer   *Buffer
 	freed    bool            // this Free has marked the memory as freed
 	left     engine.Frontier // uses of the memory that the Free must still wait for
-	awaiting *parkedFree     // set while the Free waits for left
+	awaiting *parkedFree     // nil unless the Free is parked until left is passed
 }
 
 // Buffer returns the buffer that is allocated or deallocated, or nil.
@@ -45,8 +45,8 @@ func (u *Holding) Use(m engine.Mark) error {
 	return b.borrow(m)
 }
 
-// borrow tells the device that owns the memory that the work at a mark may use the buffer, if
-// another device does that work. It returns an error if the owner has been closed.
+// borrow tells the device that owns the memory about the work at a mark, if another device does
+// that work. It returns an error if the owner has been closed.
 func (b *Buffer) borrow(m engine.Mark) error {
 	if d := b.dev.Engine; d != m.Timeline.Device && !d.Borrow(m) {
 		return fmt.Errorf("a buffer of device %s: %w", d.Info.Name, errs.ErrClosed)
@@ -93,7 +93,8 @@ func (b *Buffer) address() (driver.Ptr, error) {
 }
 
 // takeAway marks the memory of a Free as freed. s.Deps already has the marks of the Free's waits.
-// takeAway returns Deferred if the Free is not ordered after all work that may use the memory.
+// takeAway returns Deferred and an error if the memory has uses in flight that the Free is not
+// ordered after.
 func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 	b := p.buffer
 	if !p.freed {
@@ -114,7 +115,7 @@ func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 // A parkedFree is a Free that is parked until streams have passed the uses of its memory.
 type parkedFree struct {
 	cancel context.CancelFunc // ends the wait
-	// The delay ends when the Free has been issued or given up, or must wait for other uses.
+	// The delay ends when the Free is issued, given up, or parked again.
 	delay *delay
 }
 
@@ -130,7 +131,8 @@ func (p *Part) awaitUses(s *engine.Submission) {
 	s.Timeline.ParkAgain(s)
 }
 
-// endAwait undoes awaitUses. It also ends the delay.
+// endAwait ends the wait that awaitUses has begun, and the delay. Without such a wait it does
+// nothing.
 func (p *Part) endAwait() {
 	if f := p.awaiting; f != nil {
 		p.awaiting = nil
@@ -139,9 +141,9 @@ func (p *Part) endAwait() {
 	}
 }
 
-// giveUp undoes takeAway if the Free was not issued: the memory is allocated again. If a lost
-// device uses the memory, giveUp closes the buffer. Then the memory goes back to the pool when that
-// device is closed and no longer holds the buffer.
+// giveUp undoes takeAway for a Free that was not issued: the memory is allocated again. If a lost
+// device uses the memory, giveUp closes the buffer. Then the memory goes back to the pool when the
+// lost device is closed and releases the buffer.
 func (p *Part) giveUp() {
 	p.endAwait()
 	if !p.freed {

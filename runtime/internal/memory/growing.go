@@ -43,9 +43,9 @@ type Growing struct {
 	ctx    context.Context // canceled when the memory is freed, or left to the driver
 	cancel context.CancelFunc
 
-	size   atomic.Uint64 // changed with growMu and mu locked
+	size   atomic.Uint64 // changed with growMu and mu locked, and by free
 	reach  atomic.Uint64 // at least size; changed with mu locked
-	unmaps atomic.Int32  // number of trims that may have read the uses
+	unmaps atomic.Int32  // number of running trims that may have read the uses
 	uses   engine.Uses
 
 	// growMu is locked during a call of Grow, Share or Shrink, also while Grow or Share blocks on
@@ -56,19 +56,20 @@ type Growing struct {
 	mu    sync.Mutex // protects the following; held while pages are unmapped
 	pages []page     // by address; pages that Shrink has removed (page.gone is not 0) come last
 	trims uint64     // how many trims there have been; they are numbered from 1
-	// waits has the trims that wait for points. A later trim waits for these points too: pages that
-	// Grow has taken back meanwhile may still be used by work before those points.
+	// waits has the trims that wait for points, by number. A later trim waits for their points too:
+	// Grow may have taken the pages of an earlier trim back, and work may use them until its points
+	// are over.
 	waits map[uint64]*trim
 	freed bool
 	stuck error // why pages that Shrink has removed will never be unmapped, or nil
-	// tell closes unmapped. The channel is nil unless a goroutine waits in awaitUnmapped.
+	// awaitUnmapped makes this channel, and tell closes it.
 	unmapped chan struct{}
 }
 
 // A page is a page of addresses of a Growing, with physical memory mapped there.
 type page struct {
 	of   *physical
-	gone uint64 // number of the trim that may unmap the page; 0 if Shrink has not removed the page
+	gone uint64 // the first trim that may unmap the page; 0 if Shrink has not removed the page
 }
 
 // A physical is one page of a device's physical memory. It is freed when no Growing maps it any
@@ -166,8 +167,8 @@ func (m *Growing) Page() uint64 { return m.page }
 // allows reports whether a device has access to the memory.
 func (m *Growing) allows(d *Device) bool { return slices.ContainsFunc(m.users, d.same) }
 
-// has returns an error unless pages are mapped for the first size bytes. The caller has added its
-// mark to the uses, and is about to issue work on these bytes.
+// has returns an error unless pages are mapped for the first size bytes. They stay mapped for work
+// whose mark was added to the uses before this call.
 func (m *Growing) has(size uint64) error {
 	if reach := m.reach.Load(); size > reach {
 		return fmt.Errorf("the first %d bytes of growing memory, of which %d are mapped: Shrink has unmapped the others, and nothing orders it after this: %w", size, reach, errs.ErrRange)
@@ -228,9 +229,9 @@ func (b *Buffer) Grow(size uint64) error {
 }
 
 // takeBack keeps trims from unmapping any of the first n pages, also those that Shrink has removed.
-// It returns how many pages are mapped. If n or more are mapped, takeBack raises the size to n
-// pages. It leaves a larger size as it is. If fewer than n are mapped, the size is unchanged, and
-// no trim unmaps a page before giveAway is called.
+// It returns how many pages are mapped. If these are at least n pages, takeBack raises the size to
+// n pages, unless it is larger. Otherwise takeBack leaves the size as it is, and no trim unmaps a
+// page before giveAway is called.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -254,9 +255,9 @@ func (m *Growing) giveAway() {
 	}
 }
 
-// add maps the pages from number have to number n-1. next returns the physical memory for a page,
-// which counts the new mapping already. If something fails, add undoes everything. It runs on a
-// bound thread.
+// add maps the pages from number have to number n-1, and raises the size. next returns the physical
+// memory for a page, and has counted the new mapping in maps. If something fails, add undoes
+// everything. It runs on a bound thread.
 func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (err error) {
 	v := m.dev.Faces.VirtualMem
 	var fresh []page
@@ -299,7 +300,7 @@ func (m *Growing) access() []driver.Device {
 	return all
 }
 
-// remove unmaps pages. The number of pages[0] is first. remove runs on a bound thread.
+// remove unmaps pages, of which the first has the number first. It runs on a bound thread.
 func (m *Growing) remove(first int, pages []page) error {
 	var all []error
 	// From the end, so that the remaining pages always begin at the start.
@@ -309,7 +310,7 @@ func (m *Growing) remove(first int, pages []page) error {
 	return errors.Join(all...)
 }
 
-// newPhysical allocates a page. It runs on a bound thread.
+// newPhysical allocates a page, and counts one mapping of it. It runs on a bound thread.
 func (d *Device) newPhysical(size uint64) (*physical, error) {
 	h, err := d.Faces.VirtualMem.NewPages(size)
 	if err != nil {
@@ -331,8 +332,9 @@ func (p *physical) unmap() error {
 	return p.dev.Faces.VirtualMem.FreePages(p.handle)
 }
 
-// Share maps size bytes of other growing memory, from offset on, behind the end of this memory. It
-// blocks until the driver has unmapped pages that Shrink has removed there.
+// Share maps size bytes of other growing memory, from offset on, behind the end of this memory. If
+// Shrink has removed pages there, Share first waits until they are unmapped, or until the context
+// ends.
 func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) error {
 	const op = "share pages"
 	if from == nil || from.Growing() == nil {
@@ -408,7 +410,8 @@ func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 	return err
 }
 
-// awaitUnmapped blocks until no pages that Shrink has removed are left. The caller holds growMu.
+// awaitUnmapped blocks until no pages that Shrink has removed are left. It returns an error if they
+// will never be unmapped, or the memory is freed, or the context ends. The caller holds growMu.
 // While awaitUnmapped waits, it unlocks growMu: the work that uses the pages may end only after
 // another call of Grow or Shrink.
 func (m *Growing) awaitUnmapped(ctx context.Context) error {
@@ -443,8 +446,8 @@ func (m *Growing) awaitUnmapped(ctx context.Context) error {
 }
 
 // Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. The
-// pages are unmapped when each point is reached or has failed and the streams have passed the work
-// issued until then.
+// pages are unmapped when each point is reached or has failed, and the streams have passed the work
+// issued until then. A Grow before that takes them back.
 func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 	const op = "shrink"
 	for _, p := range after {
@@ -483,7 +486,7 @@ func (m *Growing) cut(size uint64, after []sema.Point) {
 	go t.run()
 }
 
-// A trim unmaps the pages that a call of Shrink has removed.
+// A trim unmaps pages that Shrink has removed, or that a failed Grow has removed again (giveAway).
 type trim struct {
 	of     *Growing
 	number uint64
@@ -495,7 +498,7 @@ type trim struct {
 }
 
 // run waits, and then makes the reclaimer unmap the pages that Grow has not taken back. It gives up
-// if the memory is freed, or if the device of one of the uses is lost.
+// if the memory is freed or left to the driver, or if the device of one of the uses is lost.
 func (t *trim) run() {
 	m := t.of
 	defer m.dev.delays.end(t.delay)
@@ -530,7 +533,7 @@ func (t *trim) run() {
 	m.dev.Engine.Reclaim(func() { m.dev.Engine.NotTaken(m.unmap(t.number)) })
 }
 
-// isReady reports whether nothing keeps the pages any more, so that the trim is about to end.
+// isReady reports whether nothing uses the pages any more, so that run is about to return.
 func (t *trim) isReady() bool {
 	if uses := t.uses.Load(); uses != nil {
 		return uses.Passed()

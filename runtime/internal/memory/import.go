@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Import makes a buffer from device memory that other code owns. If freed is not nil, it is called
-// when the memory is no longer used.
+// Import makes a buffer from device memory that other code owns. freed is called when the memory is
+// no longer used; it may be nil.
 func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
 	if err := d.ready("import"); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 }
 
 // ImportHost makes a buffer from memory of the program, and pins it. read says that the device only
-// reads the memory.
+// reads the memory. freed is as for Import.
 func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error) {
 	if err := d.Failed(); err != nil {
 		return nil, err
@@ -76,12 +76,12 @@ func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error
 	return b, nil
 }
 
-// unpinWithin is how long an import waits until a closed buffer with the same memory is unused.
-// Completed work may have no event behind it, and an event that is recorded now takes the device a
-// moment.
+// unpinWithin is how long an import waits until closed buffers are unpinned. Completed work may
+// have no event behind it, and the device needs a moment to pass an event that is recorded now.
 const unpinWithin = 20 * time.Millisecond
 
-// unpin unpins closed buffers that share pages with of, if they are no longer used.
+// unpin frees unused memory until no closed buffer shares pinned pages with of, for up to
+// unpinWithin.
 func (d *Device) unpin(of *Buffer) {
 	ctx, cancel := context.WithTimeout(context.Background(), unpinWithin)
 	defer cancel()
@@ -118,9 +118,9 @@ func (s *books) pinned(of *Buffer) (is, closed bool) {
 	return is, closed
 }
 
-// register pins memory of the program, for reading only if read is set. A page that is also pinned
-// for writing cannot be pinned for reading only. Then register pins the memory for writing too.
-// register runs on a bound thread.
+// register pins memory of the program, for reading only if read is set and the driver can. If that
+// fails, for example because a page is already pinned for writing, register pins the memory for
+// writing too. It runs on a bound thread.
 func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
 	if !read || !d.Engine.Caps.ReadOnlyRegister {
 		return d.Engine.Native.Register(host, size)

@@ -14,8 +14,8 @@ type Statistics struct {
 	Host      ByteStats
 }
 
-// ByteStats count the bytes of one sort of memory that are allocated for buffers. Imported memory
-// and memory that a pool over a buffer hands out do not count.
+// ByteStats count the bytes of one sort of memory that are allocated for buffers. Imported memory,
+// variables of loaded code, and memory that a pool over a buffer hands out do not count.
 type ByteStats struct {
 	Live      uint64
 	Peak      uint64 // highest value of Live
@@ -41,11 +41,12 @@ type books struct {
 	used int // how many buffers of the slab fresh has handed out
 }
 
-// A bufferSlab is an array of buffers. Allocating it costs less than single allocations. It has as
-// many buffers as fit into 16 KiB.
+// A bufferSlab is an array of buffers. Allocating it costs less than allocating them one by one. It
+// has as many buffers as fit into 16 KiB.
 type bufferSlab [97]Buffer
 
-// fresh returns a buffer that is expected to be short-lived. The caller holds mu.
+// fresh returns a zero buffer of a bufferSlab. A slab stays in memory as long as any of its
+// buffers, so fresh is for buffers that do not live long. The caller holds mu.
 func (s *books) fresh() *Buffer {
 	if s.slab == nil || s.used == len(s.slab) {
 		s.slab, s.used = new(bufferSlab), 0
@@ -59,8 +60,8 @@ func isHost(kind driver.MemKind) bool {
 	return kind == driver.HostMem || kind == driver.WriteCombinedMem
 }
 
-// bytes returns the counter for a buffer's memory and the size to count. The size is 0 if the
-// memory belongs to other code or to another buffer. It is also 0 for growing memory, whose pages
+// bytes returns the counter for a buffer's memory, and the size to count. The size is 0 if the
+// runtime has not allocated memory for the buffer. It is also 0 for growing memory, whose pages
 // countPages counts.
 func (s *books) bytes(b *Buffer) (at *ByteStats, n uint64) {
 	if b.from == allocated || b.from == pooled && b.pool.over == nil {
@@ -100,8 +101,8 @@ func (s *books) count(at *ByteStats, n uint64) {
 	s.peak = max(s.peak, s.device.Live+s.host.Live)
 }
 
-// remove removes a buffer from the list. It returns false if the buffer is not on the list: the
-// list has been closed, the buffer was removed before, or the buffer never had memory.
+// remove removes a buffer from the list. It returns false if the buffer is not on the list: it was
+// never added, or remove or close has taken it off before.
 func (s *books) remove(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +195,7 @@ func (s *books) haveNative() bool {
 }
 
 // close frees the remaining buffers. If pools is set, it frees only buffers from pools. It passes h
-// to free. It runs on the device's thread.
+// to Buffer.free. It runs on the pending-queue thread.
 func (s *books) close(pools bool, h driver.Stream) (errs []error) {
 	var left *Buffer
 	s.mu.Lock()

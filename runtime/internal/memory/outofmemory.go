@@ -12,7 +12,7 @@ import (
 // Memory may be unused and yet not free: the work that used it is done but not retired, the
 // reclaimer has not freed the memory yet, or a pool caches it. An allocation that finds no memory
 // retires finished work, has the reclaimer free unused memory and trim the device's pools, and
-// tries once more. If that fails too, the error says which buffers and pools hold the memory.
+// tries once more. If that fails too, the error says how many bytes the buffers and each pool hold.
 
 // collecting calls allocate, which allocates size bytes of a kind. If allocate finds no memory,
 // collecting frees unused memory and calls allocate once more. The caller is not the pending-queue
@@ -26,8 +26,8 @@ func (d *Device) collecting(kind driver.MemKind, size uint64, allocate func() er
 	return err
 }
 
-// collects reports whether an allocation that failed with err must be tried again after unused
-// memory has been freed.
+// collects reports whether an allocation that failed with err may succeed after unused memory has
+// been freed.
 func (p *Pool) collects(size uint64, err error) bool {
 	return errors.Is(err, driver.ErrOutOfMemory) && !p.tooLarge(size)
 }
@@ -59,8 +59,8 @@ func (d *Device) trimPools() {
 	}
 }
 
-// A memoryError is the error of an allocation that found no memory. It says which buffers and pools
-// hold the memory.
+// A memoryError is the error of an allocation that found no memory. It says how many bytes the
+// buffers and each pool hold.
 type memoryError struct {
 	size    uint64 // bytes requested
 	of      *Pool  // the pool of the allocation, or nil
@@ -80,8 +80,9 @@ type poolUse struct {
 // holders is like Device.holders, for an allocation from the buffer's pool.
 func (b *Buffer) holders(err error) error { return b.dev.holders(b.mem.Kind, b.mem.Size, b.pool, err) }
 
-// holders adds the buffers and pools that hold memory of a kind to an out-of-memory error. It
-// returns other errors, and nil, unchanged.
+// holders adds to an out-of-memory error how many bytes the buffers and each pool hold. If kind is
+// host memory it counts only host memory, otherwise all other memory. It returns other errors, and
+// nil, unchanged.
 func (d *Device) holders(kind driver.MemKind, size uint64, of *Pool, err error) error {
 	if !errors.Is(err, driver.ErrOutOfMemory) {
 		return err

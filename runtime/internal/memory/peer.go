@@ -14,10 +14,9 @@ func (d *Device) same(o *Device) bool {
 	return d == o || d.Engine.Driver == o.Engine.Driver && d.Engine.Info.Index == o.Engine.Info.Index
 }
 
-// EnablePeers gives the device access to the memory of other devices. If the driver does not
-// support access to the memory of one of them, EnablePeers returns an error if must is set, and
-// otherwise skips that device. It returns every other error of the driver. It skips devices of
-// other drivers.
+// EnablePeers gives the device access to the memory of other devices. It skips devices of other
+// drivers. If the driver does not support access to the memory of a device, EnablePeers returns an
+// error if must is set, and otherwise skips the device. It returns all other errors of the driver.
 func (d *Device) EnablePeers(others []*Device, must bool) error {
 	if d.Faces.Peers == nil {
 		if must {
@@ -42,8 +41,8 @@ func (d *Device) EnablePeers(others []*Device, must bool) error {
 	return err
 }
 
-// Foreign reports whether a buffer has memory of another device, so that copies must name that
-// device. Memory of the host and managed memory do not count.
+// Foreign reports whether a buffer has memory of another device, which copies must name. Host
+// memory and managed memory do not count.
 func (d *Device) Foreign(b *Buffer) bool {
 	return b != nil && !d.same(b.dev) && d.Faces.Peers != nil && b.mem.Kind.OfDevice()
 }
@@ -54,9 +53,9 @@ func (b *Buffer) ofHostPool() bool {
 }
 
 // Usable returns an error if the device can only copy the range. That is so for shareable memory of
-// another device. It is so for device memory of a native pool and for growing memory to which the
-// device was given no access. A driver may end the process if an operation other than a copy uses
-// such memory, and a kernel that uses it loses the device. The caller has checked the range.
+// another device, and for growing memory and device memory of a native pool to which the device was
+// given no access. A driver may end the process if an operation other than a copy uses such memory,
+// and a kernel that uses it loses the device. The caller has checked the range.
 func (r Range) Usable(op string, d *Device) error {
 	b := r.Buffer
 	if b.mem.Kind == driver.ShareableMem && !d.same(b.dev) {
@@ -93,8 +92,8 @@ func (d *Device) Owners(dst, src *Buffer) (dstOf, srcOf driver.Device, err error
 	return nil, nil, nil
 }
 
-// shown reports whether devices with access to the memory of the buffer's device can access the
-// buffer.
+// shown reports whether a device with access to the memory of the buffer's device surely has access
+// to the buffer.
 func (b *Buffer) shown() bool { return b.from == allocated && b.mem.Kind != driver.ShareableMem }
 
 // deviceOf returns the driver's device that a copy names as the owner of a buffer's memory.

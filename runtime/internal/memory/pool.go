@@ -36,9 +36,11 @@ type Pool struct {
 	over   *Buffer         // the pool hands out parts of this buffer
 	keeps  bool            // it is the default pool, which the program cannot close
 	closed atomic.Bool
-	life   sync.RWMutex // protects closed; read-locked while a native pool allocates
-	// live counts allocations of a native pool whose free has not been issued, and calls in
-	// progress on the pool.
+	// life is locked while Close sets closed. A call that uses a native pool read-locks it to check
+	// closed and to count itself in live.
+	life sync.RWMutex
+	// live counts the allocations of a native pool whose free has not been issued, open imported
+	// memory, and calls in progress on the pool. Allocations of the default pool do not count.
 	live   atomic.Int64
 	freed  atomic.Pointer[engine.Timeline] // the first timeline in which native memory was freed
 	shared atomic.Bool                     // native memory was freed in several timelines
@@ -46,11 +48,12 @@ type Pool struct {
 	threshold atomic.Uint64
 	sampled   atomic.Uint64 // the reserved bytes of a native pool, as last traced
 
-	changeMu sync.Mutex // protects threshold and users of a native pool, here and in the driver
+	changeMu sync.Mutex // held while threshold or users of a native pool change, also in the driver
 	users    sync.Map   // indices of the other devices that have access to a native pool
 
-	mu  sync.Mutex                         // protects tls from concurrent changes
-	tls atomic.Pointer[[]*engine.Timeline] // timelines by their numbers in blocks; each change makes a new slice
+	mu sync.Mutex // protects tls from concurrent changes
+	// tls has the timelines, by their numbers in blocks. Each change makes a new slice.
+	tls atomic.Pointer[[]*engine.Timeline]
 }
 
 // A PoolHandle is the program's reference to a pool. The device, its buffers and its work refer to
@@ -185,7 +188,7 @@ func (d *Device) NewPool(o PoolOptions) (*PoolHandle, error) {
 	defer d.Engine.Leave()
 	var p *Pool
 	err = d.collecting(o.Kind, o.InitialSize, func() error {
-		// Each try needs a new Pool: that of a failed try may stay on the device's list.
+		// Each try needs a new Pool: a failed one may stay on the device's list.
 		p = &Pool{dev: d, opt: o}
 		switch {
 		case o.Over != nil:
@@ -271,7 +274,7 @@ func (p *Pool) makeNative() (err error) {
 	return err
 }
 
-// reserveWithin is how long a new pool waits for the device to free the reserved memory.
+// reserveWithin is how long a new pool waits until the stream has freed the reserved memory.
 const reserveWithin = 10 * time.Second
 
 // reserve makes a new native pool reserve its initial size. It allocates that much in a stream and
@@ -300,7 +303,8 @@ func (p *Pool) reserve() error {
 	return err
 }
 
-// awaitReserve waits until the driver knows that a stream has freed a new pool's initial size.
+// awaitReserve waits until the stream h has freed a new pool's initial size, and the driver has
+// noticed that.
 func (p *Pool) awaitReserve(h driver.Stream) error {
 	d := p.dev
 	ctx, cancel := context.WithTimeout(context.Background(), reserveWithin)
@@ -343,8 +347,8 @@ func (p *Pool) Options() PoolOptions {
 	return o
 }
 
-// onNative calls the driver for a native pool. Meanwhile the pool counts as in use, so that it is
-// not destroyed. onNative blocks.
+// onNative calls fn, which calls the driver for a native pool, on a bound thread. Meanwhile the
+// pool counts as in use, so that it is not destroyed. onNative waits for fn.
 func (p *Pool) onNative(op string, fn func() error) error {
 	return p.dev.Engine.OnBound(func() error {
 		p.life.RLock()
@@ -388,7 +392,7 @@ func (p *Pool) setAttr(op string, a driver.PoolAttr, v uint64) error {
 	return p.onNative(op, func() error { return p.dev.Faces.Pools.SetPoolAttr(p.native, a, v) })
 }
 
-// open returns why the pool's properties cannot be used, or nil.
+// open returns why the operation op cannot use the pool, or nil.
 func (p *Pool) open(op string) error {
 	if p == nil || p.dev == nil {
 		return errs.Zero(op, "Pool")
@@ -573,9 +577,9 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// sweepPools makes the reclaimer destroy the closed pools that have no memory allocated. If streams
-// may still use a pool's memory, the pool gives back only its unused memory. The pool stays until
-// the next sweep or until the device is closed.
+// sweepPools makes the reclaimer destroy each closed pool that has no memory allocated. If streams
+// may still use memory of the pool, the pool gives back only its unused memory, and stays until a
+// later sweep or until the device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
 // sweepPoolsAfter does the work of sweepPools, and tries again after a pause if a pool is busy.
@@ -617,8 +621,8 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	})
 }
 
-// empty reports whether no memory of the pool is allocated, counting issued work only. A native
-// pool is also not empty during a call on the pool.
+// empty reports whether no memory of the pool is allocated. Memory counts as allocated until its
+// free has been issued. A native pool is not empty during a call on the pool.
 func (p *Pool) empty() bool {
 	if p.blocks != nil {
 		return p.blocks.Stats().Live == 0
@@ -626,7 +630,7 @@ func (p *Pool) empty() bool {
 	return p.live.Load() == 0
 }
 
-// close destroys all pools, except that it trims the driver's default pool. It runs on the device's
+// close destroys all pools, but only trims the driver's default pool. It runs on the pending-queue
 // thread when no memory is in use.
 func (p *pools) close() (errs []error) {
 	p.mu.Lock()
@@ -659,7 +663,8 @@ func (p *pools) close() (errs []error) {
 }
 
 // noteReserved tells the observer by how much a native pool has grown or shrunk since the last
-// call. bytes is the pool's reserved size now. The driver does not tell when the size changed.
+// call. bytes is the pool's reserved size now. The reported time is that of the call, because the
+// driver does not say when the size changed.
 func (p *Pool) noteReserved(bytes uint64) {
 	d := p.dev
 	if d.Observer == nil || p.blocks != nil {
@@ -673,8 +678,8 @@ func (p *Pool) noteReserved(bytes uint64) {
 	}
 }
 
-// noteSize queries how much memory a native pool has reserved, and calls noteReserved. It runs on a
-// bound thread.
+// noteSize queries how much memory a native pool has reserved, and calls noteReserved. Without an
+// observer it does nothing. It runs on a bound thread.
 func (p *Pool) noteSize() {
 	if p.dev.Observer != nil {
 		if bytes, err := p.dev.Faces.Pools.PoolAttr(p.native, driver.PoolReserved); err == nil {
@@ -683,8 +688,9 @@ func (p *Pool) noteSize() {
 	}
 }
 
-// SamplePools returns how many bytes the device's pools have reserved and how many are allocated.
-// It tells the observer how the driver's pools have changed. It blocks while it queries the driver.
+// SamplePools returns how many bytes the device's pools have reserved and how many of these are
+// allocated. It tells the observer how the driver's pools have changed. It blocks while it queries
+// the driver.
 func (d *Device) SamplePools() (reserved, used uint64) {
 	d.pools.mu.Lock()
 	all := slices.Clone(d.pools.all)

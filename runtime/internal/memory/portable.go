@@ -54,8 +54,7 @@ type slabs struct {
 	mem []driver.Mem
 }
 
-// Grow allocates a slab. The caller may hold the mu of a Stream, so Grow uses a bound thread of its
-// own and not the device's.
+// Grow allocates a slab on a bound thread of its own, and waits for it.
 func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	d := s.p.dev
 	var m driver.Mem
@@ -74,7 +73,8 @@ func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	return uint64(m.Ptr), m.Size, nil
 }
 
-// Release frees a slab. If no thread can be bound for that, closing the device frees the slab.
+// Release frees a slab. If no thread can be bound for that, the slab is freed when the device is
+// closed.
 func (s *slabs) Release(base, size uint64) error {
 	d := s.p.dev
 	s.mu.Lock()
@@ -82,8 +82,8 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	// If Stay fails, the device is being closed. Close waits for this call of Release, but no
-	// longer for callers of Stay.
+	// If Stay fails, the device is being closed. Close waits for this call all the same: it
+	// destroys the pool, which makes or awaits each call of Release.
 	if d.Engine.Stay() == nil {
 		defer d.Engine.Leave()
 	}
@@ -100,7 +100,7 @@ func (s *slabs) Release(base, size uint64) error {
 	return err
 }
 
-// number returns the number of a timeline in the blockpool.
+// number returns the number of a timeline in the blockpool. A new timeline gets the next number.
 func (p *Pool) number(tl *engine.Timeline) int {
 	if all := p.tls.Load(); all != nil {
 		for i := range *all {
@@ -131,7 +131,8 @@ func (p *Pool) newNumber(tl *engine.Timeline) int {
 // timeline returns the timeline with a number.
 func (p *Pool) timeline(i int) *engine.Timeline { return (*p.tls.Load())[i] }
 
-// A poolOrder tells a portable pool which numbers the streams have passed.
+// A poolOrder is the blockpool.Order of a portable pool. It knows which work is done, and which
+// work is ordered after other work.
 type poolOrder Pool
 
 func (p *Pool) order() *poolOrder { return (*poolOrder)(p) }
@@ -173,7 +174,7 @@ func (p *Pool) maintain(done engine.Mark) {
 	})
 }
 
-// tidySoon calls tidy. If a closed pool then still has memory, it calls tidy again later.
+// tidySoon calls tidy and, if the pool is closed, sweepPools.
 func (p *Pool) tidySoon() error {
 	err := p.tidy()
 	if p.closed.Load() {
@@ -189,7 +190,7 @@ func (p *Pool) tidyIfClosed() {
 	}
 }
 
-// hurry requests polling of all work that may use the pool's memory.
+// hurry polls the timelines on which the pool has allocated or freed memory.
 func (p *Pool) hurry() {
 	if all := p.tls.Load(); all != nil {
 		for _, l := range *all {
@@ -198,8 +199,8 @@ func (p *Pool) hurry() {
 	}
 }
 
-// tidy gives back memory that a portable pool need not keep. Then it removes the pool from the
-// device's list if the pool is closed and has nothing left.
+// tidy gives back memory that a portable pool need not keep. If the pool is closed and has no slabs
+// left, tidy removes it from the device's list.
 func (p *Pool) tidy() error {
 	err := p.blocks.Maintain(p.threshold.Load(), p.order())
 	if p.closed.Load() && p.blocks.Stats().Slabs == 0 && p.dev.pools.remove(p) && p.over != nil {

@@ -85,8 +85,8 @@ func (b *Buffer) exportPooled() (Handle, error) {
 	return h, nil
 }
 
-// ImportShared makes a buffer from memory that another process has exported. It blocks while the
-// driver does.
+// ImportShared makes a buffer from memory that another process has exported. freed is called when
+// the memory is no longer used; it may be nil. ImportShared blocks while the driver does.
 func (d *Device) ImportShared(h Handle, freed func()) (*Buffer, error) {
 	if err := d.ready("import shared memory"); err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func (d *Device) ImportShared(h Handle, freed func()) (*Buffer, error) {
 	return d.openMemory(op, h, &rare{freed: freed, close: d.Faces.IPCMem.CloseMem}, func() (driver.Mem, error) { return d.Faces.IPCMem.OpenMem(h.Handle) })
 }
 
-// openMemory makes a buffer from another process's memory. open makes the memory accessible. r says
-// how to release the memory, and which function to call afterwards.
+// openMemory makes a buffer from another process's memory, which open makes accessible. r has the
+// functions that release the memory and that are called afterwards.
 func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Mem, error)) (*Buffer, error) {
 	b := newBuffer(d, h.Size)
 	err := d.Engine.Do(func() (err error) {
@@ -130,7 +130,8 @@ func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Me
 	return b, nil
 }
 
-// Importable returns an error if the object was exported by a driver with another name.
+// Importable returns an error if the object was exported by a driver with another name. of is that
+// driver's name, or "" if it is unknown.
 func (d *Device) Importable(op, of string) error {
 	if of != "" && of != d.Engine.Driver.Name() {
 		return errs.Argument(op, "it was exported by driver %s, and %s is of driver %s", of, d.Engine.Info.Name, d.Engine.Driver.Name())
@@ -173,8 +174,8 @@ func (b *Buffer) ExportFile() (*os.File, error) {
 	return f, nil
 }
 
-// ImportSharedFile makes a buffer from memory that a file represents. It blocks while the driver
-// does.
+// ImportSharedFile makes a buffer from memory that a file represents. freed is as for ImportShared.
+// ImportSharedFile blocks while the driver does.
 func (d *Device) ImportSharedFile(f *os.File, size uint64, freed func()) (*Buffer, error) {
 	const op = "import a shared file"
 	if err := d.ready(op); err != nil {
@@ -261,8 +262,8 @@ func (p *ImportedPool) Device() *Device {
 	return p.p.dev
 }
 
-// Import makes a buffer from memory of the pool. The other process has exported that memory. It
-// blocks while the driver does.
+// Import makes a buffer from memory that the other process has allocated from the pool and
+// exported. freed is as for ImportShared. Import blocks while the driver does.
 func (p *ImportedPool) Import(h Handle, freed func()) (*Buffer, error) {
 	const op = "import memory of a pool"
 	d := p.Device()
@@ -294,7 +295,7 @@ func (p *ImportedPool) Import(h Handle, freed func()) (*Buffer, error) {
 	})
 }
 
-// give gives memory back to the other process. It runs on a bound thread.
+// give closes memory that Import has opened. It runs on a bound thread.
 func (p *ImportedPool) give(m driver.Mem) error {
 	err := p.p.dev.Faces.PoolSharing.ClosePoolMem(m)
 	if p.p.live.Add(-1) == 0 && p.p.closed.Load() {

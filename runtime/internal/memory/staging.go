@@ -61,9 +61,11 @@ type StageStats struct {
 // A Stage is a device's pinned host memory for transfers. The sizes of its blocks are powers of
 // two. Blocks are recycled.
 type Stage struct {
-	dev   *Device
-	size  int            // the least number of bytes to pin at once
-	mu    sync.Mutex     // protects the following fields, next of blocks and nfree of slabs; no other lock is taken while it is held
+	dev  *Device
+	size int // the least number of bytes to pin at once
+	// mu protects the following fields, Block.next and stageSlab.nfree. No other lock is taken while
+	// it is held.
+	mu    sync.Mutex
 	sizes [40]stageClass // index: log2 of the size
 	slabs []*stageSlab
 	stat  StageStats
@@ -100,13 +102,12 @@ type Block struct {
 	ptr   driver.Ptr // the address on the device
 	n     int        // bytes in use
 	class int
-	// References: one for the caller of Get, and one for each submission that copies a piece of a
-	// larger transfer.
+	// The number of references: one from Get, and one from each call of Hold.
 	refs atomic.Int32
 	next *Block
 }
 
-// Give gives the address of the block to the native calls of a transfer.
+// Give sets the addresses of the block in x, for the native calls of a transfer.
 func (b *Block) Give(x *work.Extra) { x.Host, x.Pinned = b.host, b.ptr }
 
 // Hold adds a reference.
@@ -121,7 +122,7 @@ func (b *Block) Bytes() []byte { return b.At(b.n) }
 // At returns the first n bytes.
 func (b *Block) At(n int) []byte { return unsafe.Slice((*byte)(b.host), n) }
 
-// Free drops a reference. Without references the block may be used again.
+// Free drops a reference. After the last one the block may be used again.
 func (b *Block) Free() {
 	if b.refs.Add(-1) > 0 {
 		return
@@ -138,13 +139,13 @@ func (c *stageClass) put(b *Block) {
 	c.nfree++
 }
 
-const smallestStage = 8 // log2 of the bytes
+const smallestStage = 8 // log2 of the size of the smallest blocks
 
-// class returns the class of the smallest blocks that have n bytes or more.
+// class returns the class of the smallest blocks that have at least n bytes.
 func (s *Stage) class(n int) int { return max(bits.Len(uint(n-1)), smallestStage) }
 
-// take takes a block of n bytes or more from its class, or returns nil if none is free. If few are
-// left, the refiller makes more (see stageAhead).
+// take takes a block of at least n bytes, or returns nil if its class has no free block. If few are
+// free, the refiller makes more (see stageAhead).
 func (s *Stage) take(n int) *Block {
 	class := s.class(n)
 	s.mu.Lock()
@@ -191,8 +192,7 @@ func (s *Stage) fits(n int) error {
 	return nil
 }
 
-// Get takes a block of n bytes or more. It blocks while the driver pins memory. That is rare,
-// because blocks are recycled.
+// Get takes a block of at least n bytes. If none is free, Get blocks while the driver pins memory.
 func (s *Stage) Get(n int) (*Block, error) {
 	if err := s.fits(n); err != nil {
 		return nil, err
@@ -288,7 +288,7 @@ func (s *Stage) unused() (mem []driver.Mem) {
 	return mem
 }
 
-// Close frees the memory. It runs on the device's thread.
+// Close frees the memory. It runs on the pending-queue thread.
 func (s *Stage) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

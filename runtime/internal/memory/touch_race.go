@@ -13,9 +13,9 @@ import (
 var touches sync.Mutex
 
 // A touch tells the race detector that an operation in flight may access memory of the program. A
-// separate goroutine accesses the memory. That access is not ordered after anything that the
-// program does once the operation was issued. So the detector reports an access by the program that
-// does not wait for the operation, however soon the operation is done.
+// goroutine of its own accesses the memory. Only the method over orders that access before what the
+// program does after the operation was issued. So if the program accesses the memory without
+// waiting for the operation, the detector reports that, even if the operation is already done.
 type touch struct{ done chan struct{} }
 
 // touchWritten tells the race detector that an operation writes the memory, until the method over

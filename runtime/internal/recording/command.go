@@ -81,11 +81,12 @@ type rareCommand struct {
 // An argRef says that an argument of a command is the address of a reference.
 type argRef struct {
 	index int32 // the argument's index
-	ref   int32 // index in the list refers of the command buffer
+	ref   int32 // index in Recording.refers
 }
 
-// joins reports whether a command continues a group of a communicator. A collective that moves no
-// data continues any group. Any other collective that has commands in after continues no group.
+// joins reports whether a command continues a group of the communicator lane. A collective of lane
+// does, unless it has commands in after. A command that does nothing but has a communicator
+// continues any group: a collective that moves no data, or the end of a nested recording.
 func (cmd *command) joins(lane *comm.Communicator) bool {
 	if cmd.op.Kind == work.Collect && len(cmd.after) > 0 {
 		return false

@@ -37,13 +37,13 @@ type body struct {
 	child     *Recording
 	binds     []bindRef
 	params    []nestedParam
-	from, to  int    // indexes of its commands in the recording's list bodies, if a graph can run them
+	from, to  int    // if a graph can run it: its commands are bodies[from:to] of the recording
 	name      string // the body's name in messages
 }
 
 // A bindRef is a range for a binding of a body.
 type bindRef struct {
-	ref  int32  // index in Recording.refers of the place where the range begins
+	ref  int32  // index in Recording.refers of a reference to the start of the range
 	size uint64 // size of the range; bindingSize means up to the end of the bound memory
 }
 
@@ -61,9 +61,8 @@ type Body struct {
 }
 
 // Control records a command that reads a number of 4 bytes and executes the body whose bounds
-// contain the number. No two bodies are for the same number. With loop there is one body. Then the
-// command reads the number and executes the body again, until the number is out of the body's
-// bounds.
+// contain the number. The bounds of the bodies do not overlap. If loop is set, there is one body,
+// and the command repeats reading and executing until the number is out of the body's bounds.
 func (c *Recording) Control(number memory.Range, loop bool, bodies []Body, after []Command) (Command, error) {
 	var wrong error
 	for i := range bodies { // check before c.mu is locked, because mayNest locks the child's mu
@@ -387,7 +386,7 @@ func (c *Recording) addTest(to *building, graph driver.Graph, cmd *command, op *
 }
 
 // WhyHost returns why the host runs a control command of a recording that has ended, or "" if a
-// graph runs it.
+// graph can run it.
 func (c *Recording) WhyHost(at Command) (why string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -412,8 +411,8 @@ type Branch struct {
 	Given     []Given
 }
 
-// Control describes the control step of a submission in this execution. It returns the range of the
-// number, whether the step is a loop, and the bodies.
+// Control describes the control step that a submission runs. It returns the range of the number,
+// whether the step is a loop, and the bodies.
 func (p *Part) Control() (number memory.Range, loop bool, bodies []Branch) {
 	c := p.recording
 	cmd := c.parts[p.part].control
@@ -461,9 +460,9 @@ func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 	return at
 }
 
-// Abandon is called when a control step of the submission has failed. Work of its body may be in
-// flight up to the mark m. If keep is set, work in other streams may be in flight too, and the
-// execution keeps its instance for ever.
+// Abandon is called when the submission's control step has failed. Work of a body may be in flight
+// up to the mark m. If keep is set, work in other streams may be in flight too, and the execution
+// keeps its instance for ever.
 func (p *Part) Abandon(m engine.Mark, keep bool) {
 	r := p.run
 	if r == nil || r.instance == nil {

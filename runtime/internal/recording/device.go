@@ -51,7 +51,7 @@ func (d *Device) Streams() []driver.Stream {
 	return []driver.Stream{d.captures}
 }
 
-// Close destroys all recordings. It runs on the device's thread, when no stream is left.
+// Close destroys all recordings. It runs on the pending-queue thread, when no stream is left.
 func (d *Device) Close() (all []error) {
 	d.mu.Lock()
 	left := d.all
@@ -111,8 +111,8 @@ func (d *Device) describes() bool {
 	return o != nil && o.Describes()
 }
 
-// standIn returns the address of standInSize bytes, which stay until the device is closed. It runs
-// on a bound thread.
+// standIn returns the address of the stand-in, standInSize bytes that stay allocated until the
+// device is closed. It runs on a bound thread.
 func (d *Device) standIn() (driver.Ptr, error) {
 	d.standInMu.Lock()
 	defer d.standInMu.Unlock()

@@ -34,7 +34,7 @@ func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Recording() }
 
 // Release is called when the submission is over. It empties p.
 func (p *Part) Release() {
-	if p.run != nil { // the submission has failed before it was issued
+	if p.run != nil { // the submission has failed before it was issued, or is a control step
 		p.leaveInstance(engine.Mark{})
 	}
 	clear(p.binds)
@@ -63,7 +63,8 @@ func (p *Part) Number() int { return p.part }
 type Step struct {
 	c    *Recording
 	part int
-	held bool // the caller has references to the buffers and the recording, which the program may have closed
+	// The caller has references to the buffers and the recording, which the program may have closed.
+	held bool
 	// run is nil if the execution needs no instance. It is also nil if the execution has one part
 	// only: then the run is in the submission's record.
 	run *run
@@ -111,8 +112,7 @@ func (c *Recording) AddSteps(to []Step, binds []memory.Range, given []Given, hel
 	return to
 }
 
-// Executable returns why the recording cannot be executed, or nil. The parts no longer change after
-// End.
+// Executable returns why the recording cannot be executed, or nil.
 func (c *Recording) Executable() error {
 	c.mu.Lock()
 	ended, flaw := c.ended, c.flaw
@@ -128,7 +128,8 @@ func (c *Recording) Executable() error {
 	return nil
 }
 
-// LeaveRest makes the steps in left leave the instance of the run. They will not be submitted.
+// LeaveRest is called when the steps in left, of the same execution as x, will not be submitted.
+// These steps leave the instance of the run.
 func (x Step) LeaveRest(left []Step) {
 	for _, y := range left {
 		if x.run != nil && y.at().host == nil {
@@ -184,7 +185,7 @@ func (c *Recording) HoldFor(s *engine.Submission) error {
 	return nil
 }
 
-// SetRun says which run the submission of a step belongs to. It is called before Set.
+// SetRun sets the part and the run of a submission to those of a step. It is called before Set.
 func (p *Part) SetRun(x Step) {
 	p.part = x.part
 	if x.at().host != nil {
@@ -224,7 +225,8 @@ func (p *Part) Issued(m engine.Mark) {
 // Execute is the [engine.Action] that runs a part of a recording.
 type Execute struct{ engine.SimpleAction }
 
-// Prepare takes an instance, and makes the graph if there is none.
+// Prepare takes an instance if the execution needs one, and makes the part's graph if it is
+// missing.
 func (Execute) Prepare(s *engine.Submission) (engine.Outcome, error) {
 	p := partOf(s)
 	if p.run != nil {
@@ -253,7 +255,8 @@ func (Execute) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
 	return false
 }
 
-// Undo gives the instance back if the submission goes to another thread.
+// Undo gives the instance back if the submission is parked until its waits are reached, unless a
+// stream already has a part of the execution.
 func (Execute) Undo(s *engine.Submission, how engine.Outcome) {
 	if p := partOf(s); how == engine.Foreign && p.run != nil {
 		p.run.returnInstance()
@@ -317,7 +320,7 @@ func (u *holding) Unuse(m engine.Mark) (awaited bool) {
 	return true
 }
 
-// Release ends n executions.
+// Release releases the references of n submissions.
 func (u *holding) Release(n int32) { (*Recording)(u).releaseAll(n) }
 
 // target returns the buffer of a reference in an execution. It returns nil for no reference (-1),
@@ -380,7 +383,7 @@ func (c *Recording) extra(x *work.Extra, cmd *command) {
 	}
 }
 
-// replay makes the calls of a part one after the other.
+// replay makes the native calls of a part's commands one after the other.
 func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part, binds []memory.Range) (started bool, err error) {
 	d, h, foreign := tl.Device.Native, tl.Stream, len(c.held.foreign) > 0 || c.bindsForeign(binds)
 	var x work.Extra
@@ -396,7 +399,7 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 			}
 		}
 		if cmd.op.Kind == work.Launch && x.Launch.Grid[0] == 0 {
-			// The value of a parameter is 0 blocks.
+			// A parameter gives the launch 0 blocks, so skip it.
 			continue
 		}
 		if timed || seen != nil && c.names.labels[Command(i)] != "" {

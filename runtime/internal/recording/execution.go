@@ -14,14 +14,14 @@ import (
 type execution struct {
 	instance *instance
 	latest   *instance     // instance of the last execution that a stream has received, in whole or in part
-	launch   driver.Launch // the launch whose blocks are a parameter
+	launch   driver.Launch // copy of a command's launch, with the blocks that a parameter gives
 
 	present []driver.Ptr // the addresses of the recording's refers, then params
 	params  []driver.Ptr // the words of the parameters, two for each
 	moving  []int        // numbers of the refers whose addresses may change
 	sources []source     // sources of the moving refers
-	epoch   int          // how often a source has moved or a parameter has changed
-	lost    bool         // the addresses of some sources are unknown
+	epoch   int          // changes when a source has moved or a parameter has changed
+	lost    bool         // find has failed, so present may not match the bases of sources
 }
 
 // A source is a buffer, or a binding, whose address may change from one execution to the next.

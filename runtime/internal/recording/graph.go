@@ -23,7 +23,7 @@ type graphOf struct {
 	unknown  bool            // setting nodes failed, so their addresses are unknown
 	natives  []nativeNode    // the captured nodes among nodes
 	changed  []int32         // indices of the nodes that are being set, ascending
-	launched engine.Frontier
+	launched engine.Frontier // behind the launches that may be in flight
 
 	// Room for the nodes and ops that are being set.
 	someNodes []driver.Node
@@ -39,7 +39,7 @@ type place struct {
 	at     *driver.Ptr
 	has    driver.Ptr // the value to which the node was last set
 	behind driver.Ptr // bytes from the reference to the address; 0 for a parameter
-	ref    int32      // index in present
+	ref    int32      // index in execution.present
 	node   int32      // index in nodes
 	half   bool       // only the first 4 bytes are set
 }
@@ -57,10 +57,11 @@ func (p *place) put(ptr driver.Ptr) {
 // an execution knows. Nodes write to one half of the stand-in and read the other.
 const standInSize = 128 << 10
 
-// standIn gives fills and copies of a part the stand-in's addresses, if their own addresses are
-// known only in an execution. So the graph can be made before the first execution, which then sets
-// the nodes. standIn returns false if an execution could not set one of the nodes, if a function of
-// Native would get stand-in addresses, or if there is no memory. It runs on a bound thread.
+// standIn puts the stand-in's addresses into c.current.present for the dst and src of a part's
+// commands, if these addresses are known only in an execution. So the graph can be made before the
+// first execution, which then sets the nodes. standIn returns false if an execution could not set
+// one of the nodes, if a function of Native would get stand-in addresses, or if there is no memory.
+// It runs on a bound thread.
 func (c *Recording) standIn(p *part) bool {
 	for cmd := range c.each(p) {
 		if cmd.depends && cmd.op.Kind == work.Native {
@@ -239,7 +240,7 @@ func (x *graphOf) replace(made graphOf, g driver.Graphs) {
 // A nodeOrder finds which nodes of a graph come before a command.
 type nodeOrder struct {
 	from    int             // the first command
-	ends    [][]driver.Node // the last nodes of each command, in front of the command's successors
+	ends    [][]driver.Node // for each command, the nodes that its successors come after
 	barrier []driver.Node   // the node that stands for the last barrier: later nodes come after it
 	open    []driver.Node   // nodes since the last barrier that have no successor yet
 }
@@ -363,8 +364,8 @@ func (c *Recording) remake(p *part, x *graphOf) error {
 	return nil
 }
 
-// launch sets the nodes that have changed, and launches the graph. If the driver cannot
-// set a node, launch makes a new graph. Launches of one graph come one after the other.
+// launch sets the nodes that have changed, and launches the graph. If the driver cannot set a node,
+// launch makes a new graph. Launches of one graph come one after the other.
 func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, x *graphOf) (started bool, err error) {
 	anew := !x.made()
 	if !anew && x.epoch != c.current.epoch {

@@ -11,7 +11,7 @@ import (
 // held is everything that a recording keeps until it is destroyed. Nothing is added after End.
 type held struct {
 	buffers map[*memory.Buffer]struct{}
-	uses    engine.Uses      // the uses of all buffers
+	uses    engine.Uses      // marks of the executions, which may use the buffers
 	foreign []*memory.Buffer // buffers of other devices, held by this recording or by nested ones
 	code    map[Code]struct{}
 	stages  []*memory.Block // pinned memory of uploads
@@ -70,8 +70,9 @@ func (h *held) addNested(n *Recording) {
 	h.nested, h.foreign = append(h.nested, n), append(h.foreign, n.held.foreign...)
 }
 
-// use adds a mark to the uses of everything held. It also tells the devices that own the foreign
-// buffers about the work.
+// use adds a mark to the uses of the recording and of the recordings nested in it. It also tells
+// the devices that own the foreign buffers about the work, and returns an error if one of them has
+// been closed.
 func (h *held) use(m engine.Mark) error {
 	h.addUse(m)
 	for _, b := range h.foreign {

@@ -12,16 +12,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// An instance belongs to one execution of a recording at a time. It has scratch memory, the events
-// of timestamps, and the graphs that were made with these. End makes the first instance. An
-// execution takes a free instance, or makes one more. A recording without scratch memory of its own
-// and without timestamps has one instance, which all executions share.
+// An instance has scratch memory, the events of timestamps, and the graphs that were made with
+// these. If a recording has neither scratch memory of its own nor timestamps, all its executions
+// share one instance. Otherwise an instance belongs to one execution at a time. End makes the first
+// instance. An execution takes a free instance, or makes one more.
 //
-// An execution takes its instance when its first part is about to be issued. By then all its waits
-// have been issued, so a parked execution has no instance. The execution keeps the instance until
-// its last part has been issued, or has failed. Then an execution that comes after that part may
-// take it. Executions of one instance come one after the other on the device, and so do the parts
-// of an execution. So the mark of the last use covers all uses.
+// An execution takes its instance when the first part that uses it is about to be issued. By then
+// all waits of the execution have been issued, so a parked execution has no instance. The execution
+// keeps the instance until its last part has been issued, or has failed. Then an execution that
+// comes after that part may take it. Executions of one instance come one after the other on the
+// device, and so do the parts of an execution. So the mark of the last use covers all uses.
 type instance struct {
 	mem    *memory.Buffer // the scratch memory, or nil
 	timers []driver.Event // events of the timestamps, in order
@@ -38,7 +38,7 @@ type instances struct {
 	timers int  // how many timestamps there are
 
 	// mu protects the field all, and the fields of instances and runs that say so. Only coverMu and
-	// Semaphore.mu are locked under it.
+	// ring.mu of timelines and Semaphore.mu are locked while it is held.
 	mu  sync.Mutex
 	all []*instance // End adds the first; none is removed
 }
@@ -57,7 +57,7 @@ func (b *instances) list() []*instance {
 	return b.all
 }
 
-// poll polls the work that uses instances.
+// poll polls the last work of the instances that no execution has taken.
 func (b *instances) poll() {
 	var uses engine.Frontier
 	b.mu.Lock()
@@ -80,8 +80,8 @@ type run struct {
 	// instances.mu of the recording protects the following fields.
 	begun bool // a stream has received a part of the execution
 	// left is the number of parts that still use the instance. A part uses it until the part has
-	// been issued or has failed. The last part gives the instance back. If left is math.MaxInt, the
-	// instance is never given back.
+	// been issued or has failed, a control step until it is over. The last part gives the instance
+	// back. Abandon may set left to math.MaxInt. Then the instance is never given back.
 	left int
 }
 
@@ -139,8 +139,9 @@ func (p *Part) takeInstance(s *engine.Submission) bool {
 }
 
 // comesAfter reports whether the execution comes after a mark: the work at the mark is done, or the
-// execution's timeline or waits order the execution after it. Only done work counts if the
-// recording has timestamps and an event cannot be recorded again before the host has seen it done.
+// execution's timeline or waits order the execution after it. If the recording has timestamps, and
+// an event cannot be recorded again before the host has seen it done, only done work counts. A zero
+// mark is before everything.
 func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	if m.Timeline == nil || m.Passed() || m.Retiring() {
 		return true
@@ -170,8 +171,8 @@ func (p *Part) findInstance(s *engine.Submission) error {
 	}
 	// takeInstance may have relied on a wait of s for a point that the instance's last use was
 	// going to signal. By now other work may have signalled that point, and the wait would order
-	// nothing. So the stream also waits for the last use itself. That mostly costs nothing, because
-	// the stream is ordered after that use already.
+	// nothing. So the stream also waits for the last use itself. If the stream is ordered after
+	// that use already, this costs nothing.
 	if m := r.instance.last; !r.begun && m.Timeline != nil && m.Timeline != s.Timeline && !m.Passed() {
 		s.Deps.Add(m)
 	}
@@ -235,7 +236,8 @@ func (c *Recording) makeInstance() (*instance, error) {
 	return b, nil
 }
 
-// leaveInstance calls run.leaveInstance for the submission's part.
+// leaveInstance calls run.leaveInstance for the submission's part. Then the submission has no run
+// any more.
 func (p *Part) leaveInstance(m engine.Mark) {
 	p.run.leaveInstance(m)
 	p.run = nil
@@ -265,7 +267,8 @@ func (r *run) returnInstance() {
 }
 
 // destroy frees the instance's objects. It runs on a bound thread, when nothing uses the instance
-// any more. The fields stay: an execution may still read them before it finds the device closed.
+// any more. The fields graphs and timers keep their length, and mem stays set: an execution may
+// still read them before it finds the device closed.
 func (b *instance) destroy(d *Device) (errs []error) {
 	for i := range b.graphs {
 		errs = append(errs, b.graphs[i].destroy(d.Faces.Graphs)...)

@@ -31,7 +31,8 @@ type Given struct {
 	Value Value
 }
 
-// A Use is the place of a parameter in an operation: the number of an argument, or Blocks.
+// A Use is the place of a parameter in an operation: the number of an argument, or Blocks. In Nest
+// it is the number of a parameter of the nested recording.
 type Use struct {
 	Index int
 	Param *Param
@@ -52,7 +53,7 @@ func (p *Param) Initial() *Value { return &p.initial }
 // A paramRef says that a parameter gives an argument of a command, or the command's blocks.
 type paramRef struct {
 	index int32 // the argument's index, or Blocks
-	param int32 // the parameter's index in params
+	param int32 // the parameter's index in Recording.params
 }
 
 // NewParam adds a parameter with values of a type of at most MaxValue bytes.
@@ -165,7 +166,7 @@ func (x *graphOf) noteParams(c *Recording, cmd *command, node int) {
 	put := func(at unsafe.Pointer, size int, p paramRef) {
 		for k := range (size + 7) / 8 {
 			ref := int32(len(c.refers)) + 2*p.param + int32(k)
-			// Three numbers of blocks end in half a word; arguments take whole words.
+			// The three numbers of blocks end in half a word. Arguments take whole words.
 			half := p.index == Blocks && size-8*k < 8
 			x.places = append(x.places, place{work.Address(unsafe.Add(at, 8*k)), c.current.present[ref], 0, ref, int32(node), half})
 		}

@@ -24,7 +24,7 @@ func gridOf(words []driver.Ptr) [3]uint32 {
 // GridLimits are the limits of a launch's blocks. A launch of no blocks is within all of them.
 type GridLimits struct {
 	Max      [3]int    // the largest value of each dimension; 0 is no limit
-	Multiple [3]uint32 // each dimension must be a multiple of this
+	Multiple [3]uint32 // dimension k must be a multiple of Multiple[k]
 	Resident uint64    // the largest number of blocks, if all must run at the same time; 0 is no limit
 }
 
@@ -79,7 +79,7 @@ func (l *limit) checkDefault(p *Param) error {
 	return l.check(p, b)
 }
 
-// add adds the limits of a command's blocks.
+// add adds the limits of a command's blocks, unless the parameter has equal limits.
 func (p *Param) add(l limit) {
 	if !slices.ContainsFunc(p.limits, func(x limit) bool { return x.GridLimits == l.GridLimits }) {
 		p.limits = append(p.limits, l)

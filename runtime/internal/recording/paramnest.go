@@ -50,7 +50,8 @@ func (c *Recording) checkNested(child *Recording, given []Given, uses []Use) ([]
 }
 
 // forwardLimits adds the limits of nested parameters to the outer parameters. first is the number,
-// in the outer recording, of the nested recording's first command.
+// in the outer recording, of the nested recording's first command. It is 0 for a body of a control
+// command.
 func forwardLimits(params []nestedParam, first Command) {
 	for _, p := range params {
 		for i := range p.inner.limits {

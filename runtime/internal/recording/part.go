@@ -31,7 +31,7 @@ func (p *part) onHost() bool { return p.host != nil || p.control != nil }
 // A layout is a range of a recording's parts. An execution runs the parts of one layout.
 type layout struct {
 	from, to int
-	users    int // number of its parts that use the execution's instance (scratch memory, timings)
+	users    int // number of its parts that use the execution's instance; 0 if all executions share one
 }
 
 // The layouts of a recording.
@@ -122,8 +122,8 @@ func (c *Recording) nextPart(from, how int, graphs bool) part {
 }
 
 // setHow sets how a part is run. It returns false if there is nothing to run: all commands of the
-// part are barriers or do nothing. On a device with graphs, either all commands of a part can be
-// nodes of a graph, or none can. So the first command tells whether the part becomes a graph.
+// part are barriers or do nothing. If the recording makes graphs, either all commands of a part can
+// be nodes of a graph, or none can. So the first command tells whether the part becomes a graph.
 func (c *Recording) setHow(p *part) bool {
 	count, called := worthGraph*c.conditionals(p.from, p.to), false
 	p.tests = count > 0

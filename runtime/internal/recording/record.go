@@ -284,8 +284,9 @@ func (c *Recording) AddCollective(to []Collective, op *comm.RangeOp) ([]Collecti
 	return append(to, x), nil
 }
 
-// Collect records operations of a communicator. Adjacent operations of one communicator form a
-// group. Operations with commands in after begin a new group. The caller has called Begin.
+// Collect records a command with operations of a communicator. Adjacent commands of one
+// communicator form a group. A command with commands in after begins a new group. The caller has
+// called Begin.
 func (c *Recording) Collect(lane *comm.Communicator, group []Collective, after []Command) (Command, error) {
 	cmd := command{op: work.Op{Kind: work.Collect}, dst: -1, src: -1, rare: c.cmds.rare(rareCommand{lane: lane, group: group})}
 	if len(group) == 0 {
@@ -311,7 +312,8 @@ func (c *Recording) Timestamp(after []Command) (Command, error) {
 	return at, err
 }
 
-// Elapsed returns the time from one timestamp to another in the last execution, which must be over.
+// Elapsed returns the time from one timestamp to another in the latest execution, which must be
+// over.
 func (c *Recording) Elapsed(from, to Command) (t time.Duration, err error) {
 	var timers [2]driver.Event
 	c.mu.Lock()
@@ -346,9 +348,9 @@ func (c *Recording) Elapsed(from, to Command) (t time.Duration, err error) {
 }
 
 // Nest records all commands of another recording, with ranges for its bindings. given sets some of
-// the child's parameters to values. uses replaces other parameters, by their numbers, with
-// parameters of this recording. The rest have their defaults. All commands come after the commands
-// in after. The returned command stands for all of them.
+// the child's parameters to values. In uses, parameters of this recording replace parameters of the
+// child: Index is the number of the child's parameter. All other parameters have their defaults.
+// All commands come after the commands in after. The returned command stands for all of them.
 func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Given, uses []Use, after []Command) (Command, error) {
 	if err := c.beginNest(child); err != nil {
 		return -1, err
@@ -389,8 +391,7 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Give
 	return c.record(&end, last)
 }
 
-// lastLane returns the communicator of the last command, or nil if the last command is no
-// collective.
+// lastLane returns the communicator of the last command, or nil if that command has none.
 func (c *Recording) lastLane() *comm.Communicator {
 	if c.cmds.n == 0 || c.cmds.at(c.cmds.n-1).rare == nil {
 		return nil

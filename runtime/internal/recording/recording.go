@@ -30,13 +30,17 @@ const (
 // A Recording is work that is submitted as a whole, any number of times. It is a command buffer of
 // package gpu, which documents the methods.
 type Recording struct {
-	dev    *Device
-	mode   Mode
-	order  bool         // each command comes after the previous command
-	refs   atomic.Int32 // references: one of the caller, and one of each submission, outer recording and call in progress
+	dev   *Device
+	mode  Mode
+	order bool // each command comes after the previous command
+	// The number of references: one of the program, which Close drops, and one of each submission,
+	// outer recording and call in progress.
+	refs   atomic.Int32
 	closed atomic.Bool
 
-	mu      sync.Mutex // protects the following fields except instances
+	// mu protects the following fields except instances. After End, most of them do not change, and
+	// are read without mu.
+	mu      sync.Mutex
 	ended   bool
 	flaw    error // the error of End
 	cmds    commandList
@@ -50,7 +54,7 @@ type Recording struct {
 	args    []uint64 // the words of all commands' arguments
 	held    held
 
-	// End sets the following fields.
+	// End sets the following fields, except instances.timers.
 	ptrs  []unsafe.Pointer // pointers into args, one for each argument
 	parts []part
 	// layouts[byGraph] has the parts of an execution in which graphs run conditionals.
@@ -69,7 +73,7 @@ type reference struct {
 	align        uint64 // the alignment that a binding must have
 	late         bool   // the address is known only in an execution
 	written      bool
-	used         bool           // a command that is no copy uses it
+	used         bool           // used by a command other than a copy, upload or collective
 	valued       bool           // a value is written there or awaited
 	source       int            // index in sources, if the address may change
 	scratch      *memory.Buffer // the buffer of Scratch, or nil; if set, buffer is the memory of the first instance
@@ -81,7 +85,7 @@ type slot struct {
 	size    uint64 // how many bytes the commands use
 	align   uint64
 	written bool
-	used    bool // commands that are no copies use it
+	used    bool // used by commands other than copies, uploads and collectives
 	valued  bool // values are written there or awaited
 }
 
@@ -157,8 +161,8 @@ func (c *Recording) recording() error {
 	return nil
 }
 
-// roomFor returns an error if the recording cannot number the given number of further words of
-// arguments and further references.
+// roomFor returns an error if the recording has no numbers for that many more words of arguments
+// and references.
 func (c *Recording) roomFor(words, refers int) error {
 	if words > math.MaxInt32-len(c.args) || refers > math.MaxInt32-len(c.refers) {
 		return errs.Argument("record", "the command buffer has %d words of arguments and %d ranges, which is too much for more", len(c.args), len(c.refers))
@@ -179,7 +183,7 @@ func (c *Recording) SetLabel(at Command, label string) {
 }
 
 // Refuse returns the error of a command that is not recorded: err with the command's number. If the
-// recording has ended or is closed, Refuse returns that error instead.
+// recording has ended or is closed, the error says that instead.
 func (c *Recording) Refuse(err error) (Command, error) {
 	if closed := c.enter(); closed != nil {
 		return -1, closed
@@ -188,8 +192,8 @@ func (c *Recording) Refuse(err error) (Command, error) {
 	return -1, fmt.Errorf("command %d: %w", c.cmds.n, err)
 }
 
-// enter locks the recording for a call that records. The recording is not destroyed before Leave is
-// called.
+// enter locks the recording for a call that records. Until Leave is called, the recording is not
+// destroyed. If enter returns an error, the recording is not locked.
 func (c *Recording) enter() error {
 	if !engine.HoldLive(&c.refs, 1) {
 		return fmt.Errorf("gpu: command buffer: %w", errs.ErrClosed)
@@ -209,7 +213,7 @@ func (c *Recording) Leave() {
 	c.release()
 }
 
-// checkAfter checks the list of the commands that a new command comes after.
+// checkAfter returns an error if a command in after does not exist.
 func (c *Recording) checkAfter(op work.Kind, after []Command) error {
 	for _, a := range after {
 		if a < 0 || int(a) >= c.cmds.n {
@@ -256,7 +260,8 @@ func (c *Recording) ask(r *reference) {
 	}
 }
 
-// Begin starts to record a command, until Leave is called.
+// Begin locks the recording for a call that records a command of kind op. If it returns no error,
+// the caller must call Leave.
 func (c *Recording) Begin(op work.Kind) error {
 	err := c.enter()
 	if err != nil {
@@ -453,7 +458,7 @@ func (c *Recording) releaseAll(n int32) {
 }
 
 // destroy releases everything that the command buffer holds. It runs on the reclaimer's thread, or
-// on the device's thread when the device is closed.
+// on the pending-queue thread when the device is closed.
 func (c *Recording) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

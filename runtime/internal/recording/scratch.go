@@ -13,12 +13,13 @@ import (
 
 // scratchMemory is the scratch memory of a recording.
 type scratchMemory struct {
-	buffers []*memory.Buffer // the buffers that Scratch returned
+	buffers []*memory.Buffer // the scratch buffers of this recording, and those of nested recordings and bodies
 	given   memory.Range     // the program's memory for the buffers; see SetScratch
 	layout  memplan.Layout   // the layout of the buffers; End makes it
 }
 
-// own reports whether there is scratch memory, and the recording keeps it in instances of its own.
+// own reports whether there is scratch memory, and each instance has memory of its own for it. It
+// is false if the program has called SetScratch.
 func (s *scratchMemory) own() bool { return len(s.buffers) > 0 && s.given.Buffer == nil }
 
 // Scratch returns a buffer that stands for scratch memory of the recording.
@@ -186,9 +187,9 @@ func (c *Recording) placeScratch() (first *instance, err error) {
 	return first, nil
 }
 
-// scratchAnew turns a reference to the nested recording's instance into a reference to scratch
-// memory of this recording. anew has an entry for each scratch buffer of the nested recording: the
-// new buffer, or nil until it is made.
+// scratchAnew turns a reference to the scratch memory of the nested recording's first instance into
+// a reference to scratch memory of this recording. anew has an entry for each scratch buffer of the
+// nested recording: the new buffer, or nil until it is made.
 func (c *Recording) scratchAnew(child *Recording, r *reference, anew []*memory.Buffer) {
 	i := scratchOf(r.scratch)
 	if anew[i] == nil {
