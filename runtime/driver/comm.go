@@ -9,7 +9,7 @@ import "fmt"
 //
 // The methods of a Comm may be called from one goroutine at a time. The exceptions are AbortComm
 // and CommError, which may be called at any time before DestroyComm. All ranks of a communicator
-// must make the same calls in the same order.
+// must make the calls that involve other ranks in the same order.
 type Comms interface {
 	// NewUniqueID makes an id with which the ranks of a communicator find each other. The ranks
 	// connect to this process, so it must run until all of them have connected. It needs a bound

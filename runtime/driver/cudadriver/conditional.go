@@ -99,7 +99,6 @@ func (d *device) ReadyConditionals() error {
 	return t.err
 }
 
-// NewCondition makes a condition that is false.
 func (d *device) NewCondition(g driver.Graph) (driver.Condition, error) {
 	if err := d.ReadyConditionals(); err != nil {
 		return 0, err
