@@ -195,8 +195,9 @@ type Device interface {
 
 	// NewStream makes a stream that is not ordered with any other stream. It needs a bound thread.
 	NewStream() (Stream, error)
-	// DestroyStream destroys a stream without pending work, or with work that can never execute.
-	// With other work the error is [ErrBusy], and nothing has changed. It needs a bound thread.
+	// DestroyStream destroys a stream without pending work. With pending work the error is
+	// [ErrBusy], and nothing has changed, unless the driver knows that the work can never execute.
+	// It needs a bound thread.
 	DestroyStream(Stream) error
 
 	// NewEvent makes an event without timing. It needs a bound thread.

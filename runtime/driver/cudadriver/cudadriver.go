@@ -28,7 +28,7 @@
 // without a context.
 //
 // Values use cuStreamWriteValue64 and cuStreamWaitValue64 in the form of CUDA 11.7, if the device
-// supports these calls. The memory cannot be managed.
+// supports these calls. The memory can be neither managed nor in a pool.
 //
 // Processes share handles of cuIpcGetMemHandle and cuIpcGetEventHandle, on Linux. OpenMem gives the
 // context access to the memory of another device if needed. The CUDA driver divides blocks of 2 MiB

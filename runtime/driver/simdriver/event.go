@@ -131,7 +131,7 @@ func (e *event) recordable(h driver.Event) error {
 	return nil
 }
 
-// Query reports whether the event is complete.
+// Query reports whether the event's last record is complete.
 func (v *device) Query(h driver.Event) (done bool, err error) {
 	if _, err := v.submit(codeQuery); err != nil {
 		return false, err
