@@ -10,8 +10,8 @@
 //
 // An error of the CUDA driver is a [*driver.Error]. errors.Is finds its code, for example
 // cuda.ErrorInvalidPTX. If the driver or the device lacks a feature, the error is also
-// [driver.ErrUnsupported]. Once a device is lost, all calls of the CUDA driver fail, including
-// those that destroy objects. Close still works. The device's objects are gone with the context.
+// [driver.ErrUnsupported]. Once a device is lost, its calls of the CUDA driver fail, including
+// those that destroy objects, but Close works. The device's objects are gone with the context.
 //
 // # Streams and memory
 //
@@ -55,7 +55,7 @@
 // made with nvcc --no-compress do not need it.
 //
 // Load refuses a cubin that was compiled to be linked (nvcc -rdc=true) and lacks symbols that the
-// driver does not define. The error names the symbols.
+// driver does not define. The error names up to five symbols.
 //
 // # Compiling
 //
@@ -166,8 +166,8 @@ func WithNVML(opt nvml.Options) Option { return func(d *Driver) { d.nvml = openN
 func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 	lib, err := cuda.Open(opt)
 	if err != nil {
-		// If nothing was found, and not just one file was tried, say why the host may lack the
-		// library.
+		// If no library was found, NoLibrary says why. Its reason does not hold if only one file
+		// was tried, such as opt.Path.
 		open, ok := errors.AsType[*dl.OpenError](err)
 		named := opt.Path != "" || ok && len(open.Attempts) == 1
 		if say := hostinfo.This().NoLibrary(); say != "" && !named && errors.Is(err, dl.ErrNotFound) {

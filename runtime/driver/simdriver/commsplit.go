@@ -9,8 +9,8 @@ import (
 )
 
 // A making is a call that ranks of a communicator make together: SplitComm, ShrinkComm, NewWindow,
-// SuspendComm or ResumeComm. All ranks make these calls in the same order. So a rank's call belongs
-// to the oldest making that still lacks a call of this rank.
+// SuspendComm or ResumeComm. The ranks that take part make these calls in the same order. So a
+// rank's call belongs to the oldest making that still lacks a call of this rank.
 type making struct {
 	of        *communicator
 	code      code

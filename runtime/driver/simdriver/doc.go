@@ -38,8 +38,8 @@
 //     and loses the device: see [AccessError].
 //   - Memory of a pool exists from the moment when a stream executes the allocation until a stream
 //     executes the free. Its addresses are reused as soon as stream order allows.
-//   - A kernel needs EnablePeer before it uses another device's memory. All operations except
-//     CopyPeer need AccessPool before they use another device's pool.
+//   - A kernel needs EnablePeer before it uses memory of another device's Alloc. All operations
+//     except CopyPeer need AccessPool before they use another device's pool.
 //   - Handles must be of objects that exist. Most must be of the same device.
 //   - Until CommReady has returned true, a rank accepts only CommReady, CommError, AbortComm and
 //     DestroyComm.
