@@ -15,9 +15,9 @@ import (
 var _ driver.Comms = (*device)(nil)
 
 // comms holds the communicators of a driver. Through it ranks find each other. mu protects the
-// fields, the communicators and their ranks. While mu is held, only the mutexes of queues and of
-// memory may be locked. Streams lock mu, so the race detector sees more order between streams than
-// a GPU has.
+// fields, the communicators and their ranks. While mu is held, only the mutexes of queues, memory
+// and tables may be locked. Streams lock mu, so the race detector sees more order between streams
+// than a GPU has.
 type comms struct {
 	mu     sync.Mutex
 	ids    map[driver.UniqueID]*communicator // nil communicator: the id was used before

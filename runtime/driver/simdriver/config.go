@@ -82,8 +82,8 @@ type Config struct {
 
 	// OnExecute, if not nil, is called after each operation of a stream, before its events
 	// complete, on the goroutine that executed the operation. It is also called after each node of
-	// a graph, except nodes that do nothing. It must be safe for concurrent calls. It may submit
-	// work, but must not call Step or Run, or destroy streams or events.
+	// a graph, except empty, child and conditional nodes. It must be safe for concurrent calls. It
+	// may submit work, but must not call Step or Run, or destroy streams or events.
 	OnExecute func(Executed)
 }
 
