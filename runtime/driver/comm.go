@@ -9,7 +9,7 @@ import "fmt"
 //
 // The methods of a Comm may be called from one goroutine at a time. The exceptions are AbortComm
 // and CommError, which may be called at any time before DestroyComm. All ranks of a communicator
-// must make the same calls in the same order.
+// must make the calls that involve other ranks in the same order.
 type Comms interface {
 	// NewUniqueID makes an id with which the ranks of a communicator find each other. The ranks
 	// connect to this process, so it must run until all of them have connected. It needs a bound
@@ -31,8 +31,8 @@ type Comms interface {
 	// CommReady reports whether a communicator has been made. After an error only AbortComm and
 	// DestroyComm may be called. It needs a bound thread.
 	CommReady(Comm) (bool, error)
-	// CommRank returns the rank and the number of ranks of a finished communicator. It may be
-	// called on any thread.
+	// CommRank returns the rank and the number of ranks of a communicator that has been made. It
+	// may be called on any thread.
 	CommRank(Comm) (rank, count int, err error)
 	// CommError returns an error that the library met outside any call, for example because another
 	// rank has ended, or nil. It may be called on any thread.
@@ -94,8 +94,8 @@ type CommMaking interface {
 // of it while the communicator is suspended. If the library does not support a call, the error is
 // ErrUnsupported, and the communicator is unchanged.
 type CommSuspension interface {
-	// CommStats returns the memory of a finished communicator, suspended or not. It needs a bound
-	// thread.
+	// CommStats returns the memory of a communicator that has been made, suspended or not. It needs
+	// a bound thread.
 	CommStats(Comm) (CommStats, error)
 	// SuspendComm frees the memory that a communicator does not need until ResumeComm, and keeps
 	// its connections. All ranks must call it. It waits for the other ranks, or until AbortComm.

@@ -2,8 +2,8 @@
 // memory, kernels and copies. It leaves out everything that can be built from these. Package
 // runtime/gpu knows GPUs only through it.
 //
-// Methods are thin: one native call each, without queues, retries or hidden state. [Caps] says
-// which features an API has. A [Device] implements the optional interfaces that its Caps announce.
+// Methods are thin: most of them make one native call. [Caps] says which features a device has. A
+// [Device] implements the optional interfaces that its Caps announce.
 //
 // # Threads
 //
@@ -122,11 +122,11 @@ type Caps struct {
 	ReadOnlyRegister bool // the device is a [ReadOnlyRegistrar]
 	ManagedPools     bool // pools can be of managed memory
 	PoolsByStream    bool // memory must be freed in the stream that allocated it; see [Pools]
-	// ChecksOrder: instantiating a graph fails if nodes without an order use the same memory, as
-	// far as the driver can tell.
+	// ChecksOrder: the device is lost if a graph executes in which two nodes without an order use
+	// the same memory and one of them writes it, as far as the driver can tell.
 	ChecksOrder bool
-	// ResizeNodes: SetNode may change the size of a copy, or of a fill without stride. It either
-	// works or returns an error.
+	// ResizeNodes: SetNode may change the size of a copy, or of a fill without stride. SetNode
+	// returns an error if the size does not fit.
 	ResizeNodes bool
 
 	MemInfo   bool // the device is a [MemInfo]
@@ -195,8 +195,9 @@ type Device interface {
 
 	// NewStream makes a stream that is not ordered with any other stream. It needs a bound thread.
 	NewStream() (Stream, error)
-	// DestroyStream destroys a stream without pending work, or with work that can never execute.
-	// With other work the error is [ErrBusy], and nothing has changed. It needs a bound thread.
+	// DestroyStream destroys a stream without pending work. With pending work the error is
+	// [ErrBusy], and nothing has changed, unless the driver knows that the work can never execute.
+	// It needs a bound thread.
 	DestroyStream(Stream) error
 
 	// NewEvent makes an event without timing. It needs a bound thread.
@@ -258,7 +259,7 @@ type Device interface {
 
 // FuncInfo describes a kernel.
 type FuncInfo struct {
-	MaxThreads int    // threads in a block of this kernel
+	MaxThreads int    // maximum number of threads in a block of this kernel
 	SharedMem  int    // bytes of static shared memory
 	Registers  int    // registers of a thread
 	LocalMem   int    // bytes of local memory of a thread
@@ -272,7 +273,7 @@ type Error struct {
 	Driver string
 	Op     string // the call: "launch"
 	Err    error  // the API's own error
-	Lost   bool   // the device is lost, and all its calls fail
+	Lost   bool   // the device is lost
 	OOM    bool   // out of memory
 }
 

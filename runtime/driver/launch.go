@@ -23,8 +23,8 @@ type Launch struct {
 }
 
 // LaunchAttrs say how a launch runs. The zero value is a usual launch. A kernel's code relies on
-// Cluster, Cooperative and Dependent: each is [ErrUnsupported] without its bit in [Caps]. Priority
-// and Carveout are hints, which drivers ignore if the API lacks them.
+// Cluster, Cooperative and Dependent: each is [ErrUnsupported] unless [Caps] has it. Priority and
+// Carveout are hints, which drivers ignore if the API lacks them.
 type LaunchAttrs struct {
 	// Cluster is the number of blocks of a cluster along each dimension. Blocks of a cluster run at
 	// once, can wait for each other and can use each other's shared memory. The dimensions must
@@ -40,8 +40,9 @@ type LaunchAttrs struct {
 	// Dependent lets the kernel begin before the previous kernel in the stream, or in the graph,
 	// has ended: as soon as all blocks of the previous kernel have executed
 	// griddepcontrol.launch_dependents or have ended. The kernel must execute griddepcontrol.wait
-	// before it uses memory of earlier work, and before it ends. Until then earlier work may be in
-	// flight. The API may ignore Dependent. CUDA calls it programmatic dependent launch.
+	// before it uses memory of earlier work, and before it ends. Before that instruction returns,
+	// earlier work may be in flight. The API may ignore Dependent. CUDA calls it programmatic
+	// dependent launch.
 	Dependent bool
 
 	// Priority is the priority of this launch, in [Caps.PriorityRange]. 0 means the stream's

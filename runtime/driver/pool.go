@@ -46,9 +46,9 @@ type PoolReuse struct {
 
 // Pools allocates and frees memory in stream order ([Caps.Pools]).
 //
-// If [Caps.PoolsByStream] is set, memory must be freed in the stream that it was allocated in. If
-// another stream freed it, the API could give out the memory again while that stream still uses it.
-// After the stream of the allocation has been destroyed, any other stream may free the memory. If
+// If [Caps.PoolsByStream] is set, memory must be freed in the stream that it was allocated in.
+// Otherwise the API could give out the memory again while the freeing stream still uses it. After
+// the stream of the allocation has been destroyed, any other stream may free the memory. If
 // Caps.PoolsByStream is set, PoolReuseEvents is 0, and setting it to 1 is [ErrUnsupported].
 type Pools interface {
 	// DefaultPool returns the pool that the device always has. It is never destroyed. It needs a

@@ -2,7 +2,8 @@ package driver
 
 // Values makes streams write 64-bit numbers to memory, and wait for numbers ([Caps.Values]). The
 // host, other streams and other processes may write and read the numbers too. The memory is the
-// device's, the host's, or another process's, but not managed. The address is aligned to 8 bytes.
+// device's, the host's, or another process's, but not managed and not in a pool. The address is
+// aligned to 8 bytes.
 type Values interface {
 	// WriteValue writes a value in stream order. A reader that sees the value also sees all earlier
 	// writes of the stream. Any thread may call it.

@@ -14,10 +14,10 @@ var _ driver.Conditionals = (*device)(nil)
 // conditionals is the first release with conditional nodes that repeat their body.
 const conditionals = 12040
 
-// testKernel sets a condition to whether the number at an address is between two numbers. The
-// driver itself defines cudaGraphSetConditional, and resolves the symbol when it loads the PTX. So
-// the kernel is PTX and not linked: nvlink leaves the symbol undefined in cubins, even with
-// libcudadevrt.
+// testKernel makes a condition true if the number at an address is at least low and at most high.
+// Otherwise it makes the condition false. The driver itself defines cudaGraphSetConditional, and
+// resolves the symbol when it loads the PTX. So the kernel is PTX and not linked: nvlink leaves the
+// symbol undefined in cubins, even with libcudadevrt.
 const testKernel = `.version 6.4
 .target sm_52
 .address_size 64
@@ -99,7 +99,6 @@ func (d *device) ReadyConditionals() error {
 	return t.err
 }
 
-// NewCondition makes a condition that is false.
 func (d *device) NewCondition(g driver.Graph) (driver.Condition, error) {
 	if err := d.ReadyConditionals(); err != nil {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 // parameters only by failing for the first index that does not exist. Debuggers and
 // compute-sanitizer report that failure as an error of the program. So this file reads the number
 // from the image: PTX declares the parameters, and a cubin has them in a section .nv.info.<kernel>.
-// If this file cannot parse an image, it returns untold.
+// If the image cannot be parsed, the number is untold.
 
 // contents describes the code of an image.
 type contents struct {
@@ -23,7 +23,7 @@ type contents struct {
 	undefined []string
 }
 
-// untold stands for the number of parameters if the image does not contain the number.
+// untold stands for an unknown number of parameters.
 const untold = -1
 
 // note adds a kernel. In a fat binary the same kernel comes once for each architecture.

@@ -10,24 +10,25 @@
 //
 // An error of the CUDA driver is a [*driver.Error]. errors.Is finds its code, for example
 // cuda.ErrorInvalidPTX. If the driver or the device lacks a feature, the error is also
-// [driver.ErrUnsupported]. Once a device is lost, all methods except Close fail, including
-// destroying ones. The device's objects are gone with the context.
+// [driver.ErrUnsupported]. Once a device is lost, its calls of the CUDA driver fail, including
+// those that destroy objects, but Close works. The device's objects are gone with the context.
 //
 // # Streams and memory
 //
-// Streams do not synchronize with CUDA's default streams, which no method accepts. Methods accept
-// any other stream of the primary context. AdoptStream checks the stream's context and returns its
-// priority. Host memory for uploads and downloads should be of kind [driver.HostMem] or registered.
-// A copy of other memory is staged, and the call may wait for it. Managed memory is available only
-// if the host may touch it while the device is working.
+// Streams do not synchronize with CUDA's default streams. Methods that submit work refuse default
+// streams. They accept any other stream of the primary context. AdoptStream checks the stream's
+// context and returns the stream's priority. Host memory for uploads and downloads should be of
+// kind [driver.HostMem] or registered. A copy of other memory is staged, and the call may wait for
+// it. Managed memory is available only if the host may touch it while the device is working.
 //
-// A pool gives memory back at a trim, or when a CUDA call synchronizes a stream or an event; no
-// method makes such a call. Initially only the pool's device can access the memory, and the host if
-// it is host memory. AccessPool lets other devices in. Without it another device may use the memory
-// only in CopyPeer: some driver releases crash in other calls, on threads without a context.
+// A pool gives memory back at a trim, or when a CUDA call synchronizes a stream or an event. Of the
+// methods, only TrimPool and DestroyPool make such calls. Initially only the pool's device can
+// access a pool of device memory. AccessPool gives other devices access. A device without access
+// may use the memory only in CopyPeer: some driver releases crash in other calls, on threads
+// without a context.
 //
 // Values use cuStreamWriteValue64 and cuStreamWaitValue64 in the form of CUDA 11.7, if the device
-// supports them. They cannot be in managed memory.
+// supports these calls. The memory can be neither managed nor in a pool.
 //
 // Processes share handles of cuIpcGetMemHandle and cuIpcGetEventHandle, on Linux. OpenMem gives the
 // context access to the memory of another device if needed. The CUDA driver divides blocks of 2 MiB
@@ -40,41 +41,42 @@
 // [driver.Info].SharedOptIn together. Args of a launch must have an element for each parameter,
 // because the CUDA driver reads one for each without knowing the length.
 //
-// A launch with attributes needs a driver of CUDA 11.8. A dependent launch also needs a device of
-// compute capability 9.0, and a carve-out a driver of CUDA 12.8. Every device supports clusters of
-// 8 blocks; the limit of a kernel is [driver.FuncInfo].MaxCluster. A cluster that does not fit
-// fails with cuda.ErrorInvalidClusterSize, and a cooperative grid that is too large with
+// A launch with Cluster, Cooperative or Dependent needs a driver of CUDA 11.8. A dependent launch
+// also needs a device of compute capability 9.0. Drivers before CUDA 11.8 ignore Priority, and
+// drivers before 12.8 ignore Carveout. Every device with clusters supports clusters of 8 blocks;
+// the limit of a kernel is [driver.FuncInfo].MaxCluster. A cluster that does not fit fails with
+// cuda.ErrorInvalidClusterSize, and a cooperative grid that is too large with
 // cuda.ErrorCooperativeLaunchTooLarge. Kernels have up to 4096 bytes of parameters, or 32,764 with
 // CUDA 12.1 and compute capability 7.0 or newer.
 //
 // Load reads the number of a kernel's parameters from the image. The CUDA driver reports it only by
-// a failing call, which compute-sanitizer reports as an error of the program. For a fat binary that
-// is compressed as a whole, Function makes that call, once per kernel. PTX, cubins, and fat
-// binaries made with nvcc --no-compress do not need it.
+// a failing call, which compute-sanitizer reports as an error of the program. Function makes that
+// call for kernels of a fat binary that is compressed as a whole. PTX, cubins, and fat binaries
+// made with nvcc --no-compress do not need it.
 //
 // Load refuses a cubin that was compiled to be linked (nvcc -rdc=true) and lacks symbols that the
-// driver does not define. The error names the symbols.
+// driver does not define. The error names up to five symbols.
 //
 // # Compiling
 //
-// The compiler is NVRTC, opened at the first compilation. If it is missing, that call returns an
-// error that is [driver.ErrUnsupported]. The result is a cubin for the device's own architecture.
-// If NVRTC does not know that architecture, the result is PTX for the newest older one, which the
-// CUDA driver compiles in Load. An option -arch or --gpu-architecture of the source overrides this
+// The compiler is NVRTC, opened by the first call of Compiler. If NVRTC is missing, the error of
+// Compiler is [driver.ErrUnsupported]. The result is a cubin for the device's own architecture. If
+// NVRTC does not know that architecture, the result is PTX for the newest older one, which the CUDA
+// driver compiles in Load. An option -arch or --gpu-architecture of the source overrides this
 // choice. A driver older than NVRTC loads cubins of the same major release, even if it cannot read
 // NVRTC's PTX. NVRTC itself has few headers. Others are found by options -I, or in the toolkit's
 // folders, or have their text in the source's Headers.
 //
 // Sources with Link are each compiled to LTO-IR, with NVRTC's option -dlto. nvJitLink links them
 // with -lto, for the architecture of the first source. This needs NVRTC 12.0 or newer, and
-// nvJitLink 12.3 or newer that is not older than NVRTC. nvJitLink is opened at the first link; if
-// it is missing, the error is [driver.ErrUnsupported] too. All calls of a link run on one thread.
+// nvJitLink 12.3 or newer that is not older than NVRTC. nvJitLink is opened by the first call of
+// Linker; if it is missing, the error is [driver.ErrUnsupported] too.
 //
 // # Graphs
 //
 // Setting a node of an exec needs the exec's graph. New addresses, a new pattern and new arguments
 // always work; the CUDA driver may refuse other changes. A strided fill keeps its sizes. A copy
-// keeps its kinds of memory, and its size must suit the node's setup. Copies have no maximum size,
+// keeps its kinds of memory, and the driver may refuse another size. Copies have no maximum size,
 // but the gap between rows of a strided fill is less than 2 GiB. With a driver of CUDA 12.3, a
 // dependent kernel begins early if exactly one other kernel and nothing else precedes it.
 //
@@ -146,13 +148,13 @@ var _ driver.Driver = (*Driver)(nil)
 // An Option changes how a driver is opened.
 type Option func(*Driver)
 
-// WithNCCL sets the options of NCCL, which is opened with the first communicator.
+// WithNCCL sets the options of NCCL, which is opened when it is first needed.
 func WithNCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.NCCL(opt) } }
 
-// WithNVRTC sets the options of NVRTC, which is opened at the first compilation.
+// WithNVRTC sets the options of NVRTC, which is opened when a Compiler is first asked for.
 func WithNVRTC(opt nvrtc.Options) Option { return func(d *Driver) { d.nvrtc = openNVRTC(opt) } }
 
-// WithNVJitLink sets the options of nvJitLink, which is opened at the first link of sources.
+// WithNVJitLink sets the options of nvJitLink, which is opened when a Linker is first asked for.
 func WithNVJitLink(opt nvjitlink.Options) Option {
 	return func(d *Driver) { d.nvjitlink = openNVJitLink(opt) }
 }
@@ -164,8 +166,8 @@ func WithNVML(opt nvml.Options) Option { return func(d *Driver) { d.nvml = openN
 func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 	lib, err := cuda.Open(opt)
 	if err != nil {
-		// The error says what was searched for and where. If opt names a file, only that file
-		// counts.
+		// If no library was found, NoLibrary says why. Its reason does not hold if only one file
+		// was tried, such as opt.Path.
 		open, ok := errors.AsType[*dl.OpenError](err)
 		named := opt.Path != "" || ok && len(open.Attempts) == 1
 		if say := hostinfo.This().NoLibrary(); say != "" && !named && errors.Is(err, dl.ErrNotFound) {

@@ -16,15 +16,15 @@ import (
 
 var _ driver.Comms = (*device)(nil)
 
-// device is an open device. After Open only closed, watch, tester, the fields protected by mutexes,
-// and the target of hostPools change.
+// device is an open device. After Open only streams, modules, peers, closed, watch and tester
+// change.
 type device struct {
 	*ncclcomm.Comms
 
 	streamsMu sync.Mutex
-	streams   map[cuda.Stream]struct{} // made by NewStream
+	streams   map[cuda.Stream]struct{} // streams that settle queries: made by the device, and not being captured
 
-	mu      sync.Mutex               // protects the following fields
+	mu      sync.Mutex               // protects modules and peers
 	modules map[driver.Module]module // loaded modules
 	peers   map[cuda.Device]*device  // devices whose memory EnablePeer has made accessible
 
@@ -36,14 +36,14 @@ type device struct {
 
 	noPools, noGraphs error // why the device has no pools or no graphs; nil if it has them
 	hostPools         *hostPools
-	physical          physical // set only if Caps.MemSharing is set
-	private           physical // used if Caps.VirtualMem is set
+	physical          physical // for ShareableMem; used if Caps.MemSharing is set
+	private           physical // for NewPages; used if Caps.VirtualMem is set
 	nvrtc             func() (*nvrtcLibrary, error)
 	nvjitlink         func() (*nvjitlink.Library, error)
 	nvml              func() (*nvml.Library, error)
-	sets              bool // submitting calls must set the thread's context; set by askCaps
+	sets              bool // submitting calls make the context current; set by askCaps
 	hasFuncLoad       bool
-	hasLibraries      bool // code libraries, which load into a context on request
+	hasLibraries      bool // the driver has code libraries, and loads code lazily
 	hasKernelNodes    bool // kernel nodes in the form of CUDA 12.0
 	hasElapsed        bool // elapsed times in the form of CUDA 12.8
 	hasLaunchEx       bool // launches can have attributes
@@ -102,7 +102,7 @@ func (d *device) askCaps() error {
 	if err != nil {
 		return err
 	}
-	// Managed memory needs this attribute. Without it, a page fault kills a host process that
+	// Caps.Managed needs this attribute. On a device without it, a process crashes if the host
 	// touches managed memory while a kernel runs.
 	concurrent, err := has(cuda.DeviceAttributeConcurrentManagedAccess)
 	if err != nil {
@@ -262,7 +262,7 @@ func (d *device) Close() error {
 	}
 	d.watch.stop()
 	if m := d.tester.module; m != 0 {
-		d.Unload(m) // ignore an error, such as that of a lost device: the end of the context frees the module
+		d.Unload(m) // an error, such as that of a lost device, is ignored: the end of the context frees the module
 	}
 	var leave error
 	if current, err := d.lib.CtxGetCurrent(); err != nil {

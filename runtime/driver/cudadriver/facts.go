@@ -14,7 +14,6 @@ func openNVML(opt nvml.Options) func() (*nvml.Library, error) {
 	return sync.OnceValues(func() (*nvml.Library, error) { return nvtopology.Open(opt) })
 }
 
-// MemInfo needs the context to be current.
 func (d *device) MemInfo() (free, total uint64, err error) {
 	if free, total, err = d.lib.MemGetInfo(); err != nil {
 		return 0, 0, d.fail("memory info", err, "size of memory")
@@ -73,7 +72,7 @@ func (d *device) Occupancy(f driver.Function, threads int, shared uint32) (int, 
 	return int(blocks), nil
 }
 
-// priorities returns the range of stream priorities. It needs a current context.
+// priorities returns the range of stream priorities, or zeros if the driver does not report it.
 func (d *device) priorities() (r [2]int, err error) {
 	if !d.lib.HasSymbol("cuCtxGetStreamPriorityRange") {
 		return r, nil

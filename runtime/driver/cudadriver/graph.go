@@ -146,9 +146,9 @@ func (d *device) addKernel(g cuda.Graph, deps []cuda.GraphNode, p *nodeParams) (
 	return d.lib.GraphAddKernelNodeV1(g, deps, p.kernelV1())
 }
 
-// addKernelEx is addKernel for a launch with attributes. A dependent kernel behind exactly one
-// other kernel gets an edge from that kernel's launch_dependents. In all other cases the kernel
-// waits for the ends of its predecessors.
+// addKernelEx is addKernel for a launch with attributes. If the only predecessor of a dependent
+// kernel is a kernel, and hasEdges is set, the edge begins at launch_dependents of the predecessor.
+// In all other cases the kernel waits until its predecessors have ended.
 func (d *device) addKernelEx(g cuda.Graph, deps []cuda.GraphNode, a *driver.LaunchAttrs, p *nodeParams) (n cuda.GraphNode, err error) {
 	if err := d.lacksAttrs(a); err != nil {
 		return 0, err
@@ -239,7 +239,7 @@ func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeO
 	})
 }
 
-// withContext makes a call with the context current.
+// withContext is inContext with driver errors for op.
 func (d *device) withContext(op string, call func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

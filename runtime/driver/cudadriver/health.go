@@ -29,8 +29,7 @@ type watch struct {
 	explain sync.Once
 	suffix  error // set by explain: the last XID error, or nil
 
-	// mu is held during calls of NVML, which may hang. Callers with a time limit must not lock it
-	// directly.
+	// mu is held during calls of NVML, which may hang. So stop and of lock it only inside within.
 	mu      sync.Mutex
 	session health.Session // protected by mu; nil without NVML and after stop
 }
@@ -72,7 +71,7 @@ func (w *watch) stop() {
 }
 
 // of adds the last XID error to the error of a lost device. The first call for a device may wait
-// for xidPatience, or for askPatience if NVML hangs. Later calls do not wait.
+// for xidPatience, or for askPatience if NVML hangs. Calls after it do not wait.
 func (w *watch) of(err error) error {
 	w.explain.Do(func() { w.suffix = within(askPatience, w.last) })
 	if w.suffix == nil {

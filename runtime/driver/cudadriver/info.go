@@ -12,8 +12,8 @@ import (
 // CUDA releases in which attributes were added. Older drivers are not asked for them, because the
 // call would fail.
 const (
-	clusters = 11080 // maximum cluster size, and most launch attributes
-	hostNUMA = 12020
+	clusters = 11080 // DeviceAttributeClusterLaunch, and most launch attributes
+	hostNUMA = 12020 // DeviceAttributeHostNUMAID
 )
 
 // describe reads the fields of a device's Info.

@@ -75,10 +75,10 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	return driver.Module(m), nil
 }
 
-// loadImage loads device code. If the driver has libraries, it loads a library and gets the
-// context's module from it. Otherwise it loads a module. While the CUDA driver compiles a module,
-// no thread can submit to the context, but a library is compiled without the context. If the driver
-// loads eagerly, loadImage loads a module, because a library would be loaded into all contexts.
+// loadImage loads device code. If hasLibraries is set, it loads a library and gets the context's
+// module from the library. Otherwise it loads a module. While the CUDA driver compiles a module, no
+// thread can submit to the context, but a library is compiled without the context. A driver that
+// loads eagerly would load a library into all contexts.
 func (d *device) loadImage(image unsafe.Pointer, c *compiler) (cuda.Module, cuda.CodeLibrary, error) {
 	if !d.hasLibraries {
 		m, err := d.lib.ModuleLoadDataEx(image, c.options[:], c.values[:])
@@ -144,8 +144,7 @@ func (d *device) Unload(m driver.Module) error {
 }
 
 // Function loads the kernel's code, and allows the maximum of shared memory and the largest
-// clusters. Launch does neither: loading may wait for the whole device, and the limits belong to
-// the kernel.
+// clusters. So no launch has to load code, which may wait for all work of the device.
 func (d *device) Function(m driver.Module, kernel string) (driver.Function, driver.FuncInfo, error) {
 	d.mu.Lock()
 	code := d.modules[m].code

@@ -50,7 +50,7 @@ func (d *device) Leave(uintptr) error {
 
 // BeginCapture captures in relaxed mode, so that a library and other threads may allocate memory
 // meanwhile. settle skips the stream during the capture, because a query would invalidate the
-// capture. settle misses no free, because a capturing stream frees nothing.
+// capture.
 func (d *device) BeginCapture(s driver.Stream) error {
 	if d.noGraphs != nil {
 		return d.fail("begin capture", d.noGraphs, "graphs")
@@ -84,8 +84,8 @@ func (d *device) EndCapture(s driver.Stream) (driver.Graph, error) {
 	return driver.Graph(g), nil
 }
 
-// listStream adds a stream to the streams that settle queries if asked is true. Otherwise it
-// removes the stream.
+// listStream adds a stream to d.streams if asked is true. Otherwise it removes the stream. settle
+// queries the streams in d.streams.
 func (d *device) listStream(s driver.Stream, asked bool) {
 	d.streamsMu.Lock()
 	defer d.streamsMu.Unlock()

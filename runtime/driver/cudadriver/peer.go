@@ -24,8 +24,8 @@ func (d *device) peer(op string, other driver.Device) (*device, error) {
 	return o, nil
 }
 
-// EnablePeer gives the device access to another device's primary context. It asks the CUDA driver
-// only once, because a second call is an error there.
+// EnablePeer gives the device access to the memory of another device's primary context. After a
+// success it does not ask the CUDA driver again.
 func (d *device) EnablePeer(other driver.Device) error {
 	o, err := d.peer("enable peer", other)
 	if err != nil {

@@ -40,9 +40,9 @@ var poolAttrs = [...]cuda.MemPoolAttribute{
 // isSwitch reports whether an attribute is 0 or 1.
 func isSwitch(a driver.PoolAttr) bool { return a <= driver.PoolReuseInternal }
 
-// hostPools holds the pools of host and managed memory that a driver's devices have made. Their
-// allocations have a host address. The list answers for each allocation whether it has one, because
-// asking CUDA would be slow. The list is replaced, never changed.
+// hostPools holds the pools of host and managed memory that a driver's devices have made. Memory of
+// these pools has a host address. AllocAsync looks a pool up in the list, because asking CUDA would
+// be slow. The list is replaced, never changed.
 type hostPools struct {
 	mu   sync.Mutex
 	list atomic.Pointer[[]hostPool]
@@ -65,7 +65,8 @@ func (h *hostPools) kind(p driver.Pool) driver.MemKind {
 	return driver.DeviceMem
 }
 
-// ever reports whether a pool of host or managed memory was ever made.
+// ever reports whether there may be memory of a pool of host or managed memory. It returns false if
+// no such pool was made, and no pool was destroyed.
 func (h *hostPools) ever() bool { return h.list.Load() != nil }
 
 func (h *hostPools) add(p driver.Pool, kind driver.MemKind) {

@@ -55,7 +55,7 @@ func (d *device) ImportPool(f *os.File) (driver.Pool, error) {
 	return driver.Pool(pool), nil
 }
 
-// control calls a function with a file's descriptor, without changing the file's mode.
+// control calls a function with a file's descriptor, without making the file blocking.
 func control(f *os.File, use func(fd uintptr)) error {
 	c, err := f.SyscallConn()
 	if err != nil {

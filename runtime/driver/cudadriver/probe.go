@@ -16,9 +16,9 @@ const emptyPTX = `.version 6.4
 .visible .entry empty() { ret; }
 `
 
-// probe reports whether a thread without a current context can make all submitting calls. CUDA's
-// documentation says so only for some functions, so probe tries each. An error means that the
-// device is unusable.
+// probe reports whether a thread without a current context can make submitting calls. CUDA's
+// documentation says so only for some functions, so probe tries most of them. An error means that
+// the device is unusable.
 func (d *device) probe() (anywhere bool, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -90,7 +90,7 @@ func (d *device) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Pointer, n u
 }
 
 func (d *device) upload(s driver.Stream, dst driver.Ptr, src unsafe.Pointer, n uint64) error {
-	if d.hostPools.ever() { // then dst may be host memory, which MemcpyHtoDAsync refuses
+	if d.hostPools.ever() { // dst may be in a pool of host memory, which MemcpyHtoDAsync refuses
 		return d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(uintptr(src)), n, cuda.Stream(s))
 	}
 	return d.lib.MemcpyHtoDAsync(cuda.DevicePtr(dst), src, n, cuda.Stream(s))
@@ -114,7 +114,7 @@ func (d *device) Download(s driver.Stream, dst unsafe.Pointer, src driver.Ptr, n
 }
 
 func (d *device) download(s driver.Stream, dst unsafe.Pointer, src driver.Ptr, n uint64) error {
-	if d.hostPools.ever() { // then src may be host memory, which MemcpyDtoHAsync refuses
+	if d.hostPools.ever() { // src may be in a pool of host memory, which MemcpyDtoHAsync refuses
 		return d.lib.MemcpyAsync(cuda.DevicePtr(uintptr(dst)), cuda.DevicePtr(src), n, cuda.Stream(s))
 	}
 	return d.lib.MemcpyDtoHAsync(dst, cuda.DevicePtr(src), n, cuda.Stream(s))

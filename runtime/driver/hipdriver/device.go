@@ -40,7 +40,7 @@ type device struct {
 	mu      sync.Mutex
 	images  map[driver.Module][]byte  // the images of loaded modules
 	execs   map[driver.Exec]*launches // launches of the execs that Instantiate has made
-	streams map[driver.Stream]bool    // made by NewStream; true while the stream is being captured
+	streams map[driver.Stream]bool    // streams that the device has made; true while the stream is being captured
 }
 
 // errorsOnly is the first release in which only real errors become a thread's last error.

@@ -50,10 +50,9 @@ type unsupported struct{ error }
 
 func (e unsupported) Unwrap() []error { return []error{e.error, driver.ErrUnsupported} }
 
-// lost reports whether a result r means that the device is unusable. Such an error comes from
-// earlier work, and every later call returns it too. All other errors concern only the call that
-// returned them. "Context is destroyed" does not mean a lost device: HIP returns it for a stream
-// that does not exist.
+// lost reports whether a result r means that the device is unusable. Every later call returns such
+// an error too. All other errors concern only the call that returned them. "Context is destroyed"
+// does not mean a lost device: HIP returns it for a stream that does not exist.
 func lost(r hip.Result) bool {
 	switch r {
 	case hip.ErrorDeinitialized, // the process is ending

@@ -79,7 +79,6 @@ func (d *device) Link(other driver.Device) (driver.Link, error) {
 // unknownLink reports whether the error means that the system has no information about a link.
 func unknownLink(err error) bool { return errors.Is(err, hip.ErrorInvalidHandle) }
 
-// Occupancy needs the device to be current.
 func (d *device) Occupancy(f driver.Function, threads int, shared uint32) (int, error) {
 	blocks, err := d.lib.ModuleOccupancyMaxActiveBlocksPerMultiprocessor(hip.Function(f), int32(threads), uint64(shared))
 	if err != nil {

@@ -106,7 +106,7 @@ func (d *device) DestroyGraph(g driver.Graph) error {
 }
 
 // AddNode copies a kernel's arguments and the graph of a child node. For a copy node, the library
-// finds the kinds of memory from the addresses. SetNode must describe the copy in the same way.
+// finds the kinds of memory from the addresses.
 func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, error) {
 	if d.noGraphs != nil {
 		return 0, d.refuse("add node", d.noGraphs, "graphs")
@@ -287,7 +287,7 @@ type launches struct {
 	// Event after the last launch, set if the program made the stream of that launch.
 	left hip.Event
 	// A launch waits for the previous launch in another stream with one of these events. They are
-	// recorded in rotation, starting at next.
+	// recorded in rotation. next is the index of the one to record next.
 	events   []hip.Event
 	next     int
 	recorded int // number of events that have been recorded at least once

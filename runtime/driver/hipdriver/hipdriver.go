@@ -10,8 +10,8 @@
 // Any thread may call submitting methods. From ROCm 5.6 on HIP takes the device from the stream or
 // the event; Open checks whether it does. If not, the methods lock the thread, set its device for
 // the call, and restore the previous one. Methods that set nodes of graphs always do this, because
-// they have neither stream nor event. On a thread that is not locked, an error may remain as the
-// thread's last error.
+// they have neither stream nor event. If the calling goroutine is not locked to its thread, an
+// error may remain as the thread's last error.
 //
 // An error of HIP is a [*driver.Error]. errors.Is finds its code, for example
 // hip.ErrorInvalidImage. If the library or the device lacks a feature, the error is also
@@ -73,19 +73,20 @@
 // A module is a code object, which is an ELF file, or a bundle of them as hipcc --genco writes it,
 // compressed or not. HIP also reads the image after Load, so the device keeps a copy until Unload.
 // Args of a launch must have an element for each parameter, because the library reads one for each
-// without knowing the length. A launch can have less than 2³² threads along x. The only supported
-// launch attribute is Cooperative, from ROCm 5.5 on, and not in graphs.
+// without knowing the length. A launch can have fewer than 2³² threads along x. The only supported
+// launch attribute is Cooperative, from ROCm 5.5 on, and not in graphs. Priority and Carveout are
+// ignored.
 //
 // # Compiling
 //
-// The compiler is hipRTC, opened at the first compilation. If it is missing, that call returns an
-// error that is [driver.ErrUnsupported]. The result is a code object for the device's own
-// architecture, with any setting of its features (sramecc, xnack). An option --offload-arch=… or
-// --gpu-architecture=… of the source overrides this choice. HIP 5.2 ends the process if the option
-// names an architecture that the compiler does not know. The headers of HIP's device code need no
-// include. In the compiler's messages, paths of temporary files are replaced by the names of the
-// source and its headers. Builds of hipRTC are distinguished by hipRTC's own file, not by
-// libamd_comgr, the compiler behind it.
+// The compiler is hipRTC, opened by the first call of Compiler. If hipRTC is missing, the error of
+// Compiler is [driver.ErrUnsupported]. The result is a code object for the device's own
+// architecture that runs with any setting of its features (sramecc, xnack). An option
+// --offload-arch=… or --gpu-architecture=… of the source overrides this choice. HIP 5.2 ends the
+// process if the option names an architecture that the compiler does not know. The headers of HIP's
+// device code need no include. In the compiler's messages, paths of temporary files are replaced by
+// the names of the source and its headers. Builds of hipRTC are distinguished by hipRTC's own file,
+// not by libamd_comgr, the compiler behind it.
 //
 // Compilation is tested with Debian's hipRTC 5.2. Its code has not been run on an AMD GPU.
 //
@@ -138,10 +139,10 @@ var _ driver.Driver = (*Driver)(nil)
 // An Option changes how a driver is opened.
 type Option func(*Driver)
 
-// WithRCCL sets the options of RCCL, which is opened with the first communicator.
+// WithRCCL sets the options of RCCL, which is opened when it is first needed.
 func WithRCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.RCCL(opt) } }
 
-// WithHIPRTC sets the options of hipRTC, which is opened at the first compilation.
+// WithHIPRTC sets the options of hipRTC, which is opened when a Compiler is first asked for.
 func WithHIPRTC(opt hiprtc.Options) Option { return func(d *Driver) { d.hiprtc = openHIPRTC(opt) } }
 
 // WithPools makes devices use HIP's own memory pools, if the release is 6.2 or newer and the device
@@ -153,7 +154,7 @@ func WithPools() Option { return func(d *Driver) { d.pools = true } }
 func Open(opt hip.Options, opts ...Option) (*Driver, error) {
 	lib, err := hip.Open(opt)
 	if err != nil {
-		return nil, err // the error says which files were tried, and where
+		return nil, err // the error lists the files that were tried
 	}
 	return New(lib, opts...)
 }

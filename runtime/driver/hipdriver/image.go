@@ -31,7 +31,7 @@ func inspect(image []byte, arch string) (form string, targets []string, _ error)
 		return "image", nil, nil
 	}
 	switch form := kernelobject.FormOf(image); form {
-	case kernelobject.FormCodeObject, kernelobject.FormCubin: // any ELF file that is not a code object
+	case kernelobject.FormCodeObject, kernelobject.FormCubin: // FormCubin stands for every other ELF file
 		if err := kernelobject.CheckCodeObject(image); err != nil {
 			return bad(err)
 		}

@@ -69,7 +69,6 @@ func (d *device) BeginCapture(s driver.Stream) error {
 	return nil
 }
 
-// EndCapture ends the capture.
 func (d *device) EndCapture(s driver.Stream) (driver.Graph, error) {
 	if d.noGraphs != nil {
 		return 0, d.refuse("end capture", d.noGraphs, "graphs")

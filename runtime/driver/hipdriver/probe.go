@@ -11,9 +11,9 @@ import (
 const fromStream = 5_06_00000
 
 // probe reports whether HIP takes the device of all submitting calls from the stream, whatever
-// device is current on the thread. The release must be at least fromStream. If there is another
-// device, probe calls each submitting method on a thread where that device is current, and checks
-// the results. probe launches no kernel, because no kernel runs on every device. An error means
+// device is current on the thread. It returns false for releases before fromStream. Otherwise it
+// calls most submitting methods and checks the results, on a thread where another device is current
+// if there is one. probe launches no kernel, because no kernel runs on every device. An error means
 // that the device is unusable.
 func (d *device) probe(devices int) (anywhere bool, err error) {
 	if d.lib.Version() < fromStream {

@@ -54,10 +54,10 @@ type segment struct {
 	dug int // number of ended blocks that were noted in graves
 }
 
-// scraps is the number of bytes of a block that are overwritten when it is freed.
+// scraps is the maximum number of bytes of a block that are overwritten when it is freed.
 const scraps = 4 << 10
 
-// mem returns the block as memory of the program.
+// mem returns the block as AllocAsync returns it.
 func (b *block) mem() driver.Mem {
 	m := driver.Mem{Kind: b.pool.kind, Ptr: b.base, Size: b.size}
 	if h := b.segment.memory.host; h != nil {
@@ -141,7 +141,7 @@ func (g *segment) allows(v *device, p driver.Ptr, n uint64) *AccessError {
 	e := &AccessError{Addr: p, Size: n}
 	g.explain(e)
 	if at := uint64(p - e.Base); !e.Freed && !e.Early && at < e.Length && n <= e.Length-at {
-		e.Barred, e.Early = !may, may // if may is true, the block was not live yet, or began after the check
+		e.Barred, e.Early = !may, may // if may is true, the block became live after the call of has
 	}
 	return e
 }

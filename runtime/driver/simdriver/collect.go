@@ -9,8 +9,8 @@ import (
 )
 
 // A group holds the operations that one Collect has put into a stream. It begins when the stream
-// reaches it. It is over when all its parts are done, or its rank has left the communicator. So as
-// long as the rank stays, the group cannot be over before the groups of the other ranks have begun.
+// reaches it. It is over when all its parts are done, when a part has failed, or when its rank has
+// left the communicator.
 type group struct {
 	rank   *rank
 	stream *stream

@@ -15,9 +15,9 @@ import (
 var _ driver.Comms = (*device)(nil)
 
 // comms holds the communicators of a driver. Through it ranks find each other. mu protects the
-// fields, the communicators and their ranks. While mu is held, only the mutexes of queues and of
-// memory may be locked. Streams lock mu, so the race detector sees more order between streams than
-// a GPU has.
+// fields, the communicators and their ranks. While mu is held, only the mutexes of queues, memory
+// and tables may be locked. Streams lock mu, so the race detector sees more order between streams
+// than a GPU has.
 type comms struct {
 	mu     sync.Mutex
 	ids    map[driver.UniqueID]*communicator // nil communicator: the id was used before
@@ -34,7 +34,7 @@ type communicator struct {
 	id    driver.UniqueID // zero if the communicator was made from another one
 	ranks []*rank         // by number; each is nil until that rank has joined
 	came  int
-	live  int       // number of ranks that are not destroyed, including ranks that came although the communicator was full
+	live  int       // number of ranks that are not destroyed, including ranks whose NewComm disagreed with others
 	at    time.Time // time at which the communicator is ready, if all ranks have joined
 	bad   error     // disagreement between ranks; if set, no more operations execute
 
@@ -59,11 +59,11 @@ type rank struct {
 
 	out     error         // reason for which the rank has left the communicator; nil until then
 	ended   chan struct{} // closed when out is set
-	orderly bool          // the rank was destroyed with nothing in flight, which is no error for other ranks
+	orderly bool          // the rank was destroyed with nothing in flight, which is an error only for ranks that need it
 	secret  bool          // other ranks never notice that the rank has left
 	noticed time.Time     // time at which other ranks notice that the rank has left, unless secret
 	shrunk  *rank         // the new rank that ShrinkComm makes, if ShrinkComm aborted this one
-	leaving bool          // DestroyComm was called
+	leaving bool          // the rank is destroyed, or waits in DestroyComm
 
 	awaits *making // the rank's call of NewWindow, SuspendComm or ResumeComm that is waiting
 
@@ -74,8 +74,8 @@ type rank struct {
 	begun  []*group // groups that have begun
 	last   mark     // position in a stream behind the last group
 	spare  []*group
-	count  map[[2]int]uint64 // number of operations so far, by line
-	linked map[[2]int]bool
+	count  map[[2]int]uint64 // number of operations so far, by peer and kind; for collectives both are anyone
+	linked map[[2]int]bool   // by link: the rank has used it
 	memory []*commMemory
 }
 
@@ -92,7 +92,7 @@ func (v *device) communicate(c code, bound bool) error {
 	return v.enterIf(c, bound, v.d.caps.Comms)
 }
 
-// NewUniqueID makes a name for a new communicator. Its ranks join it by this name.
+// NewUniqueID makes an id by which ranks join a new communicator.
 func (v *device) NewUniqueID() (driver.UniqueID, error) {
 	if err := v.communicate(codeNewUniqueID, true); err != nil {
 		return driver.UniqueID{}, err
@@ -146,7 +146,7 @@ func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 }
 
 // newRank makes a rank that is in no communicator yet. It returns nil if there are too many ranks.
-// The caller holds mu, here and below.
+// The caller holds mu, here and for the helpers below, except await.
 func (v *device) newRank(name string) *rank {
 	r := &rank{dev: v, name: name, ended: make(chan struct{}), count: make(map[[2]int]uint64), linked: make(map[[2]int]bool)}
 	r.id = driver.Comm(v.d.comms.ranks.add(r))
@@ -205,7 +205,8 @@ func (m *communicator) fail(format string, args ...any) {
 	}
 }
 
-// absent returns why r has left, or nil if r has not left or other ranks cannot know it yet.
+// absent returns why r has left, or nil if r has not left, was destroyed in order, or other ranks
+// cannot know yet that it has left.
 func (r *rank) absent() error {
 	if r.orderly {
 		return nil
@@ -282,7 +283,8 @@ func (v *device) rank(c code, h driver.Comm) (*rank, error) {
 	return r, nil
 }
 
-// CommReady reports whether all ranks have joined and the latency of the call has passed.
+// CommReady reports whether all ranks have joined, and the latency of the call that made the
+// communicator has passed since.
 func (v *device) CommReady(h driver.Comm) (bool, error) {
 	if err := v.communicate(codeCommReady, true); err != nil {
 		return false, err
@@ -328,7 +330,7 @@ func (v *device) CommRank(h driver.Comm) (number, count int, err error) {
 	return r.number, len(r.of.ranks), nil
 }
 
-// CommError returns an error if ranks disagree or another rank has left.
+// CommError returns an error if ranks disagree or a rank has left.
 func (v *device) CommError(h driver.Comm) error {
 	if err := v.communicate(codeCommError, false); err != nil {
 		return err

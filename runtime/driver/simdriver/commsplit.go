@@ -9,8 +9,8 @@ import (
 )
 
 // A making is a call that ranks of a communicator make together: SplitComm, ShrinkComm, NewWindow,
-// SuspendComm or ResumeComm. Each rank makes these calls in the same order. So the n-th call of one
-// rank belongs to the n-th call of the others.
+// SuspendComm or ResumeComm. The ranks that take part make these calls in the same order. So a
+// rank's call belongs to the oldest making that still lacks a call of this rank.
 type making struct {
 	of        *communicator
 	code      code
@@ -170,7 +170,7 @@ func (g *making) end(bad error) {
 	}
 }
 
-// divide begins a call that makes a communicator from another one.
+// divide begins a call that needs a rank without operations in flight.
 func (v *device) divide(c code, h driver.Comm) (*rank, error) {
 	r, err := v.rank(c, h)
 	if err != nil {

@@ -291,7 +291,7 @@ func lex(text string) (tokens []token, includes []string) {
 		case strings.HasPrefix(text[i:], "/*"):
 			i += 2 + through(text[i+2:], "*/")
 			line += strings.Count(text[begin:i], "\n")
-			continue // a # after the comment begins no directive
+			continue // a comment counts as a space, so first stays as it is
 		case r == '#' && first:
 			i = endOfLine(text, i)
 			if name, ok := included(text[begin:i]); ok {

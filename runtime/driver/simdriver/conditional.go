@@ -27,7 +27,7 @@ func (v *device) ReadyConditionals() error {
 	return v.enterIf(codeReadyConditionals, true, v.d.caps.Conditionals)
 }
 
-// NewCondition makes a condition that is false.
+// NewCondition makes a condition. In a new exec it is false until a test node sets it.
 func (v *device) NewCondition(h driver.Graph) (driver.Condition, error) {
 	if err := v.enterIf(codeNewCondition, true, v.d.caps.Conditionals); err != nil {
 		return 0, err

@@ -56,8 +56,8 @@ type Config struct {
 	// communicator was aborted.
 	LingerComms bool
 
-	// CommMemory is the number of bytes of device memory that each rank of a finished communicator
-	// takes. It is freed while the communicator is suspended.
+	// CommMemory is the number of bytes of device memory that each rank takes from the time when
+	// CommReady returns true. The memory is freed while the communicator is suspended.
 	CommMemory uint64
 
 	// Kernels are the kernels that modules can have, by name. The name of a C++ kernel that is not
@@ -82,8 +82,8 @@ type Config struct {
 
 	// OnExecute, if not nil, is called after each operation of a stream, before its events
 	// complete, on the goroutine that executed the operation. It is also called after each node of
-	// a graph, except nodes that do nothing. It must be safe for concurrent calls. It may submit
-	// work, but must not call Step or Run, or destroy streams or events.
+	// a graph, except empty, child and conditional nodes. It must be safe for concurrent calls. It
+	// may submit work, but must not call Step or Run, or destroy streams or events.
 	OnExecute func(Executed)
 }
 
@@ -111,10 +111,10 @@ func CUDACaps() driver.Caps {
 	}
 }
 
-// HIPCaps returns the features of AMD's devices with any ROCm release. An event must not be
-// recorded again before its last record and the waits for that record are complete. The devices
-// have no memory pools, because package hipdriver uses HIP's pools only on request. For hipdriver
-// with HIP's pools, from ROCm 6.2 on, set Cooperative, Pools and PoolsByStream too.
+// HIPCaps returns features of AMD's devices with ROCm 6.1 or newer. An event must not be recorded
+// again before its last record and the waits for that record are complete. The devices have no
+// memory pools, because package hipdriver uses HIP's pools only on request. For hipdriver with
+// HIP's pools, from ROCm 6.2 on, set Cooperative, Pools and PoolsByStream too.
 func HIPCaps() driver.Caps {
 	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
 		Native: true, Capture: true, Adopt: true, MemInfo: true, Links: true, Occupancy: true, IPCMem: true, Compile: true, PriorityRange: [2]int{1, -1}}

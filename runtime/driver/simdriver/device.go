@@ -105,7 +105,7 @@ func (v *device) Unbind() error {
 	return nil
 }
 
-// Close closes the device once, and makes it no longer current on the calling thread. The last
+// Close undoes one Open, and makes the device no longer current on the calling thread. The last
 // Close destroys the objects that are left and names them in its error.
 func (v *device) Close() error {
 	err, ok := v.end(codeClose)
@@ -196,9 +196,9 @@ func (v *device) enter(c code, bound bool) error {
 	return nil
 }
 
-// end begins a call that frees or destroys something. With Config.Strict it needs a bound thread. If
-// ok is true, the call must do its work even if err is not nil. As with GPU APIs, err is then about
-// the device, and the caller cannot try again.
+// end begins a call that frees or destroys something. With Config.Strict it needs a bound thread.
+// If ok is true, the call must do its work even if err is not nil. As with GPU APIs, err is then
+// about the device, and the caller cannot try again.
 func (v *device) end(c code) (err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.strict {
@@ -244,8 +244,8 @@ func (v *device) enterIf(c code, bound, has bool) error {
 	return err
 }
 
-// submit begins a call that adds an operation to a stream, on any thread. If later is not nil, the
-// operation must fail with it when it executes.
+// submit begins a call that any thread may make. If later is not nil, the call's operation must
+// fail with it when the operation executes.
 func (v *device) submit(c code) (later, err error) {
 	v.calls[c].Add(1)
 	if v.d.armed.Load() != 0 {
@@ -259,7 +259,8 @@ func (v *device) submit(c code) (later, err error) {
 	return later, nil
 }
 
-// checkThread fails unless the device is current on the calling thread.
+// checkThread returns an error if another device, or none, is current on the calling thread. It
+// returns nil if threads cannot be distinguished.
 func (v *device) checkThread(c code) error {
 	if v.d.threads.id == nil {
 		return nil

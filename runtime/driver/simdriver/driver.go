@@ -35,7 +35,7 @@ type Driver struct {
 
 	virtualPages table[pages]
 
-	nodes   atomic.Uintptr // handle of the graph node that was made last
+	nodes   atomic.Uintptr // handle of the graph node or condition that was made last
 	records atomic.Uint64  // number of the timer record that was made last
 	pooled  atomic.Bool    // set when the first pool is made
 

@@ -7,8 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Errors that the driver's errors wrap, in addition to [driver.ErrLost] and
-// [driver.ErrOutOfMemory].
+// Errors that the driver's errors wrap, in addition to those of package driver.
 var (
 	ErrInvalidContext = errors.New("invalid context: the device is not current on this thread; lock the goroutine to its thread and call Bind")
 	ErrInvalidHandle  = errors.New("invalid handle")

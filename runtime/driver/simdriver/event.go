@@ -11,7 +11,7 @@ import (
 // An event refers to a position in a stream.
 type event struct {
 	dev    *device
-	timer  *timer       // times of the records; nil if it is no timer
+	timer  *timer       // times of the records; nil if the event is no timer
 	waits  atomic.Int32 // number of operations in streams that wait for one of its records
 	opened bool         // another process has made the event
 	*position
@@ -131,7 +131,7 @@ func (e *event) recordable(h driver.Event) error {
 	return nil
 }
 
-// Query reports whether the event is complete.
+// Query reports whether the event's last record is complete.
 func (v *device) Query(h driver.Event) (done bool, err error) {
 	if _, err := v.submit(codeQuery); err != nil {
 		return false, err

@@ -116,7 +116,8 @@ func (g *group) start() {
 }
 
 // add adds a part to the exchange. It reports whether the exchange can execute: all parts are
-// there, the ranks agree, and all ranks are still usable. The caller holds mu, here and below.
+// there, the ranks agree, and all ranks are still usable. The caller holds mu, as for compare,
+// finish, settle and end.
 func (e *exchange) add(p *part) bool {
 	m := e.line.of
 	slot := p.group.rank.number

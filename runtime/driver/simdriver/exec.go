@@ -102,8 +102,8 @@ func (x *exec) build(nodes []node) {
 
 // add adds the nodes of a graph. Nodes without predecessors run after entry, if entry is not nil.
 // add returns the task of each node; for a child node, this is the task after the child's nodes.
-// name is the name of the parent node. outer is the node of the instantiated graph that the nodes
-// are in, or 0.
+// name is the name of the parent node. outer is the child node of the instantiated graph that
+// contains the nodes, or 0.
 func (x *exec) add(nodes []node, entry *task, name string, outer driver.Node) []*task {
 	tasks := make([]*task, len(nodes))
 	for i := range nodes {
@@ -244,7 +244,7 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 		}
 		return nil
 	}
-	x = t.exec // or the exec of a body in x, which the mu of x protects too
+	x = t.exec // x itself, or the exec of a body in it, which its mu protects too
 	if was := x.plan.ops[t.index].call; was != nil && was.attrs != op.Launch.Attrs {
 		return failf(codeSetNode, "node %#x: %w: the attributes of its launch are %+v and cannot change to %+v", uint64(nh), ErrInvalidValue, was.attrs, op.Launch.Attrs)
 	} else if was != nil && was.f != f {

@@ -37,7 +37,7 @@ func (v *device) Link(other driver.Device) (driver.Link, error) {
 	return v.link(w), nil
 }
 
-// link describes the link to another device, or to itself.
+// link describes the link from v to w, which may be v.
 func (v *device) link(w *device) driver.Link {
 	switch {
 	case v == w:

@@ -20,8 +20,8 @@ type Fault struct {
 	Op     Op  // the calls that fail; "" means all
 	Device int // the device of the calls, or AnyDevice, which is the only value that matches OpDevices
 
-	// N selects the call that fails. 1 is the first matching call after Inject, and later calls do
-	// not fail. 0 means that every matching call fails.
+	// N selects the only call that fails: 1 is the first matching call after Inject. 0 means that
+	// every matching call fails.
 	N uint64
 
 	// Err is the error that the call's [driver.Error] wraps. nil means ErrInjected, or
@@ -51,7 +51,7 @@ type faults struct {
 }
 
 // Inject adds a fault. A call that matches several faults fails with the one that was added first.
-// A fault with a number is removed after its call has failed.
+// A fault whose N is not 0 is removed after its call.
 func (d *Driver) Inject(f Fault) *Injected {
 	i := &Injected{d: d, f: f}
 	d.faults.mu.Lock()
@@ -75,7 +75,7 @@ func (i *Injected) Remove() {
 	}
 }
 
-// Hits returns how many calls the fault has made fail, at once or when they executed.
+// Hits returns how many calls have failed because of the fault, at once or at execution.
 func (i *Injected) Hits() uint64 {
 	if i.d == nil {
 		return 0

@@ -91,8 +91,8 @@ func (g *Grid) Global(name string) (driver.Ptr, uint64, bool) {
 }
 
 // View returns n elements of type T of the memory at p. The memory may be on the host, or on
-// another device after EnablePeer. The slice is the memory itself, and must not be used after the
-// kernel's function has returned. View may be called concurrently.
+// another device to whose memory this device has access. The slice is the memory itself, and must
+// not be used after the kernel's function has returned. View may be called concurrently.
 //
 // If there is no such memory, or p is not aligned for T, View returns an [AccessError]. The device
 // is then lost with the first such error when the function returns, even if the function returns

@@ -51,10 +51,10 @@ type call struct {
 //
 // The other parameters of fn are the kernel's parameters, in order and of the same sizes: integers
 // of a fixed size (no int, uint or uintptr), floats, [driver.Ptr] for addresses, and arrays and
-// structs of these. fn is called once per launch, on the goroutine of the stream or of a graph's
-// node, and does the work of all threads. It reaches device memory through [View]. Several launches
-// may call fn concurrently. An error, a panic or a failed View loses the device, like an illegal
-// instruction or address.
+// structs of these. fn is called once per launch, on the goroutine that executes the launch, and
+// does the work of all threads. It reaches device memory through [View]. Several launches may call
+// fn concurrently. An error, a panic or a failed View loses the device, like an illegal instruction
+// or address.
 //
 // Launching a kernel whose function has no result does not allocate.
 func NewKernel(fn any) (Kernel, error) {

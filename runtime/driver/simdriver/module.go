@@ -74,7 +74,7 @@ func (v *device) Unload(h driver.Module) error {
 	return err
 }
 
-// unload frees the module's variables.
+// unload frees the module's variables, and removes its functions.
 func (m *module) unload() {
 	m.unloaded.Store(true)
 	for _, a := range m.vars {

@@ -42,7 +42,7 @@ func (v *device) NodeTimes(to []driver.NodeTime, _ bool) []driver.NodeTime {
 	return to
 }
 
-// begins records the time at which a task begins. The task's goroutine calls it.
+// begins records the time at which a task begins.
 func (t *task) begins() {
 	if t.exec.run.number != 0 {
 		t.begun, t.ended = time.Now(), time.Time{}

@@ -199,7 +199,7 @@ func (v *viewed) addRuns(to []access) []access {
 }
 
 // checkOrder returns an OrderError if two tasks of the run used the same memory without an order
-// between them.
+// between them, and one of them wrote it.
 func (r *run) checkOrder(x *exec) error {
 	if x.before == nil {
 		return nil

@@ -39,7 +39,8 @@ func (v *device) peer(c code, other driver.Device) (*device, error) {
 }
 
 // CopyPeer copies n bytes between memory of two devices. Counters, faults and latencies treat the
-// call as Copy. It returns ErrInvalidValue if an address is not in memory of the given device.
+// call as Copy. It returns ErrInvalidValue if an address belongs to another device than the given
+// one.
 func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	if !v.d.caps.Peers {
 		return v.cannot(codeCopy)

@@ -199,7 +199,7 @@ func (d *Driver) owner(p driver.Ptr) *device {
 	return nil
 }
 
-// fill fills b with a pattern of 1, 2 or 4 bytes. The length of b is a positive multiple of width.
+// fill fills b with a pattern of 1, 2 or 4 bytes. The length of b is a multiple of width.
 func fill(b []byte, pattern uint32, width int) {
 	if len(b) == 0 {
 		return

@@ -12,8 +12,7 @@ import (
 
 var _ driver.Pools = (*device)(nil)
 
-// segmentSize is the number of bytes to whose multiples a pool rounds its growth, if its limit and
-// the free memory allow.
+// segmentSize is the unit in bytes by which a pool grows, if its limit and the free memory allow.
 const segmentSize = 64 << 10
 
 // A pool holds memory that is allocated and freed in stream order.
@@ -48,7 +47,7 @@ func (l *level) add(n uint64) {
 	l.high = max(l.high, l.now)
 }
 
-// newPool makes a pool. The caller holds mu.
+// newPool makes a pool. The caller holds the device's mu.
 func (v *device) newPool(kind driver.MemKind, limit uint64) (*pool, error) {
 	p := &pool{dev: v, kind: kind, max: limit, threshold: math.MaxUint64, users: make([]atomic.Bool, len(v.d.devices))}
 	if limit == 0 || limit > maxMemory {
@@ -86,7 +85,7 @@ func (v *device) DefaultPool() (driver.Pool, error) {
 	return v.defaultPool(codeDefaultPool)
 }
 
-// defaultPool returns the default pool. The caller holds mu.
+// defaultPool returns the default pool. The caller holds the device's mu.
 func (v *device) defaultPool(c code) (driver.Pool, error) {
 	if v.basic == nil {
 		p, err := v.newPool(driver.DeviceMem, 0)

@@ -18,7 +18,7 @@ type operation struct {
 	src     driver.Ptr
 	to      *device        // device of dst in a copy between devices; the waiting device for a value
 	from    *device        // device of src in a copy between devices; nil means the stream's device
-	n       uint64         // elements of a fill, marks of a timer record, a value, or a number of bytes
+	n       uint64         // elements of a fill, marks of a timer record, a value, a launch number, or a number of bytes
 	host    unsafe.Pointer // the host's memory of a copy, in place of src or dst
 	fail    error          // if not nil, the operation fails with this error
 	call    *call          // the kernel to call
@@ -43,8 +43,8 @@ type chunk struct {
 }
 
 // A queue holds the operations of a stream in order. Goroutines that add operations hold mu. Only
-// one goroutine at a time takes operations. It does not hold mu: it synchronizes with the others
-// once per chunk. Chunks are used again, so a queue that has grown does not allocate.
+// one goroutine at a time takes operations. It does not hold mu, and locks freeMu once per chunk.
+// Chunks are used again, so a queue that has grown does not allocate.
 type queue struct {
 	mu   sync.Mutex
 	last *chunk        // chunk of the newest operation

@@ -8,8 +8,8 @@ import (
 
 // The regions of a pool run ahead of the streams: they show the state after all submitted work has
 // executed. Each segment is divided into regions. A region is allocated or free. A free region
-// remembers the stream that freed it last. An allocation may use the region if it is ordered after
-// that free.
+// remembers the stream that freed it last. An allocation that is ordered after that free may use
+// the region.
 
 // A region is a part of a segment.
 type region struct {

@@ -124,8 +124,8 @@ func (s *space) explain(e *AccessError) {
 }
 
 // remove removes the allocation with base p. It returns an error if there is none, or if the
-// allocation is of another device or kind, in a pool, a reservation, or memory that OpenMem has
-// opened.
+// allocation is of another device or kind, in a pool, a reservation, or opened memory of another
+// process.
 func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered bool) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,8 +182,8 @@ func (s *space) give(size uint64) {
 	s.mu.Unlock()
 }
 
-// withdraw removes a reservation or a pool's segment. It returns false if the segment was removed
-// before.
+// withdraw removes a reservation or a pool's segment. It returns false if the allocation was
+// removed before.
 func (s *space) withdraw(a *allocation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,7 @@ type stream struct {
 	outside   atomic.Int32 // number of goroutines in code of the program: a kernel or Config.OnExecute
 	question  atomic.Pointer[question]
 
-	seen []mark // marks in other streams before the stream's next operation; protected by mu
+	seen []mark // marks in other streams; the stream's next operations come after the frees before them; protected by mu
 
 	waitersMu sync.Mutex
 	waiters   []waiter

@@ -42,8 +42,8 @@ type task struct {
 // A run is the execution of an exec's launch. An exec has one run at a time.
 type run struct {
 	roots  []*task
-	chains int            // number of goroutines, including the stream's
-	all    sync.WaitGroup // counts the goroutines except the stream's
+	chains int            // number of goroutines, including the one that calls execute
+	all    sync.WaitGroup // counts the other goroutines
 
 	stream *stream
 	plan   *plan
@@ -89,7 +89,7 @@ func (r *run) begin(s *stream, o *operation) {
 	r.err.Store(nil)
 }
 
-// execute executes a launch. It runs on the stream's goroutine.
+// execute executes a launch of an exec, or of a body.
 func (r *run) execute(s *stream, o *operation) (err error) {
 	r.begin(s, o)
 	if len(r.roots) == 0 {
@@ -233,8 +233,8 @@ func (r *run) perform(t *task, o *operation) error {
 }
 
 // step executes one of the ready tasks, or one step of the body of a conditional task. choose
-// returns a number below its argument. step reports whether no task is left. If the task fails,
-// step sets the task's error as the error of the launch.
+// returns a number below its argument. step reports whether the launch is over: no task is left, or
+// the task has failed. In the second case step sets o.fail to the task's error.
 func (r *run) step(s *stream, o *operation, choose func(int) int) (done bool) {
 	if r.launch != o {
 		r.begin(s, o)

@@ -43,7 +43,7 @@ type virtualMemory struct {
 	store pageStore
 	// hosts has the host addresses of reservations that were freed, by size. Operations of a lost
 	// device that are still executing may touch the addresses, so they stay valid while the driver
-	// exists. It is nil until the first reservation.
+	// exists. hosts is nil until the first reservation.
 	hosts map[uint64][]unsafe.Pointer
 }
 

@@ -99,7 +99,8 @@ func (s *stream) await(o *operation) {
 	<-s.wake
 }
 
-// early waits until the latency of o is over. It returns true if the stream was poked before.
+// early waits until the latency of o is over or the stream is poked, and then returns true. It
+// returns false if it did not have to wait.
 func (s *stream) early(o *operation) bool {
 	delay := time.Duration(s.dev.d.delays[o.code].Load())
 	if delay <= 0 {
@@ -181,8 +182,7 @@ func (s *stream) away(n int32) {
 	unhush()
 }
 
-// lose makes the device lost because an operation failed, unless the stream belongs to an earlier
-// opening of the device.
+// lose makes the device lost because an operation failed, unless the stream was destroyed.
 func (s *stream) lose(err error) {
 	if !s.stopped.Load() {
 		s.dev.lose(err)
