@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -441,6 +442,28 @@ func TestReasons(t *testing.T) {
 	}
 	if called != 1 {
 		t.Errorf("%d calls", called)
+	}
+}
+
+// TestBlocksOfBody gives a launch in a body more blocks than the device takes. The error must name the
+// control command.
+func TestBlocksOfBody(t *testing.T) {
+	r := newRig(t, simdriver.Config{})
+	cond, x := r.numbers(1), r.numbers(0)
+	var blocks, outerBlocks gpu.Param[[3]uint32]
+	body := r.record(func(c *gpu.CommandBuffer) {
+		blocks = must(gpu.NewParam(c, [3]uint32{1}))(t)
+		r.Do(c, r.plus(x, 1).GridParam(blocks))
+	})
+	var at gpu.Command
+	outer := r.record(func(c *gpu.CommandBuffer) {
+		outerBlocks = must(gpu.NewParam(c, [3]uint32{1}))(t)
+		r.Do(c, x.Fill(1))
+		at = r.Do(c, control.If(cond, gpu.Execute(body).Param(0, outerBlocks)))
+	})
+	err := r.dev.Queue(0).NewStream().Do(gpu.Execute(outer).With(outerBlocks.Value([3]uint32{1 << 31})))
+	if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), fmt.Sprintf("command %d, ", at)) {
+		t.Errorf("error %v, want one that names command %d", err, at)
 	}
 }
 

@@ -128,7 +128,11 @@ func (e *memoryError) Error() string {
 			fmt.Fprintf(&s, ", %s holds %d", u.pool.mention(), u.used)
 		}
 	}
-	return fmt.Sprintf("%s; free some, have less in flight at a time, or raise the pool's limit: %v", &s, e.err)
+	advice := "free some, or have less in flight at a time"
+	if e.of != nil && e.of.opt.MaxSize > 0 {
+		advice = "free some, have less in flight at a time, or raise the pool's limit"
+	}
+	return fmt.Sprintf("%s; %s: %v", &s, advice, e.err)
 }
 
 func (e *memoryError) Unwrap() error { return e.err }

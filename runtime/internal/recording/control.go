@@ -120,7 +120,7 @@ func (c *Recording) Control(number memory.Range, loop bool, bodies []Body, after
 		b := &x.bodies[i]
 		b.name = fmt.Sprintf("%s, body %d, ", c.names.of(int(at)), i)
 		c.held.addNested(b.child)
-		forwardLimits(b.params, 0)
+		forwardLimits(b.params, func(Command) Command { return at })
 		if x.why == "" {
 			c.copyBody(b, bodies[i].Binds)
 		}

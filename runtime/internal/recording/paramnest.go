@@ -49,14 +49,13 @@ func (c *Recording) checkNested(child *Recording, given []Given, uses []Use) ([]
 	return params, nil
 }
 
-// forwardLimits adds the limits of nested parameters to the outer parameters. first is the number,
-// in the outer recording, of the nested recording's first command. It is 0 for a body of a control
-// command.
-func forwardLimits(params []nestedParam, first Command) {
+// forwardLimits adds the limits of nested parameters to the outer parameters. at returns the number,
+// in the outer recording, of a nested command. For all commands of a body that is the control command.
+func forwardLimits(params []nestedParam, at func(Command) Command) {
 	for _, p := range params {
 		for i := range p.inner.limits {
 			if l := p.inner.limits[i]; p.outer != nil {
-				l.command += first
+				l.command = at(l.command)
 				p.outer.add(l)
 			}
 		}

@@ -445,7 +445,7 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 	child.mu.Lock() // SetLabel may be writing
 	c.names.nest(&child.names, by.command)
 	child.mu.Unlock()
-	forwardLimits(params, by.command)
+	forwardLimits(params, func(n Command) Command { return by.command + n })
 	why := ""
 	if child.conditionals(0, cmds.n) > 0 {
 		why = c.noConditionals()
