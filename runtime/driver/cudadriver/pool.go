@@ -65,8 +65,7 @@ func (h *hostPools) kind(p driver.Pool) driver.MemKind {
 	return driver.DeviceMem
 }
 
-// ever reports whether there may be memory of a pool of host or managed memory. It returns false if
-// no such pool was made, and no pool was destroyed.
+// ever reports whether a pool of host or managed memory was ever made. Its memory may outlive it.
 func (h *hostPools) ever() bool { return h.list.Load() != nil }
 
 func (h *hostPools) add(p driver.Pool, kind driver.MemKind) {
@@ -74,15 +73,13 @@ func (h *hostPools) add(p driver.Pool, kind driver.MemKind) {
 }
 
 // remove removes a pool and returns the kind of its memory, or DeviceMem if it was not in the list.
-func (h *hostPools) remove(p driver.Pool) (kind driver.MemKind) {
-	h.change(func(list []hostPool) []hostPool {
-		return slices.DeleteFunc(list, func(x hostPool) bool {
-			if x.pool == p {
-				kind = x.kind
-			}
-			return x.pool == p
+func (h *hostPools) remove(p driver.Pool) driver.MemKind {
+	kind := h.kind(p)
+	if kind != driver.DeviceMem {
+		h.change(func(list []hostPool) []hostPool {
+			return slices.DeleteFunc(list, func(x hostPool) bool { return x.pool == p })
 		})
-	})
+	}
 	return kind
 }
 
