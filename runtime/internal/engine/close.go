@@ -449,8 +449,8 @@ func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 
 // outlastOthers waits until no stream waits for other code any more (see Timeline.awaiting). It
 // returns false if the context ends first. If Close did not give up the device, it returns true at
-// once. The device's own streams have been destroyed, but their work may still run, because drivers
-// destroy a stream without waiting for its work.
+// once. It asks about destroyed streams too, because a driver may destroy a stream that still waits
+// for other code (see DestroyStream of driver.Device).
 func (d *Device) outlastOthers(ctx context.Context) bool {
 	if !errors.Is(d.Failed(), ErrGivenUp) {
 		return true

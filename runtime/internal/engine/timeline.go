@@ -531,10 +531,11 @@ func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 }
 
 // Poll asks the driver whether the work seq is done, and if not, whether the oldest work in flight
-// is done. If no event is recorded behind seq yet, it first records one. If Poll finds work done,
-// it retires everything up to there and returns the result of retire. If it loses the device,
-// because polls fail, it returns true. Otherwise it returns false. If the event of seq is the
-// oldest in flight, Poll queries it up to tries times.
+// is done. If no event is recorded behind seq yet, it first records one, unless another goroutine
+// is issuing work. If Poll finds work done, it retires everything up to there and returns the
+// result of retire. If it loses the device, because polls fail, it returns true. Otherwise it
+// returns false. If the event behind seq is the oldest in flight, Poll queries it up to tries
+// times.
 //
 // Poll does nothing if the stream has passed seq, if the device is lost, or if another goroutine is
 // polling the timeline.
