@@ -44,7 +44,7 @@ func (m Mark) status() (passed bool, err error) {
 }
 
 // over reports whether the stream has passed the work at a mark or the work has failed. If so, the
-// signals of that work have been given, or another goroutine is about to give them.
+// signals of that work have been given or have failed, or another goroutine is about to fail them.
 func (m Mark) over() bool {
 	passed, err := m.status()
 	return passed || err != nil

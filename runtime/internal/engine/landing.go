@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Limits of the pauses between polls of downloads that nobody waits for. Each pause is twice as
-// long as the previous pause, up to longestPause. After a poll that found finished work, the pauses
-// begin again with firstPause. If the program waits for a download, the waiting goroutine polls it
-// without such pauses.
+// Limits of the pauses between polls of downloads that nobody waits for. The pauses begin with
+// firstPause and double up to longestPause. After a poll that found finished work, they begin again
+// with firstPause. If the program waits for a download, the waiting goroutine polls it without such
+// pauses.
 const (
 	firstPause   = time.Millisecond
 	longestPause = 8 * time.Millisecond
@@ -21,7 +21,7 @@ const (
 type downloadPoller struct {
 	timer *time.Timer
 	armed atomic.Bool   // the timer runs, or its function is being called
-	pause time.Duration // the pause before the latest poll, or 0; only the timer's function uses it
+	pause time.Duration // the pause that pollDownloads chose last, or 0; only pollDownloads uses it
 }
 
 func (l *downloadPoller) init(d *Device) {

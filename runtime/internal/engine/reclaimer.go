@@ -35,7 +35,7 @@ func (d *Device) Reclaim(fns ...func()) bool {
 	if begin {
 		go d.runReclaimer() // runReclaimer calls Leave at its end
 	} else {
-		d.Leave() // a running reclaimer has called Stay itself
+		d.Leave() // if the reclaimer is running, the call that started it has called Stay
 	}
 	return true
 }

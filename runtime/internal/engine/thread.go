@@ -13,7 +13,7 @@ func (d *Device) OnBound(fn func() error) error {
 	return d.OnThread(fn)
 }
 
-// OnThread is like OnBound, for callers between Stay and Leave.
+// OnThread is like OnBound, for callers that make Close wait themselves (with Stay or enter).
 func (d *Device) OnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- d.Bound(fn) }()

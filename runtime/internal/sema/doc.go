@@ -18,7 +18,7 @@
 // issued.
 //
 // The owner of a timepoint is a waiter, a function that the program gave to [Semaphore.OnReached],
-// or a goroutine that is blocked in [Wait] or [Semaphore.WaitIssued]. A waiter takes its timepoints
+// or a goroutine that is blocked in [Wait] or [Semaphore.WaitIssued]. A waiter may take timepoints
 // from a [TimepointPool].
 //
 // A method that releases timepoints, except [Semaphore.Signal], only removes them from the heaps.
