@@ -13,7 +13,7 @@ type Deps struct {
 	// mark, with a reference, or nil if the work at the mark is done.
 	events       []*Event
 	gathered     bool // gather has added the marks of all waits
-	afterBarrier bool // a wait is for the signal of a barrier, which may come after the work at the marks is done
+	afterBarrier bool // a wait is for a barrier's signal, which may be given after the work at the marks is done
 }
 
 // Add adds a mark.

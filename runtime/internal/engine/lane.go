@@ -54,8 +54,8 @@ type Lane interface {
 	Describe() string
 
 	// EachReady calls fn for each submission that is ready and still in the lane's queue.
-	// Device.EachOpen calls EachReady, without locks. fn must not call a method of the lane, because
-	// EachReady may hold a lock.
+	// Device.EachOpen calls EachReady, without locks. fn must not call a method of the lane,
+	// because EachReady may hold a lock.
 	EachReady(fn func(*Submission))
 
 	// Fail fails all submissions of the lane, because the device is lost. It may block until other

@@ -14,7 +14,7 @@ type parking struct {
 	// open is the number of timepoints that have been neither cancelled nor given to
 	// TimepointReleased, plus one for each goroutine that keeps the submission from becoming ready.
 	open     atomic.Int32
-	reparked bool // ParkAgain was called, so from now on the caller of Submit does not issue the submission
+	reparked bool // ParkAgain was called: the caller of Submit does not issue the submission any more
 
 	// Device.mu protects in, before and after.
 	in            *submissionList // the list that has the submission, or nil

@@ -16,7 +16,7 @@ type pendingQueue struct {
 	wake    chan *Device // wakes the pending-queue thread, which receives its device
 	runnow  *Submission  // list of the ready submissions, oldest first
 	runend  **Submission // where the next ready submission is linked
-	running atomic.Int32 // number of goroutines that are issuing ready submissions, or wait for an event for one
+	running atomic.Int32 // number of goroutines that issue ready submissions, or wait for an event for one
 	parked  submissionList
 	nparked int
 	// npublished counts published barriers. They are in the list parked, but do not count in

@@ -37,7 +37,7 @@ type Timeline struct {
 	// mu is held while work is issued. It protects last and tidyAt, and writes to issued, marked,
 	// lastDownload, awaiting, closed and ended. Its holder does not wait for another timeline.
 	mu           sync.Mutex
-	last         sema.Point    // the signal of the last submission that published its signals, if it has exactly one
+	last         sema.Point    // the signal that was published last, if its submission has only that one
 	tidyAt       uint64        // from this number on, enter checks whether tidy must be called
 	issued       atomic.Uint64 // the number of the last submission given to the stream
 	marked       atomic.Uint64 // the last number with an event recorded right behind it
@@ -61,7 +61,7 @@ type Timeline struct {
 	// ended.
 	queryMu sync.Mutex
 	failed  int         // number of polls in a row that have failed
-	ended   atomic.Bool // set by End: the stream is about to be destroyed, so no events are recorded or polled any more
+	ended   atomic.Bool // set by End, before the stream is destroyed: no events are recorded or polled any more
 
 	// retireMu is held while work is retired. It protects awaiters, and writes to passed and
 	// failures.
@@ -297,8 +297,8 @@ func (tl *Timeline) tidyLater(seq, done uint64) bool {
 type Outcome int
 
 const (
-	// NotIssued: a wait has failed, no event could be found or recorded for a wait, or the device or
-	// queue accepts no more work.
+	// NotIssued: a wait has failed, no event could be found or recorded for a wait, or the device
+	// or queue accepts no more work.
 	NotIssued Outcome = iota
 	// Refused: the driver, the action, a Holder, a Memory or the lane returned an error. The stream
 	// has received nothing of the operation.
@@ -306,8 +306,8 @@ const (
 	// Issued: the stream has received the submission. Submit also returns Issued for a submission
 	// that is not issued yet.
 	Issued
-	// IssuedBroken: a native call failed, but the stream may have received a part of the submission.
-	// An event is recorded behind that part, or the device is lost.
+	// IssuedBroken: a native call failed, but the stream may have received a part of the
+	// submission. An event is recorded behind that part, or the device is lost.
 	IssuedBroken
 	// Foreign: a wait is for a device of another driver, so the host must wait.
 	Foreign

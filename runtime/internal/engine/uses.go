@@ -76,8 +76,8 @@ func (u *Uses) Leave(recording *Uses) {
 func (u *Uses) InFlight() Frontier { return u.Left(nil, nil) }
 
 // Left returns the uses that a free on tl must still wait for. It leaves out a use that is done,
-// and a use that the free is ordered after, by its stream or by its waits (deps). A tl of nil stands
-// for no stream.
+// and a use that the free is ordered after, by its stream or by its waits (deps). If tl is nil, no
+// stream orders the free.
 func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	var ofMarks [8]Mark
 	var ofRecordings [8]*Uses
