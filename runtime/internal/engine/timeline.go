@@ -37,7 +37,7 @@ type Timeline struct {
 	// mu is held while work is issued. It protects last and tidyAt, and writes to issued, marked,
 	// lastDownload, awaiting, closed and ended. Its holder does not wait for another timeline.
 	mu           sync.Mutex
-	last         sema.Point    // the signal that was published last, if its submission has only that one
+	last         sema.Point    // the signal of the submission given to publish last, if it has exactly one
 	tidyAt       uint64        // from this number on, enter checks whether tidy must be called
 	issued       atomic.Uint64 // the number of the last submission given to the stream
 	marked       atomic.Uint64 // the last number with an event recorded right behind it
