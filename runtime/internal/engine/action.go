@@ -2,7 +2,7 @@ package engine
 
 // An Action implements an operation that needs more than native calls on a stream, such as an
 // allocation. Fills, copies and launches have no Action. One Action value serves all submissions of
-// its kind, so it has no state. The state is in the Submission.
+// its kind, so it has no state. The state is in the Submission and its Rest.
 //
 // One goroutine at a time calls the methods for a submission. They are called in one of these
 // orders:
@@ -54,14 +54,14 @@ type Action interface {
 	// the caller must not touch the submission after Undo.
 	Undo(s *Submission, how Outcome)
 
-	// Retries reports whether the engine must call Issue once more after Issue has failed with err.
-	// Before the second call, the engine frees the memory of finished work (Device.Collect) and
-	// computes s.Deps anew. It does not call Prepare again. So an action that retries must not add
-	// marks in Prepare.
+	// Retries reports whether the engine must try to issue the submission once more after the first
+	// attempt has failed with err. Before the second attempt, the engine frees the memory of
+	// finished work (Device.Collect) and computes s.Deps anew. It does not call Prepare again. So
+	// an action that retries must not add marks in Prepare.
 	Retries(s *Submission, err error) bool
 
-	// Explain adds details to err, the error of the second call of Issue. For example, it says
-	// which buffers hold the memory.
+	// Explain adds details to err, the error of the second attempt. For example, it says which
+	// buffers hold the memory.
 	Explain(s *Submission, err error) error
 
 	// Release releases everything that the action holds for s. The stream has passed the operation,

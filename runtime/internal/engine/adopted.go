@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// closedError returns the error for work that is submitted to a closed queue.
+// closedError returns the error for work of a closed queue that is not issued.
 func (tl *Timeline) closedError() error {
 	return fmt.Errorf("gpu: native stream %#x of %s: queue: %w", uintptr(tl.Stream), tl.Device.Info.Name, sema.ErrClosed)
 }
@@ -50,7 +50,8 @@ func (tl *Timeline) mayGive() error {
 	return err
 }
 
-// AddTimeline adds a timeline to the device's list. From then on the device polls it.
+// AddTimeline adds a timeline to the device's list, so that the device polls it when somebody waits
+// for its work.
 func (d *Device) AddTimeline(tl *Timeline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

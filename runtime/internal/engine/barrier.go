@@ -61,9 +61,9 @@ func (s *Submission) wantDeps() {
 	}
 }
 
-// completeBarrier is called when all waits of a published barrier are reached, or one has failed.
-// It gives the barrier's signals. If a wait has failed or the device is lost, it fails the signals
-// instead. It returns the timepoints to release.
+// completeBarrier is called when no timepoint of a published barrier is registered any more. It
+// gives the barrier's signals. If s.Err is set or the device is lost, it fails the signals instead.
+// It returns the timepoints to release.
 func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
 	if tl.Device.unpark(s) {
 		// Decrement at the end: Close waits until npublished is 0, and then the signals must have

@@ -54,26 +54,26 @@ type ending struct {
 	refusals []error
 }
 
-// GiveBackTime is the shortest time that Close waits for failed work to stop using memory and other
-// native objects, even if the context of Close has ended.
+// GiveBackTime is the time that several steps of Close get even if the context of Close has ended:
+// for example, to wait until failed work no longer uses native objects.
 const GiveBackTime = 500 * time.Millisecond
 
-// An Unended counts the work that was still running when the context of Close ended. Close reports
-// it to the program.
+// An Unended counts the work that was still running when Close gave up waiting. Close reports it to
+// the program.
 type Unended struct {
 	Submissions int           // submissions in flight
 	Calls       int           // running host calls and other running calls that use the device
 	Others      bool          // work of other devices still uses memory or events of this one
 	After       time.Duration // time from Began until Close gave up
 	Err         error         // the error of the context of Close
-	Began       time.Time
+	Began       time.Time     // when Close began
 }
 
 // ErrGivenUp is wrapped in the error of a device that is lost because its Close gave up waiting for
 // work.
 var ErrGivenUp = errors.New("gpu: the device was given up")
 
-// giveUp records that Close gave up waiting because its context ended.
+// giveUp records that Close gives up waiting now. ctx is the context of Close.
 func (u *Unended) giveUp(ctx context.Context) { u.After, u.Err = time.Since(u.Began), ctx.Err() }
 
 // Lasting returns a context that ends when ctx ends, but not earlier than GiveBackTime after this
@@ -88,8 +88,8 @@ func Lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// Stop executes steps 1 to 3 of closing. When it returns, no submission is parked, and everything
-// in flight is done or has failed. If work does not end in time, Stop notes that in u and marks the
+// Stop executes steps 1 to 3 of closing. When it returns, no submission is parked, and all work in
+// flight is done or has failed. If work does not end in time, Stop notes that in u and marks the
 // device as lost, with the error that the function lost returns. That error wraps ErrGivenUp. Stop
 // returns the errors of closing the lanes.
 func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes error) {
@@ -152,7 +152,8 @@ func (d *Device) AwaitUsers(ctx context.Context, u *Unended) {
 	d.signalThread()
 }
 
-// inFlight returns how many submissions are in flight, including published barriers.
+// inFlight returns how many submissions are in flight and have not failed, plus the number of
+// published barriers.
 func (d *Device) inFlight() int {
 	n := d.pending.npublished.Load()
 	for _, tl := range d.All() {
@@ -162,7 +163,8 @@ func (d *Device) inFlight() int {
 }
 
 // lastIssued returns the mark of the last submission issued on each timeline. The device is in
-// phase isStopped. Issuers check the phase under tl.mu, so nothing can be issued after lastIssued.
+// phase isStopped. Issuers check the phase under tl.mu, so nothing is issued any more on a timeline
+// that lastIssued has locked.
 func (d *Device) lastIssued() (last Frontier) {
 	for _, tl := range d.All() {
 		locked := tl.lockToEnd()
@@ -192,6 +194,7 @@ func (d *Device) Stay() error {
 	return nil
 }
 
+// Leave undoes Stay.
 func (d *Device) Leave() { d.calls.Add(-1) }
 
 // awaitBorrowers waits until no work of other devices uses memory or events of this device. It
@@ -225,8 +228,8 @@ func (m Mark) outlasted() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), GiveBackTime)
 	defer cancel()
-	// m's device is being closed too. Wait until its streams are destroyed. If they are left to the
-	// driver instead, they may still run.
+	// If Stay fails, m's device is being closed too. Wait until its streams are destroyed. If they
+	// are left to the driver instead, they may still run.
 	if d.Stay() != nil {
 		select {
 		case <-d.ending.over:
@@ -245,8 +248,8 @@ func (m Mark) outlasted() bool {
 	return stuck > 0 && m.Timeline.hasPassed(stuck-1)
 }
 
-// End must be called before the stream is destroyed. After End, no goroutine records or queries
-// events of the stream.
+// End must be called before the stream is destroyed. After End, no goroutine records events in the
+// stream, and none but the pending-queue thread queries them.
 func (tl *Timeline) End() {
 	wake.Lock(context.Background(), &tl.queryMu)
 	defer tl.queryMu.Unlock()
@@ -273,10 +276,10 @@ func (d *Device) InUse() bool { return d.ending.inUse }
 // Overdue reports whether Close gave up waiting for calls that use the device.
 func (d *Device) Overdue() bool { return d.ending.overdue }
 
-// GivenBack waits until the pending-queue thread has destroyed all native objects, and returns the
-// errors of Owner.Destroy. A driver call that destroys an object may block until work ends, and the
-// work may never end. So when the context has ended, GivenBack waits only 2*GiveBackTime longer,
-// and then returns an error.
+// GivenBack waits until the pending-queue thread has destroyed all native objects or left them to
+// the driver, and returns the errors of Owner.Destroy. A driver call that destroys an object may
+// block until work ends, and the work may never end. So when the context has ended, GivenBack waits
+// only 2*GiveBackTime longer, and then returns an error.
 func (d *Device) GivenBack(ctx context.Context) []error {
 	select {
 	case <-d.ending.over:
@@ -370,10 +373,10 @@ func (tl *Timeline) Settle(ctx context.Context) error {
 }
 
 // Drain records an event and waits until the stream has passed it. It returns false if the context
-// ends or stop returns true first, or if the driver returns an error. It gives up after maxFailed
-// failed queries. It runs on a thread bound to the device. A pending event must not be recorded
-// again. So Drain queries the same event again if a query fails, and keeps an event that stays
-// pending out of the pool.
+// ends or stop returns true first, if the event cannot be made or recorded, if the device is lost,
+// or after maxFailed failed queries. It runs on a thread bound to the device. A pending event must
+// not be recorded again. So Drain does not put the event back into the pool if it does not see the
+// event complete.
 func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
 	e, err := d.Events.get()
 	if err != nil {
@@ -400,9 +403,9 @@ func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (
 	return false, err
 }
 
-// Insist calls f again and again while it returns driver.ErrBusy, until the context ends. The
-// device may soon finish the work that keeps it busy. Insist runs on the pending-queue thread
-// during Close.
+// Insist calls f again and again while f returns driver.ErrBusy, until the context ends. The device
+// may soon finish the work that keeps it busy. Insist runs on the pending-queue thread during
+// Close.
 func (d *Device) Insist(ctx context.Context, f func() error) (err error) {
 	wake.Until(ctx, func() bool {
 		err = f()
@@ -461,8 +464,8 @@ func (tl *Timeline) eventOf(seq uint64) (e *Event, recorded bool) {
 
 // outlastOthers waits until no stream waits for other code any more (see Timeline.awaiting). It
 // returns false if the context ends first. If Close did not give up the device, it returns true at
-// once. The streams have been destroyed, but their work may still run, because drivers destroy a
-// stream without waiting for its work.
+// once. It asks about destroyed streams too, because a driver may destroy a stream that still waits
+// for other code (see DestroyStream of driver.Device).
 func (d *Device) outlastOthers(ctx context.Context) bool {
 	if !errors.Is(d.Failed(), ErrGivenUp) {
 		return true
@@ -483,10 +486,11 @@ func (tl *Timeline) stillAwaits() bool {
 	return at != 0 && !done && err == nil
 }
 
-// LeaveToDriver makes Close return without destroying native objects: they stay allocated. It is
-// called if other devices' work still uses them, or if a stream is still busy or waits for other
-// code. Freeing memory or closing the device would block in the driver until that stream is idle.
-// Meanwhile the driver would accept no work from this process.
+// LeaveToDriver makes Close leave the native objects that are not destroyed yet to the driver: they
+// stay allocated. It returns the error for Close, with the reason why. It is called if other
+// devices' work still uses the objects, or if a stream is still busy or waits for other code. In
+// the second case, freeing memory or closing the device would block in the driver until that stream
+// is idle. Meanwhile the driver would accept no work from this process.
 //
 // Work in flight keeps everything that it holds. Semaphores given in Order.Free fail. Functions
 // that the program wanted called after the last use of its memory are not called.
@@ -506,8 +510,8 @@ func (d *Device) LeaveToDriver(why string) error {
 }
 
 // NotTaken stores an error from freeing or destroying a native object, for Close to return. It
-// ignores nil. The call is not tried again: the driver may have freed the object despite the error,
-// and may have given its handle to a new object.
+// ignores nil. The caller must not try to free the object again: the driver may have freed it
+// despite the error, and may have given its handle to a new object.
 func (d *Device) NotTaken(err error) {
 	if err != nil {
 		d.ending.refusalMu.Lock()

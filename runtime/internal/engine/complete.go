@@ -13,9 +13,9 @@ func (d *Device) complete(s *Submission) *sema.Timepoint {
 }
 
 // signal gives the signals of a submission that is done: it raises the semaphores. If s.Delivers is
-// set it calls Rest.Deliver first. If a semaphore already has the value of its signal or a higher
-// one, signal fails that semaphore and the semaphores of the remaining signals. It returns the
-// timepoints to release.
+// set it calls Rest.Deliver first. If Arrive refuses a signal because its value does not raise the
+// semaphore, signal fails that semaphore and the semaphores of the remaining signals. It returns
+// the timepoints to release.
 func (d *Device) signal(s *Submission) *sema.Timepoint {
 	if s.Delivers {
 		s.Rest.Deliver(nil)
@@ -33,7 +33,7 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 			at.Value = p.Value
 			list, err = p.Semaphore.Arrive(at, at)
 			if err != nil && p.Semaphore.Failed() == nil {
-				// The semaphore's value is p.Value or higher.
+				// The semaphore's value was p.Value or higher.
 				wrong = d.Owner.Failure(s, err)
 			}
 		}
@@ -46,8 +46,8 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 }
 
 // failSignals fails the semaphores that a submission signals, and returns the timepoints to
-// release. It clears s.Signals, so that no signal is given twice. Buffers and other things that the
-// submission holds stay held.
+// release. It clears s.Signals, so that the signals are not given later. Buffers and other objects
+// that the submission holds stay held.
 func (d *Device) failSignals(s *Submission, err error) *sema.Timepoint {
 	err = d.Owner.Failure(s, err)
 	for _, o := range s.Observers {

@@ -5,14 +5,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Deps are the marks that a submission's stream must wait for before the work.
+// Deps are the marks of the work that must be done before a submission's own work: the stream waits
+// for them, or the barrier.
 type Deps struct {
 	marks Frontier
-	// events has one element for each mark: an event recorded behind the mark, with a reference, or
-	// nil if the work at the mark is done.
+	// events is set by findEvents. It has one element for each mark: an event recorded behind the
+	// mark, with a reference, or nil if the work at the mark is done.
 	events       []*Event
-	gathered     bool // marks has the marks of all waits
-	afterBarrier bool // a wait is for a barrier, which may give its signal later than the work at the marks is done
+	gathered     bool // gather has added the marks of all waits
+	afterBarrier bool // a wait is for a barrier's signal, which may be given after the work at the marks is done
 }
 
 // Add adds a mark.
@@ -58,9 +59,9 @@ func (f *Follows) reset() {
 	f.marks, f.kept = f.marks[:0], f.kept[:0]
 }
 
-// gather sets Deps to the marks of all waits that are not reached, and returns Ordered. If a wait
+// gather adds the marks of all waits that are not reached to Deps, and returns Ordered. If a wait
 // has failed, it returns Failed and the error. If the work for a wait has not been issued, it
-// returns Unknown. In these two cases Deps is empty afterwards.
+// returns Unknown. If it returns Failed or Unknown, Deps is empty.
 //
 // If the submission's own timeline will give the signal, gather leaves out the signal's mark,
 // because a stream runs its work in order. For a barrier it adds that mark, because a barrier is

@@ -48,7 +48,7 @@ type Device struct {
 	letsGo bool
 
 	// mu protects pending and lanes. It is also held while timelines is replaced, and while phase
-	// is set to isEnded. No other lock is taken while it is held.
+	// is set to isEnded. While it is held, no other lock is taken, except with TryLock (spent).
 	mu      sync.Mutex
 	pending pendingQueue
 	lanes   []Lane
@@ -79,14 +79,13 @@ type Owner interface {
 	OfWork(err error) bool
 
 	// StreamFailed is called when a Stream has failed with err because its submission s has failed.
-	// It is called at most once for a Stream. The timepoints of submissions that wait for the
-	// Stream are released afterwards.
+	// It is called at most once for a Stream, before the submissions that wait for the Stream are
+	// notified of the failure.
 	StreamFailed(s *Submission, err error)
 
-	// Destroy destroys all native objects, streams first, or leaves all of them to the driver. It
-	// returns the errors. It runs once, on the pending-queue thread, as the last step of that
-	// thread. No lock is held. No other call uses the device, unless Close gave up waiting for
-	// calls (Overdue).
+	// Destroy destroys the native objects, or leaves them to the driver, and returns the errors. It
+	// runs once, on the pending-queue thread, as the last step of that thread. No lock is held. No
+	// other call uses the device, unless Close gave up waiting for calls (Overdue).
 	Destroy() []error
 }
 
@@ -101,9 +100,9 @@ func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 }
 
 // LetGo lets the garbage collector find a device that the program has dropped: while the device is
-// idle, its threads do not refer to it. While work is in flight, the poller must refer to the
-// device. So LetGo makes the poller poll all work, including work that nobody waits for. Call LetGo
-// before Open.
+// idle, its threads do not refer to it. While work is in flight, the device must not be collected.
+// So LetGo makes the poller poll all work, including work that nobody waits for, and the poller
+// refers to the device until the work is done. Call LetGo before Open.
 func (d *Device) LetGo() {
 	d.letsGo = true
 	d.Short.Add(1)

@@ -3,8 +3,8 @@
 //
 // The engine knows devices of a [driver.Driver], timelines, semaphores (package sema) and
 // operations (package work). It does not know the objects that operations use, such as buffers and
-// recordings. The layers above, mainly package gpu, give it access to these objects through seven
-// small interfaces:
+// recordings. The layers above (packages memory, recording, comm and gpu) give it access to these
+// objects through seven small interfaces:
 //
 //   - [Owner] is the device object of the layers above. It creates queues, frees memory and makes
 //     errors.
@@ -27,9 +27,9 @@
 //
 // Each wait is for a point: a value of a semaphore. The work for a wait is the work that will
 // signal that point. A wait is open while its point is not reached and the work for it has not been
-// issued. For a host call, and for a submission that waits for a device of another driver, a wait
-// is open until its point is reached. A submission is parked while one of its waits is open. When
-// no wait is open any more, the submission is ready.
+// issued. For a host call, for a submission that waits for a device of another driver, and for a
+// published barrier (barrier.go), a wait is open until its point is reached. A submission is parked
+// while one of its waits is open. When no wait is open any more, the submission is ready.
 //
 // # How a fill is executed
 //
@@ -39,9 +39,10 @@
 // signals, and calls [Timeline.Submit]. From then on the Submission belongs to the scheduler. The
 // following steps are taken, each in the file named:
 //
-//  1. timeline.go, Timeline.issue. No lock is held. If the submission has no event, it gets one
-//     (equip). Its waits are turned into marks (gather). A mark means "behind number n of timeline
-//     t". If the work for a wait has not been issued, the outcome is Early, and step 6 follows.
+//  1. timeline.go, Timeline.issue. No lock is held. If the submission has no event, it takes one
+//     from the pool (equip). Its waits are turned into marks (gather). A mark means "behind number
+//     n of timeline t". If the work for a wait has not been issued, the outcome is Early, and step
+//     6 follows.
 //  2. timeline.go, lockFor and findEvents. Marks that the stream is already ordered after are
 //     removed (cover.go). For each other mark the engine looks up an event recorded behind it, or
 //     records one (mark.go). Then it locks Timeline.mu.
@@ -52,9 +53,9 @@
 //     submission's number, so that other work can wait for them. The submission is put into the
 //     ring of submissions in flight (ring.go). Then mu is unlocked, and the timepoints that waited
 //     until this work was issued are released.
-//  5. timeline.go, Timeline.Poll and tidy. An event is queried by a goroutine that waits, by the
-//     poller (poll.go), by the timer for downloads (landing.go), or now and then by a submitter
-//     (tidy). If the event is complete, the submissions before it are retired (retire.go).
+//  5. timeline.go, Timeline.Poll and tidy. Several goroutines query events: one that waits, the
+//     poller (poll.go), the timer for downloads (landing.go), and now and then a submitter (tidy).
+//     If an event is complete, the submissions in front of it are retired (retire.go).
 //  6. submit.go, parking.go. An Early submission is parked: it registers a timepoint with the
 //     semaphore of each open wait. When the last timepoint is released, the submission is ready.
 //     Then the pending-queue thread (pendingqueue.go), the goroutine that released the timepoint,
@@ -63,9 +64,9 @@
 // # Invariants
 //
 // Timeline.mu is held during the native calls of one submission, and never while waiting for
-// another timeline. A lane's timeline is an exception: the communication library may block the
-// lane's thread inside a call, with mu held. So only the lane's own operations and Close wait for
-// the mu of such a timeline.
+// another timeline. On a lane's timeline, the communication library may block the lane's thread
+// inside a call for long, with mu held. So only operations of that timeline and Close wait for its
+// mu.
 //
 // Three numbers of a timeline only grow: issued (given to the stream), marked (an event is recorded
 // behind it) and passed (an event behind it is complete). Memory, events, recordings and Close
@@ -74,8 +75,8 @@
 //
 // One goroutine at a time owns a Submission: the submitter, then the goroutine that issues it, then
 // the goroutine that retires it. Other goroutines read a Submission in the ring under the ring's
-// mu. For a parked Submission, Device.mu protects its place in the list, and an atomic counts its
-// open waits.
+// mu. For a parked Submission, Device.mu protects its place in the list, and an atomic integer
+// counts its open waits.
 //
 // Submitting, issuing and retiring allocate nothing in the steady state: Submissions, events and
 // timepoints come from pools.

@@ -13,15 +13,14 @@ import (
 // holds (buffers, modules, recordings, pinned memory, events) until its stream has passed it. Other
 // streams that wait for it keep waiting.
 
-// A failedRange is a range of a timeline's submissions that failed before the stream had passed
-// them.
+// A failedRange is a range of a timeline's issued submissions that have failed.
 type failedRange struct {
 	first, last uint64 // numbers of the first and the last submission of the range
 	err         error
 }
 
-// failed returns the error of the work at a mark if that work failed before its stream had passed
-// it, otherwise nil. The stream may have passed the mark in the meantime.
+// failed returns the error with which the issued work at a mark has failed, or nil if it has not
+// failed. The stream may or may not have passed the mark.
 func (m Mark) failed() error {
 	ranges := m.Timeline.failures.Load()
 	if ranges == nil {
@@ -45,7 +44,7 @@ func (m Mark) status() (passed bool, err error) {
 }
 
 // over reports whether the stream has passed the work at a mark or the work has failed. If so, the
-// signals of that work have been given, or another goroutine is about to give them.
+// signals of that work have been given or have failed, or another goroutine is about to fail them.
 func (m Mark) over() bool {
 	passed, err := m.status()
 	return passed || err != nil
@@ -62,7 +61,7 @@ func (m Mark) Lost() error {
 }
 
 // addFailed records that the submissions with the numbers from first to last have failed with err.
-// It must be called before any of their signals fail. The caller holds tl.retireMu.
+// It must be called before their signals fail. The caller holds tl.retireMu.
 func (tl *Timeline) addFailed(first, last uint64, err error) {
 	var all []failedRange
 	if known := tl.failures.Load(); known != nil {
@@ -109,8 +108,8 @@ func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	return released.First()
 }
 
-// cause is called for a submission whose stream has passed it. If work that the submission waited
-// for has failed, it returns the error of that work, otherwise nil.
+// If work that the submission waited for has failed, cause returns the error of that work,
+// otherwise nil. The stream has passed the submission.
 func (s *Submission) cause() error {
 	// If afterBarrier is set, a wait is for a barrier. A barrier may fail even if the work that it
 	// waits for succeeds.
@@ -131,8 +130,8 @@ func (s *Submission) cause() error {
 // It checks Waits and not Follows. Follows also has marks of earlier work that used the same memory
 // or the same instance of a recording. If that work fails, the submission does not fail.
 func (s *Submission) waitFailed() error {
-	// Check all waits. For some of them no native wait was made, because earlier work in the stream
-	// had waited already.
+	// Check all waits, also those for which no native wait was made because earlier work in the
+	// stream had waited already.
 	for _, w := range s.Waits {
 		var joined Frontier
 		switch how, p := w.Semaphore.Next(w.Value, joined.Join); how {

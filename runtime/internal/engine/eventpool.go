@@ -14,29 +14,31 @@ import (
 )
 
 // An Event is a native event of its device's pool, with a reference count. A submission has at most
-// one event, which is recorded right behind that submission or not at all. A stream that waits for
-// a submission waits for the first event recorded behind it: the event of that submission or of a
-// later one. A recycled Submission keeps its event for its next use, unless another goroutine still
-// has a reference.
+// one event of its own, which is recorded right behind that submission or not at all. A stream that
+// waits for a submission waits for the first event recorded behind it: the event of that submission
+// or of a later one. A recycled Submission keeps its event for its next use, unless somebody else
+// still has a reference.
 type Event struct {
 	pool   *EventPool
 	Handle driver.Event
 	refs   atomic.Int32 // 1 while the event is free
-	next   *Event
+	next   *Event       // the next free event
 
-	// Since caches a result of the driver: the time from a reference point of the device's clock to
-	// this event. SinceRef is the number of that reference point. SinceRef is 0 if the driver has
-	// not been queried since the event was recorded. Both belong to the tracer.
+	// Since caches a result of the driver for the tracer: the time from a reference point of the
+	// device's clock to this event. SinceRef is the number of that reference point. SinceRef is 0
+	// if the driver has not been queried since the event was recorded.
 	SinceRef int
 	Since    time.Duration
 }
 
+// Hold adds a reference.
 func (e *Event) Hold() { e.refs.Add(1) }
 
 // alone reports whether the caller has the only reference. The caller must make sure that no other
 // goroutine takes a reference meanwhile.
 func (e *Event) alone() bool { return e.refs.Load() == 1 }
 
+// Drop releases a reference. After the last reference the event goes back to the pool.
 func (e *Event) Drop() {
 	if e.refs.Add(-1) == 0 {
 		e.refs.Store(1)
@@ -82,8 +84,8 @@ func (p *EventPool) take() *Event { return p.takeOne(false) }
 // MostInUse is the number of events in use at which Spare begins to return nil.
 const MostInUse = 1 << 15
 
-// Spare is like take, for uses that can do without an event. If few events are free, or MostInUse
-// are in use, it returns nil and leaves the free events for submissions.
+// Spare is like take, for callers that can do without an event. If few events are free, or
+// MostInUse or more are in use, it returns nil and leaves the free events for submissions.
 func (p *EventPool) Spare() *Event { return p.takeOne(true) }
 
 func (p *EventPool) takeOne(spare bool) *Event {
@@ -182,8 +184,8 @@ func (p *EventPool) begin() error {
 	return nil
 }
 
-// grow doubles the number of events, but makes at least batch and at most 1024. So the pool soon
-// has as many as the program uses at a time. It runs on a thread bound to the device.
+// grow doubles the number of events, but makes at least batch and at most 1024 new ones. It runs on
+// a thread bound to the device.
 func (p *EventPool) grow() error {
 	for range min(max(p.batch, p.statistics().Held), 1024) {
 		e, err := p.make()
@@ -232,8 +234,8 @@ func (p *EventPool) Trim() (err error) {
 }
 
 // close destroys all events. If the driver returns ErrBusy, close tries again until the context
-// ends. It runs on the pending-queue thread. Work of other devices may still refer to events that
-// it has waited for, but does not use them any more.
+// ends. It runs on the pending-queue thread. Submissions of other devices may still have references
+// to some of the events, but their streams do not use the events any more.
 func (p *EventPool) close(ctx context.Context) error {
 	p.mu.Lock()
 	all := p.all

@@ -52,8 +52,8 @@ func (f Frontier) Passed() bool {
 }
 
 // Await blocks until the streams have passed all marks. It returns false if the context ends first.
-// A mark of a lost device counts as passed, because the lost device cannot report whether its stream
-// has passed the mark.
+// A mark of a lost device counts as passed, because nobody will ever know whether its stream has
+// passed it.
 func (f Frontier) Await(ctx context.Context) bool {
 	for _, m := range f {
 		m.Timeline.want(m.Seq)
@@ -73,8 +73,7 @@ type awaiter struct {
 }
 
 // Await blocks until the stream has passed the mark. It returns false if the context ends first. A
-// mark of a lost device counts as passed. Await requests polling. The goroutine that retires the
-// work wakes the caller.
+// mark of a lost device counts as passed. Await requests polling.
 func (m Mark) Await(ctx context.Context) bool {
 	tl := m.Timeline
 	tl.retireMu.Lock()
@@ -97,9 +96,9 @@ func (m Mark) Await(ctx context.Context) bool {
 	return m.decided()
 }
 
-// Retiring reports whether the work at the mark is known to be done. It becomes true a little
-// earlier than Passed: when the work is taken out of the ring. The signals of the work are given
-// after that, and then passed is raised.
+// Retiring reports whether the work at the mark is known to be done. It becomes true earlier than
+// Passed: when the work is taken out of the ring. After that the signals of the work are given, and
+// then passed is raised.
 func (m Mark) Retiring() bool {
 	m.Timeline.ring.mu.Lock()
 	defer m.Timeline.ring.mu.Unlock()

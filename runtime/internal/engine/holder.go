@@ -5,11 +5,11 @@ package engine
 // the submission fails before it is issued, it releases the object then.
 type Holder interface {
 	// Use records that work may use the object. The work is about to be issued and will have the
-	// mark m. If another device owns the object, Use calls Borrow of that device. The caller holds
-	// m.Timeline.mu.
+	// mark m. If another device owns the object, Use calls Borrow of that device. If Use returns an
+	// error, the work is not issued. The caller holds m.Timeline.mu.
 	Use(m Mark) error
 
-	// Unuse undoes Use after the driver has refused the work. It reports whether another operation
+	// Unuse undoes Use if the work was not issued after all. It reports whether another operation
 	// may already be waiting for m. Unuse may be called even if Use was not.
 	Unuse(m Mark) (awaited bool)
 

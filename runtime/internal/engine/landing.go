@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Limits of the pauses between polls of downloads that nobody waits for. Most programs wait for a
-// download immediately. Then the waiting goroutine polls it, within the first pause. Each pause is
-// twice as long as the previous pause, up to longestPause. After a poll that found finished work,
-// the pauses begin again with firstPause.
+// Limits of the pauses between polls of downloads that nobody waits for. The pauses begin with
+// firstPause and double up to longestPause. After a poll that found finished work, they begin again
+// with firstPause. If the program waits for a download, the waiting goroutine polls it without such
+// pauses.
 const (
 	firstPause   = time.Millisecond
 	longestPause = 8 * time.Millisecond
@@ -21,7 +21,7 @@ const (
 type downloadPoller struct {
 	timer *time.Timer
 	armed atomic.Bool   // the timer runs, or its function is being called
-	pause time.Duration // the last pause; only the timer's function uses it
+	pause time.Duration // the pause that pollDownloads chose last, or 0; only pollDownloads uses it
 }
 
 func (l *downloadPoller) init(d *Device) {
@@ -36,19 +36,20 @@ func (l *downloadPoller) arm() {
 	}
 }
 
-// pollDownloadLater makes the device poll the download with the number seq. Nobody waits for this
-// download. The caller holds tl.mu.
+// pollDownloadLater makes the timer poll the download with the number seq, for which nobody waits.
+// The caller holds tl.mu.
 func (tl *Timeline) pollDownloadLater(seq uint64) {
 	tl.lastDownload.Store(seq)
 	tl.Device.downloads.arm()
 }
 
-// hasDownload reports whether a download that was given to pollDownloadLater is in flight. It
-// returns false if the device is lost.
+// hasDownload reports whether the last download that was given to pollDownloadLater is in flight.
+// It returns false if the device is lost.
 func (tl *Timeline) hasDownload() bool { return tl.lastDownload.Load() > tl.passed.Load() && tl.Busy() }
 
-// pollDownloads is the function of the timer. It polls the downloads in flight that nobody waits
-// for, and restarts the timer if some are left, unless the device has reached phase isLeft.
+// pollDownloads is the function of the timer. It polls the timelines that have downloads for which
+// nobody waits. It restarts the timer if such downloads are left, unless the device has reached
+// phase isLeft.
 func (d *Device) pollDownloads() {
 	l := &d.downloads
 	again, further := false, false

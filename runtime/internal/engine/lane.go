@@ -9,26 +9,26 @@ import (
 
 // A Lane is the queue of a communicator. It issues groups of collective operations on a thread of
 // its own, in the order in which they were submitted. The communication library may keep that
-// thread in a native call, with Timeline.mu held, until other programs act. So only the lane's own
-// operations and Close may wait for the mu of a timeline that has a lane.
+// thread in a native call, with Timeline.mu held, until other programs act. So only operations of
+// the lane's timeline and Close may wait for the mu of that timeline.
 //
 // A group goes through a lane as follows. The submitter calls Take and registers the waits. When
 // the work for all waits has been issued, Ready is called, by the submitter, by the goroutine that
 // released the last timepoint, or by the pending-queue thread. Then the lane's thread calls
 // Timeline.IssueReady or Device.FailSubmission. If a wait is for a device of another driver, the
-// outcome of IssueReady is Foreign. Then the group is parked again until its waits are reached.
-// Then Ready is called a second time. Until then the lane issues nothing else.
+// outcome of IssueReady is Foreign: the group is parked again until its waits are reached, and then
+// Ready is called a second time. Until then the lane issues nothing else.
 //
 // Any goroutine may call the methods. Only CloseWithDevice waits for the lane's thread.
 type Lane interface {
 	// Take appends a submission to the lane's queue. The submitter calls it, without locks of the
-	// engine, before any goroutine can call Ready for s. The lane may pass more information to s.Observers. If the
-	// lane accepts no more work, Take returns the reason, and the caller fails the submission.
+	// engine, before any goroutine can call Ready for s. If the lane accepts no more work, Take
+	// returns the reason, and the caller fails the submission.
 	Take(s *Submission) error
 
 	// Ready tells the lane that s, which it has taken earlier, has no open waits and can be issued.
 	// If s.Err is set, the lane's thread must fail s instead. If the lane issues nothing any more,
-	// Ready returns the reason, and the caller fails s.
+	// Ready returns the reason, and the caller makes s fail.
 	//
 	// The caller may hold a Timeline.retireMu. Ready must not fail a submission itself. Failing it
 	// would release timepoints. Their owners may call Ready again, and the recursion could become
@@ -41,8 +41,8 @@ type Lane interface {
 	// Device.mu or a retireMu, so Halted takes no lock.
 	Halted() (takes, issued error)
 
-	// PollFor makes the lane's thread poll until the work seq is done. It returns false if the
-	// thread is busy. Then the caller must poll. The caller holds no locks.
+	// PollFor makes the lane's thread poll until the work seq is done. If the thread is not free to
+	// poll, PollFor returns false, and the caller must poll. The caller holds no locks.
 	PollFor(seq uint64) bool
 
 	// ThreadState returns the state of the lane's thread. The caller may hold a Timeline.queryMu,
@@ -53,8 +53,8 @@ type Lane interface {
 	// Describe takes none.
 	Describe() string
 
-	// EachReady calls fn for each submission that is ready but queued behind other submissions of
-	// the lane. Device.EachOpen calls it, without locks. fn must not call a method of the lane,
+	// EachReady calls fn for each submission that is ready and still in the lane's queue.
+	// Device.EachOpen calls EachReady, without locks. fn must not call a method of the lane,
 	// because EachReady may hold a lock.
 	EachReady(fn func(*Submission))
 
@@ -62,8 +62,9 @@ type Lane interface {
 	// calls of the lane return, so the engine calls it on a new goroutine, without locks.
 	Fail(err error)
 
-	// CloseWithDevice closes the lane, and blocks until its thread no longer uses the driver. If
-	// the context ends first, it aborts the work in flight. Device.Stop calls it, without locks.
+	// CloseWithDevice closes the lane. It blocks until the lane's thread no longer uses the driver
+	// or is LaneLost. If the context ends first, it aborts the work in flight. Device.Stop calls
+	// CloseWithDevice, without locks.
 	CloseWithDevice(ctx context.Context) error
 }
 
@@ -77,12 +78,11 @@ const (
 )
 
 // ByLane reports whether the lane issues the submission. A lane issues only collective operations.
-// A program may find a lane's queue in a trace and submit other operations to that queue. Such
-// operations are issued as on any other queue.
+// Other operations that a program submits to a lane's queue are issued as on any other queue.
 func (s *Submission) ByLane() bool { return s.Op.Kind.ByLane() }
 
-// AddLane adds a lane and its timeline to the device. From then on the device polls the timeline,
-// and Close closes the lane. AddLane returns an error if the device is lost or closed.
+// AddLane adds a lane and its timeline to the device's lists, so that the device polls the timeline
+// and Close closes the lane. It returns an error if the device is lost or closed.
 func (d *Device) AddLane(l Lane, tl *Timeline) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

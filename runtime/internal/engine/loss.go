@@ -32,6 +32,7 @@ func (d *Device) Failed() error {
 	return nil
 }
 
+// ClosedError returns the error for work that fails because the device is closed.
 func (d *Device) ClosedError() error {
 	return fmt.Errorf("gpu: device %s: %w", d.Info.Name, sema.ErrClosed)
 }
@@ -63,16 +64,16 @@ func (d *Device) markLost(err error) (first bool) {
 	return first
 }
 
-// Lose marks the device as lost. All work in flight fails, and so does all work submitted later.
-// The caller holds no locks.
+// Lose marks the device as lost. All its unfinished work fails, and so does all work submitted
+// later. The caller holds no locks.
 func (d *Device) Lose(err error) {
 	if d.markLost(err) {
 		d.failAll()
 	}
 }
 
-// failAll fails all work of a lost device. Then it loses the devices whose streams wait for that
-// work.
+// failAll fails all unfinished work of a lost device. Then it loses the devices whose streams wait
+// for that work.
 func (d *Device) failAll() {
 	d.failInFlight()
 	d.failLanes(d.Failed())
@@ -104,9 +105,9 @@ func (d *Device) failInFlight() {
 	d.cancelParked(err, true)
 }
 
-// Abandon releases everything that the submissions in the ring hold, and recycles them. The stream
-// has been destroyed without passing them. Abandon runs on the pending-queue thread, at the end of
-// closing.
+// Abandon releases everything that the submissions in the ring hold, and recycles them. Nobody
+// retires them any more, because End was called. Abandon runs on the pending-queue thread, at the
+// end of closing.
 func (tl *Timeline) Abandon() {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -120,12 +121,12 @@ func (tl *Timeline) Abandon() {
 }
 
 // If a stream of device A waits for unfinished work of a lost device B, A is lost too. Two
-// goroutines may act at the same time. Each first publishes its own step and then checks for the
-// other's step, so that the loss of A cannot be missed:
+// goroutines may act at the same time. Each of them first makes its own step visible and then
+// checks for the step of the other goroutine, so that the loss of A cannot be missed:
 //
 //   - The goroutine that issues a submission of A adds the submission's mark to B.lent, makes the
 //     native wait and puts the submission into the ring. Then it checks whether B is lost.
-//   - The goroutine that finds B lost marks B as lost. Then it searches the rings of the timelines
+//   - The goroutine that loses B first marks B as lost. Then it searches the rings of the timelines
 //     in B.lent.
 
 // loseFollowers loses all devices whose streams wait for unfinished work of d, which is lost.
@@ -190,8 +191,8 @@ func (s *Submission) behindLost() error {
 	return nil
 }
 
-// hasPassed queries the driver and reports whether the stream has passed seq. The caller knows that
-// an event is recorded behind seq.
+// hasPassed queries the driver once and reports whether the stream has passed seq. The caller knows
+// that an event is recorded behind seq.
 func (tl *Timeline) hasPassed(seq uint64) bool {
 	d := tl.Device
 	if d.Stay() != nil {
@@ -211,8 +212,8 @@ func (tl *Timeline) hasPassed(seq uint64) bool {
 const followedEvery = 16
 
 // wantFollowed is called after a poll that found nothing done. In every followedEvery-th call it
-// requests polling of the timelines that the oldest submission in flight waits for. The devices of
-// these timelines may be lost, and perhaps nobody else polls them.
+// requests polling of the timelines that the oldest submission in flight waits for. Perhaps nobody
+// else polls these timelines, and only a poll finds out that their device is lost.
 func (tl *Timeline) wantFollowed() {
 	if tl.emptyPolls.Add(1)%followedEvery != 0 {
 		return

@@ -35,7 +35,7 @@ func (tl *Timeline) records(s *Submission, seq uint64) bool {
 }
 
 // onDemand reports whether the event behind the submission may be recorded later, when it is
-// needed: the submission belongs to a Stream, or it allocates or frees memory and has no signals.
+// needed: the submission signals only Streams, or it allocates or frees memory and has no signals.
 func (s *Submission) onDemand() bool {
 	for i := range s.Signals {
 		if s.Signals[i].Semaphore.Tag.Load() == 0 {
@@ -133,7 +133,8 @@ func (m Mark) Record() error {
 	}
 	for m.Seq > m.Timeline.marked.Load() {
 		// Do not call Lock: a function of the program may be running with mu held, and may take
-		// long. An event was recorded before that call, so marked reaches m.Seq and this loop ends.
+		// long. An event was recorded before that function was called, so this loop soon sees that
+		// marked has reached m.Seq.
 		if !m.Timeline.mu.TryLock() {
 			runtime.Gosched()
 			continue

@@ -5,17 +5,17 @@ import "time"
 // An Observer follows one submission, for a tracer or for a Timing. The methods must not block. The
 // goroutine that submits or issues the submission calls Parks, Begins, Begun and Recorded.
 type Observer interface {
-	// Parks says that the submission is parked. It may be called again.
+	// Parks is called when the submission is parked. It may be called again.
 	Parks()
 
-	// Begins is called right before the native calls, with the timeline locked. waits says whether
-	// the stream has got native waits for the submission. Begins may record events, and may set
-	// s.Timed.
+	// Begins is called right before the native calls of the operation, with the timeline locked.
+	// waits says whether the stream has got native waits for the submission. Begins may record
+	// events, and may set s.Timed.
 	Begins(s *Submission, waits bool)
 
-	// Begun is called right after the native calls, with the timeline locked. some says whether the
-	// stream has got any of these calls. If the stream has got none, Begins may be called again.
-	// Begun may record events, and may clear s.Timed.
+	// Begun is called right after the native calls of the operation, with the timeline locked. some
+	// says whether the stream has got any of these calls. If it has got none, Begins may be called
+	// again. Begun may record events, and may clear s.Timed.
 	Begun(s *Submission, some bool)
 
 	// Recorded is called when an event has been recorded right behind the submission as a part of
@@ -29,7 +29,7 @@ type Observer interface {
 	// returned event as the time at which the stream became free. The caller holds a ring's mu.
 	EventBehind(now time.Duration) *Event
 
-	// Fails says that the signals fail. It may be called again.
+	// Fails is called when the signals fail. It may be called again.
 	Fails(err error)
 
 	// Ends is the last call, before the submission releases anything. The caller may hold a
@@ -56,9 +56,9 @@ func (tl *Timeline) InFront(now time.Duration) *Event {
 	return nil
 }
 
-// RecordTime records a spare event in the stream and returns it, with a reference for the caller.
-// It returns nil if there is no spare event, or if the driver refuses to record the event. The
-// caller holds mu.
+// RecordTime records a spare event (EventPool.Spare) in the stream and returns it, with a reference
+// for the caller. It returns nil if there is no spare event, or if the driver refuses to record the
+// event. The caller holds mu.
 func (tl *Timeline) RecordTime() *Event {
 	e := tl.Device.Events.Spare()
 	if e == nil {

@@ -17,7 +17,7 @@ import (
 const collectWithin = time.Second
 
 // Collect retires all finished work that may use memory of this device. If mayBlock is set, it then
-// calls Owner.FreeUnused, and waits for that for up to collectWithin.
+// calls Owner.FreeUnused, which may take up to collectWithin.
 func (d *Device) Collect(mayBlock bool) {
 	if d.Stay() != nil {
 		return
@@ -41,8 +41,8 @@ func (d *Device) Collect(mayBlock bool) {
 // collect waits for them.
 func (tl *Timeline) collect() {
 	// One round may find only the oldest event complete. So go on until the last submission is
-	// done, or a round retires nothing. Locking queryMu may wait for another goroutine's poll, and
-	// that goroutine may have queried before the latest work ended. So query here in any case.
+	// done, or pollInTurn returns false. If another goroutine is polling, wait for it and then
+	// query again, because that goroutine may have queried before the latest work ended.
 	seq := tl.issued.Load()
 	for again := true; again && !(Mark{tl, seq}).decided(); {
 		unmarked := tl.tryMark(seq)
@@ -56,7 +56,7 @@ func (tl *Timeline) collect() {
 	Mark{tl, taken}.Await(context.Background())
 }
 
-// giveCollected issues an allocation for the second time. The first time it failed with err,
+// giveCollected issues an allocation for the second time. The first attempt failed with err,
 // because there was no memory. The caller holds tl.mu. giveCollected unlocks mu, calls Collect, and
 // locks mu again.
 func (tl *Timeline) giveCollected(s *Submission, err error) (Outcome, error) {
@@ -66,7 +66,7 @@ func (tl *Timeline) giveCollected(s *Submission, err error) (Outcome, error) {
 	tl.loseBehind(last, last)
 	s.Deps.Drop()
 	tl.Device.Collect(s.MayBlock())
-	if s.event == nil { // putBarrier has used the event
+	if s.event == nil { // putBarrier has taken the event
 		if s.event = tl.Device.Events.take(); s.event == nil {
 			tl.mu.Lock()
 			return Refused, err

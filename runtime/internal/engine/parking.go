@@ -11,18 +11,18 @@ import (
 // parking is the part of a Submission that is used while the submission is parked or runs as a host
 // call.
 type parking struct {
-	// open is the number of registered timepoints that are not released, plus one for each
-	// goroutine that prevents the submission from becoming ready.
+	// open is the number of timepoints that have been neither cancelled nor given to
+	// TimepointReleased, plus one for each goroutine that keeps the submission from becoming ready.
 	open     atomic.Int32
-	reparked bool // ParkAgain was called, so the caller of Submit no longer issues the submission
+	reparked bool // ParkAgain was called: the caller of Submit does not issue the submission any more
 
 	// Device.mu protects in, before and after.
 	in            *submissionList // the list that has the submission, or nil
 	before, after *Submission     // neighbours in that list
 
 	since Moment // when the submission was parked, or the host call began
-	// tps are all registered timepoints, &tp first. When the Submission is recycled, all but tp go
-	// back to the pool.
+	// tps are all timepoints that were registered, &tp first. When the Submission is recycled, all
+	// but tp go back to the pool.
 	tps []*sema.Timepoint
 	tp  sema.Timepoint // the first timepoint, so that a submission with one wait needs none from the pool
 }
@@ -65,8 +65,8 @@ func (l *submissionList) all() iter.Seq[*Submission] {
 	}
 }
 
-// A Moment is a point in time, counted from the start of the process. Now reads only one clock.
-// [time.Now] reads two clocks, and would add 25 % to the cost of parking.
+// A Moment is a point in time, counted from the start of the process. Now is faster than
+// [time.Now], because it reads only one clock.
 type Moment time.Duration // time since moment0
 
 var moment0 = time.Now()
@@ -74,10 +74,10 @@ var moment0 = time.Now()
 // Now returns the current Moment.
 func Now() Moment { return Moment(time.Since(moment0)) }
 
-// park adds a submission that has open waits to the list of parked submissions. If the device or
-// the timeline accepts no more work, park returns an error. Then the caller must fail the
-// submission, because nobody else will look for it in the list. The caller has added one to open,
-// so that the submission does not become ready meanwhile.
+// park adds a submission that has open waits to the list of parked submissions. If the device, the
+// queue or the lane accepts no more work, park returns an error. Then the caller must make the
+// submission fail, because nobody else will look for it in the list. The caller has added one to
+// open, so that the submission does not become ready meanwhile.
 func (d *Device) park(s *Submission) error {
 	if s.Mode != published {
 		s.parking.since = Now()
@@ -119,8 +119,8 @@ func (d *Device) unpark(s *Submission) (parked bool) {
 	return parked
 }
 
-// toIssue reports whether ready submissions are waiting for the pending-queue thread, or some
-// goroutine is issuing ready submissions.
+// toIssue reports whether ready submissions are waiting for the pending-queue thread, or goroutines
+// are issuing ready submissions.
 func (d *Device) toIssue() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

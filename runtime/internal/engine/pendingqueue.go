@@ -15,8 +15,8 @@ import (
 type pendingQueue struct {
 	wake    chan *Device // wakes the pending-queue thread, which receives its device
 	runnow  *Submission  // list of the ready submissions, oldest first
-	runend  **Submission
-	running atomic.Int32 // number of goroutines that are issuing ready submissions
+	runend  **Submission // where the next ready submission is linked
+	running atomic.Int32 // number of goroutines that issue ready submissions, or wait for an event for one
 	parked  submissionList
 	nparked int
 	// npublished counts published barriers. They are in the list parked, but do not count in
@@ -65,8 +65,8 @@ func (d *Device) run(started chan<- error) {
 	}
 }
 
-// next blocks until the pending-queue thread is woken, and returns the device. If LetGo was called,
-// the blocked thread keeps no reference to the device.
+// next blocks until signalThread wakes the pending-queue thread, and returns the device. If LetGo
+// was called, the blocked thread keeps no reference to the device.
 func (d *Device) next() *Device {
 	var keep *Device
 	if !d.letsGo {
@@ -115,8 +115,8 @@ func (d *Device) work() (worked, ended bool) {
 // pending-queue thread.
 func (s *Submission) MayBlock() bool { return len(s.parking.tps) == 0 && !s.parking.reparked }
 
-// lacksEvent takes an event from the pool for a ready submission that needs one. It reports whether
-// the pool has none.
+// lacksEvent takes an event from the pool for a ready submission that needs one and has none. It
+// returns true if the pool is empty.
 func (s *Submission) lacksEvent() bool {
 	if kind := s.Op.Kind; s.event != nil || kind.OnHost() || s.ByLane() || kind == work.Barrier {
 		return false
@@ -125,8 +125,8 @@ func (s *Submission) lacksEvent() bool {
 	return s.event == nil
 }
 
-// awaitEvent starts a goroutine that waits for an event for a ready submission. When the event has
-// been made, the submission goes back to the pending-queue thread.
+// awaitEvent starts a goroutine that waits for an event for a ready submission, and then gives the
+// submission back to the pending-queue thread. If no event can be made, the submission fails.
 func (d *Device) awaitEvent(s *Submission) {
 	d.pending.running.Add(1)
 	go func() {
@@ -187,7 +187,7 @@ const callsAtOnce = 16
 // Do calls fn, which creates native objects, on a thread of its own that is bound to the device,
 // and waits for it. The current device of the caller's thread does not change. fn may block in the
 // driver's allocator or compiler. Do also blocks while callsAtOnce other calls run. Close destroys
-// no native objects before fn returns.
+// no native objects before fn returns. If Close is already destroying them, Do returns an error.
 func (d *Device) Do(fn func() error) error {
 	d.slots <- struct{}{}
 	defer func() { <-d.slots }()
@@ -211,7 +211,7 @@ func (d *Device) enter() bool {
 }
 
 // WhileThere calls fn on the calling goroutine. The pending-queue thread destroys no native objects
-// before fn returns.
+// before fn returns. If it is already destroying them, WhileThere returns an error.
 func (d *Device) WhileThere(fn func() error) error {
 	if !d.enter() {
 		return d.ClosedError()
@@ -224,7 +224,7 @@ func (d *Device) WhileThere(fn func() error) error {
 func (d *Device) ready(s *Submission) { d.readyAll(s, s) }
 
 // readyAll gives the pending-queue thread a list of ready submissions, linked by next from first to
-// last. If the thread has ended, readyAll fails the submissions.
+// last. If the device is in phase isEnded, readyAll fails the submissions.
 func (d *Device) readyAll(first, last *Submission) {
 	d.mu.Lock()
 	last.next = nil
@@ -240,7 +240,7 @@ func (d *Device) readyAll(first, last *Submission) {
 		return
 	}
 	d.mu.Unlock()
-	for s := first; s != nil; { // the pending-queue thread has ended, so fail them here
+	for s := first; s != nil; { // the pending-queue thread issues nothing any more, so fail them here
 		next := s.next
 		s.next = nil
 		s.Err.CompareAndSwap(nil, &Failure{d.ClosedError()})

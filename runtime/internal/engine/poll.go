@@ -14,8 +14,8 @@ func (d *Device) Wanted() bool {
 }
 
 // pollWanted polls the timelines that somebody waits for. further reports whether a poll returned
-// true (see Timeline.Poll), and asked reports whether any timeline was polled. If again is set, the
-// caller polls without a pause. Then pollWanted skips timelines to which other goroutines are
+// true (see Timeline.Poll), and asked reports whether any timeline was polled. again says that the
+// caller polls without a pause. If so, pollWanted may skip timelines to which other goroutines are
 // issuing work (see skipsPoll).
 func (d *Device) pollWanted(again bool) (further, asked bool) {
 	for _, tl := range d.All() {
@@ -34,9 +34,9 @@ func (tl *Timeline) skipsPoll(again bool, rounds int32) bool {
 }
 
 // WantAll requests polling of all work that may use memory of this device. On its own timelines
-// that is everything issued, and the submission that is being issued now. On timelines of other
-// devices it is the work up to the marks in lent. Work issued later is polled because Short is
-// above 0 (see Timeline.enter).
+// that is everything issued, and the next submission, which may be being issued now. On timelines
+// of other devices it is the work up to the marks in lent. Work issued later is polled only while
+// Short is above 0 (see Timeline.enter and Borrow).
 func (d *Device) WantAll() {
 	for _, tl := range d.All() {
 		tl.want(tl.issued.Load() + 1)

@@ -4,14 +4,14 @@ import "sync"
 
 // A reclaimer frees unused memory, code and graphs on a thread of its own that is bound to the
 // device. A driver may wait for all work of the device before it frees memory, unloads code or
-// destroys a graph. The pending-queue thread must not make such a call: the driver may wait for
-// work that itself waits for a parked submission, which this thread may have to issue.
-// The reclaimer's goroutine starts when there is something to free, and ends when nothing is left.
+// destroys a graph. The pending-queue thread must not make such a call: the work may itself wait
+// for a parked submission, which the pending-queue thread may have to issue. The reclaimer's
+// goroutine starts when there is something to free, and ends when nothing is left.
 //
 // While CUDA waits in such a call, it accepts no work for any stream. So the reclaimer pauses while
-// a stream waits for other code (for a value in memory or a shared event). Perhaps the wait
-// ends only after this program submits more work, which CUDA would not accept. Perhaps it never
-// ends, because another process was killed.
+// a stream waits for other code (for a value in memory or a shared event). Perhaps the stream's
+// wait ends only after this program submits more work, which CUDA would not accept. Perhaps it
+// never ends, because another process was killed.
 type reclaimer struct {
 	// mu protects the following fields. No other lock is taken while it is held.
 	mu   sync.Mutex
@@ -19,9 +19,9 @@ type reclaimer struct {
 	busy bool
 }
 
-// Reclaim gives functions to the reclaimer. The reclaimer calls all functions in the order in which
-// it gets them. A call without fns restarts the reclaimer after a pause, if functions are left. If
-// the device is closed, Reclaim does nothing and returns false, because Close frees everything.
+// Reclaim gives functions to the reclaimer, which calls them in the order in which it gets them. A
+// call without fns restarts the reclaimer after a pause, if functions are left. If Close no longer
+// waits for calls, Reclaim does nothing and returns false, because Close frees everything.
 func (d *Device) Reclaim(fns ...func()) bool {
 	if d.Stay() != nil {
 		return false
@@ -35,7 +35,7 @@ func (d *Device) Reclaim(fns ...func()) bool {
 	if begin {
 		go d.runReclaimer() // runReclaimer calls Leave at its end
 	} else {
-		d.Leave() // a running reclaimer has called Stay itself
+		d.Leave() // if the reclaimer is running, the call that started it has called Stay
 	}
 	return true
 }
@@ -60,8 +60,8 @@ func (d *Device) runReclaimer() {
 
 // nextToReclaim returns the next function to call. It returns nil if the reclaimer must end. There
 // are three reasons: no function is left; a stream waits for other code, so that a call that frees
-// something might block for ever; Close gave up waiting and is already destroying everything. A
-// later call of Reclaim starts the reclaimer again.
+// something might block for ever; Close gave up waiting and is already destroying everything. For
+// the first two reasons, a later call of Reclaim starts the reclaimer again.
 func (d *Device) nextToReclaim() (fn func()) {
 	r := &d.reclaimer
 	r.mu.Lock()

@@ -6,8 +6,8 @@ package engine
 // block: for a submission that lacks an event, another goroutine waits (awaitEvent).
 
 // Refill starts a goroutine on a thread bound to the device. The goroutine calls fill, which fills
-// a pool, and then filled. If the device is closed, Refill only calls filled. Refill passes an
-// error of fill only to Check: a call that finds the pool empty makes its own attempt.
+// a pool, and then filled. If the device is closed, Refill only calls filled. An error of fill goes
+// only to Check: a call that finds the pool empty makes its own attempt and returns its own error.
 func (d *Device) Refill(fill func() error, filled func()) {
 	if !d.enter() {
 		filled()

@@ -113,8 +113,8 @@ func (tl *Timeline) complete(batch []*Submission) {
 	}
 }
 
-// outcomeOf returns nil if the submission, which is done, has succeeded. Otherwise it returns the
-// error.
+// outcomeOf returns nil if a submission that the stream has passed has succeeded. Otherwise it
+// returns the error.
 func (tl *Timeline) outcomeOf(s *Submission) error {
 	if tl.Lane != nil {
 		if _, err := tl.Lane.Halted(); err != nil { // events behind aborted work complete too

@@ -57,9 +57,9 @@ func (r *ring) grow(seq uint64) {
 // at returns the submission with the number seq, which must be in the ring.
 func (r *ring) at(seq uint64) *Submission { return r.buf[seq&uint64(len(r.buf)-1)] }
 
-// marked returns the first submission with a number in [from, to] that has an event recorded behind
-// it, or nil. from must be in the ring. The search is short: at least every 64th submission has an
-// event recorded behind it.
+// marked returns the first submission with a number in [from, to] that has an event recorded right
+// behind it, or nil. All numbers in [from, to] must be in the ring. The search is short: at least
+// every 64th submission has an event recorded behind it (markEvery).
 func (r *ring) marked(from, to uint64) *Submission {
 	for ; from <= to; from++ {
 		if s := r.at(from); s.recorded {

@@ -38,13 +38,13 @@ func (r *records) addTo(s *Statistics) {
 	s.Records.Free += r.stats.Free
 }
 
-// An OpenState is the state of a submission that was accepted and is neither in a stream nor done.
+// An OpenState is a state of a submission that was accepted and is neither in a stream nor done.
 type OpenState int
 
 const (
 	IsParked  OpenState = iota // parked: one of its waits is open
 	isRunning                  // a host call whose function is running
-	isBehind                   // ready, but the lane issues other submissions first
+	isBehind                   // ready, but still in the lane's queue
 )
 
 // String returns the state as text for diagnostics, such as "parked".
@@ -72,9 +72,9 @@ func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 	}
 }
 
-// FindProducer returns the timeline whose work will give the signal p. If the submission that gives
-// it is in flight, FindProducer calls fn for it. fn runs under the ring's mu, so it must not lock a
-// mutex.
+// FindProducer returns the timeline of the work at the signal p: the work that gives p or, if p is
+// a barrier's, the first work that the barrier waits for. If that work is in flight, FindProducer
+// calls fn for its submission. fn runs under the ring's mu, so it must not lock a mutex.
 func FindProducer(p sema.Signal, fn func(*Submission)) (tl *Timeline) {
 	tl = p.Producer.(*Timeline)
 	tl.inFlightAt(p.Seq, fn)
@@ -82,5 +82,5 @@ func FindProducer(p sema.Signal, fn func(*Submission)) (tl *Timeline) {
 }
 
 // IsListed reports whether the timeline is in its device's list. A closed timeline is removed from
-// the list at some time after its work is done.
+// the list when removeSpent is called after its work is done.
 func (tl *Timeline) IsListed() bool { return slices.Contains(tl.Device.All(), tl) }

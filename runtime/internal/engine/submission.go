@@ -12,13 +12,13 @@ import (
 // A Submission is one operation with its waits and signals, from the call of Submit until it is
 // recycled. Afterwards its timeline reuses the Submission for another operation.
 //
-// The fields that every operation uses come first, so that they share few cache lines: often one
-// processor parks a submission and another one issues it.
+// The fields that most operations use come first, so that they share few cache lines: often one
+// processor parks a submission and another processor issues it.
 type Submission struct {
-	Timeline *Timeline // the timeline to which the program has submitted the operation
-	next     *Submission
-	event    *Event // the event to record behind the work: at once, on demand, or never
-	Err      atomic.Pointer[Failure]
+	Timeline *Timeline               // the timeline to which the program has submitted the operation
+	next     *Submission             // the next in a list of ready or free Submissions
+	event    *Event                  // the event to record behind the work: at once, on demand, or never
+	Err      atomic.Pointer[Failure] // if set, the submission fails with this error when its waits are over
 	Mode     waitMode
 	recorded bool // event has been recorded; protected by the ring's mu while the submission is in the ring
 	// UsesRest says that Rest has data for this operation. So the engine must call Rest.Release,
@@ -68,13 +68,13 @@ type Rest interface {
 	// UsesRest is set or the operation makes the stream wait for other code.
 	Start(tl *Timeline, dst, src driver.Ptr) (started bool, err error)
 
-	// Deliver is called right before the signals are given. It does everything that must be done
-	// before the program can see the signals, such as copying the data of a download. err is nil,
-	// or the error with which the signals will fail.
+	// Deliver is called right before the signals are given or fail, if Delivers is set. It does
+	// everything that must be done before the program can see the signals, such as copying the data
+	// of a download. err is nil, or the error with which the signals will fail.
 	Deliver(err error)
 
-	// Call calls the program's function of a host call. It runs on a goroutine of its own, without
-	// locks.
+	// Call runs an operation of the host, except a notification. For a host call it calls the
+	// program's function. It runs on a goroutine of its own, without locks.
 	Call() error
 
 	// Notice returns the program's function of a notification (Kind Notify). The engine calls the
@@ -85,14 +85,15 @@ type Rest interface {
 	// The caller may hold a Timeline.retireMu.
 	Release()
 
-	// Leave is called, instead of Release, when Close leaves all native objects to the driver. why
-	// is the error of Close. The caller holds a Timeline.retireMu and the ring's mu.
+	// Leave is called for each submission in flight when Close leaves all native objects to the
+	// driver. Then Release is not called. why is an error that Close returns. The caller holds a
+	// Timeline.retireMu and the ring's mu.
 	Leave(why error)
 }
 
 // An Address is the device address of Size bytes. If Late is nil, the address is Ptr, and Size does
-// not matter. Otherwise the address is Ptr bytes behind the start of Late. That start is known only
-// when the operation is issued.
+// not matter. Otherwise the address is Ptr bytes behind the start of Late. That start may not be
+// known before the operation is issued.
 type Address struct {
 	Ptr  driver.Ptr
 	Size uint64
@@ -121,8 +122,8 @@ const (
 	// The work for all waits has been issued. Then the submission is issued, and its stream waits
 	// for that work.
 	untilIssued waitMode = iota
-	// All waits are reached. Then the submission is issued. This mode is for host calls, and for
-	// waits for devices of other drivers.
+	// All waits are reached. Then the submission is issued, or run if it is an operation of the
+	// host. Submissions that wait for a device of another driver also have this mode.
 	UntilReached
 	// All waits are reached. Then the submission gives its signals. This mode is for published
 	// barriers.
@@ -206,8 +207,8 @@ func (s *Submission) mayUse(m Mark) error {
 	return nil
 }
 
-// unused undoes mayUse after the driver has refused the submission. It reports whether an operation
-// may already be waiting for m, although no submission has that number now.
+// unused undoes mayUse after the submission was refused. It reports whether another operation may
+// already be waiting for m, although no submission has that number now.
 func (s *Submission) unused(m Mark) (awaited bool) {
 	for _, h := range s.Holds {
 		if h.Unuse(m) {

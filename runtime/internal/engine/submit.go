@@ -9,10 +9,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Submit issues a submission, hands it to the timeline's lane, or parks it. A barrier makes no
-// native calls: if the work for all its waits has been issued, startBarrier handles it. If the
-// outcome is Refused or NotIssued, the submission has failed and the error says why. With any other
-// outcome the caller ignores the error: the signals tell whether the submission succeeds.
+// Submit issues a submission, hands it to the timeline's lane, or parks it. It starts an operation
+// of the host if all its waits are reached, and a barrier (startBarrier) if the work for all its
+// waits has been issued. If the outcome is Refused or NotIssued, the submission has failed and the
+// error says why. With any other outcome the caller ignores the error: the signals tell whether the
+// submission succeeds.
 func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	if s.Op.Kind != work.Barrier && !s.ByLane() && s.Mode != UntilReached {
 		if how, err := tl.issue(s); how != Early {
@@ -22,8 +23,8 @@ func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	return tl.takeLater(s)
 }
 
-// takeLater handles a submission that Submit could not issue. It hands the submission to the lane
-// or parks it. For a barrier it calls startBarrier if the work for all its waits has been issued.
+// takeLater does the work of Submit for a submission that Submit does not issue itself: an Early
+// submission, a barrier, an operation of a lane or of the host.
 func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	switch {
 	case s.ByLane():
@@ -41,7 +42,7 @@ func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 		tl.run(s)
 	}
 	if l := tl.Lane; l != nil && l.ThreadState() == LaneAsleep {
-		runtime.Gosched() // otherwise the lane's thread would not run before the caller blocks
+		runtime.Gosched() // otherwise the lane's thread might not run before the caller blocks
 	}
 	return Issued, nil
 }
@@ -57,7 +58,10 @@ func (tl *Timeline) ParkAgain(s *Submission) {
 }
 
 // registerWaits registers a timepoint for each open wait of a submission, and parks the submission
-// if there is such a wait. If no wait is open when it returns, the submission is not parked:
+// if there is such a wait. It publishes the signals of a published barrier. If a wait has failed or
+// no more work is accepted, it sets s.Err and cancels the timepoints.
+//
+// If all timepoints have been released or cancelled by then, the submission does not stay parked:
 // registerWaits completes a published barrier and returns false. For any other submission it
 // returns true, and the caller must start the submission.
 func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
@@ -156,8 +160,8 @@ func (tl *Timeline) run(s *Submission) {
 	}
 }
 
-// failedStream returns the error of the submission's Stream if that Stream has failed, otherwise
-// nil. The submission's own wait for the Stream may have been reached before the failure.
+// If a Stream that the submission waits for has failed, failedStream returns the Stream's error,
+// otherwise nil. The submission's wait for the Stream may have been reached before the failure.
 func (s *Submission) failedStream() error {
 	for _, w := range s.Waits {
 		if w.Semaphore.Tag.Load() == IsStream {

@@ -22,11 +22,11 @@ import (
 // timelines.
 type Timeline struct {
 	Device *Device
-	Queue  fmt.Stringer // the queue, for its name in errors
-	Lane   Lane         // nil for a queue of the program
+	Queue  fmt.Stringer // the queue in the layers above; the engine uses only its name
+	Lane   Lane         // nil unless the queue is a communicator's
 	Stream driver.Stream
 
-	NewRecord func() *Submission
+	NewRecord func() *Submission // makes a Submission of this timeline, with its Rest
 	free      records
 
 	// Adopted says that other code created the stream and may also use it. So an event is recorded
@@ -37,10 +37,10 @@ type Timeline struct {
 	// mu is held while work is issued. It protects last and tidyAt, and writes to issued, marked,
 	// lastDownload, awaiting, closed and ended. Its holder does not wait for another timeline.
 	mu           sync.Mutex
-	last         sema.Point    // the signal of the submission issued last, if it has exactly one
-	tidyAt       uint64        // tidy is called after the submission with this number
+	last         sema.Point    // the signal of the submission given to publish last, if it has exactly one
+	tidyAt       uint64        // from this number on, enter checks whether tidy must be called
 	issued       atomic.Uint64 // the number of the last submission given to the stream
-	marked       atomic.Uint64 // the last number with an event recorded behind it
+	marked       atomic.Uint64 // the last number with an event recorded right behind it
 	passed       atomic.Uint64 // the last number that the stream is known to have passed
 	wanted       atomic.Uint64 // the timeline is polled until this number is passed
 	lastDownload atomic.Uint64 // the number of the last download that nobody waits for: see downloadPoller
@@ -57,16 +57,17 @@ type Timeline struct {
 	throttle   wake.PollThrottle
 	emptyPolls atomic.Uint32 // number of polls that found nothing done
 
-	// queryMu is held while the driver is queried. It protects failed, and writes to ended.
+	// queryMu is held while a goroutine polls the timeline. It protects failed, and writes to
+	// ended.
 	queryMu sync.Mutex
-	failed  int         // number of queries in a row that have returned an error
-	ended   atomic.Bool // set by End: the stream is being destroyed, so events may not be recorded or queried
+	failed  int         // number of polls in a row that have failed
+	ended   atomic.Bool // set by End, before the stream is destroyed: no events are recorded or polled any more
 
 	// retireMu is held while work is retired. It protects awaiters, and writes to passed and
 	// failures.
 	retireMu sync.Mutex
 	awaiters []awaiter
-	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order
+	failures atomic.Pointer[[]failedRange] // issued work that has failed, in the order of the numbers
 }
 
 // NewTimeline returns a timeline of the device d. The caller then sets NewRecord and Stream, and
@@ -77,8 +78,7 @@ func NewTimeline(d *Device, queue fmt.Stringer) *Timeline {
 	return tl
 }
 
-// maxFailed is the number of queries in a row that must return an error before the device counts as
-// lost.
+// maxFailed is the number of failed polls in a row after which the device counts as lost.
 const maxFailed = 8
 
 // want requests that the device's poller polls until the stream has passed seq.
@@ -102,11 +102,12 @@ const tidyEvery = 128
 
 // issue gives a submission to the stream if the work for all its waits has been issued, and
 // publishes its signals. It runs on any thread. If the outcome is Issued or IssuedBroken, the
-// submission has a number and is in the ring. If the outcome is Early, the caller must park the
-// submission. With any other outcome the submission has failed or has been parked again.
+// submission has got a number and has been put into the ring. If the outcome is Early, the caller
+// must park or fail the submission. With any other outcome the submission has failed or has been
+// parked again.
 //
-// issue and the functions it calls put rare cases into functions of their own. The driver's calls
-// evict most of this code from the processor's caches, and loading it again takes most of the time.
+// Rare cases are in functions of their own, so that the code for the usual case is short. The
+// driver's calls evict this code from the processor's caches, and loading it again takes time.
 func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if s.event == nil || s.Action != nil {
 		if how, err := tl.equip(s); err != nil {
@@ -147,12 +148,12 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if many {
 		tl.tidy(seq)
 	}
-	// If another device that the submission follows was lost before the submission was in the ring,
-	// the search for waiting submissions has missed this one.
+	// If a device whose work the submission follows was lost before the submission was in the ring,
+	// loseFollowers may have missed this submission.
 	if abroad {
 		tl.loseBehind(seq, seq)
 	}
-	if tl.Device.lost.Load() != nil { // this device may have been lost in the same moment
+	if tl.Device.lost.Load() != nil { // failInFlight may have run before the submission was in the ring
 		tl.Device.failInFlight()
 	}
 	return how, err
@@ -176,9 +177,9 @@ func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint
 	return released, wanted || want
 }
 
-// enter puts a submission into the ring. It requests polling if wanted is set or somebody already
-// waits for the work. many reports whether the caller must call tidy. When enter returns, the
-// submission may have been retired and recycled. The caller holds tl.mu.
+// enter puts a submission into the ring. It requests polling if wanted is set, somebody already
+// waits for the work, or Device.Short is above 0. many reports whether the caller must call tidy.
+// When enter returns, the submission may have been retired and recycled. The caller holds tl.mu.
 func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	seq, done, recorded, downloads := s.Seq, tl.passed.Load(), s.recorded, s.Delivers
 	tl.ring.put(s, done)
@@ -196,9 +197,9 @@ func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	return seq >= tl.tidyAt && tl.tidyLater(seq, done)
 }
 
-// equip takes an event from the pool if the submission has none, and calls Prepare of its action.
-// It may block while a pool grows, so the timeline is not locked. If equip returns an error, it has
-// already called dismiss.
+// equip finds the marks of the submission's waits, takes an event from the pool if the submission
+// has none, and calls Prepare of its action. It may block, so the timeline is not locked. If equip
+// returns an error, it has already called dismiss.
 func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	err = tl.Device.halted()
 	if err == nil && !s.Deps.gathered {
@@ -245,9 +246,9 @@ func (tl *Timeline) lockFor(s *Submission) (how Outcome, err error) {
 }
 
 // dismiss is called when an attempt to issue a submission has failed and the stream has received
-// none of it. It fails the submission, with three exceptions. An Early submission is left to the
-// caller. A Deferred one has been parked again by its action. A Foreign one is parked again here,
-// until its waits are reached.
+// nothing of the operation. It undoes Prepare and then fails the submission, with three exceptions.
+// An Early submission is left to the caller. For a Deferred submission, Undo of the action has
+// parked it again. A Foreign submission is parked again here, until its waits are reached.
 func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 	if s.Action != nil {
 		s.Action.Undo(s, how)
@@ -266,10 +267,10 @@ func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 	}
 }
 
-// IssueReady issues a submission that was parked and is ready.
+// IssueReady issues a submission that has no open waits.
 func (tl *Timeline) IssueReady(s *Submission) (Outcome, error) {
 	how, err := tl.issue(s)
-	if how == Early { // a signal that s waits for was published and then withdrawn
+	if how == Early { // not expected: the work for all waits has been issued
 		tl.Device.FailSubmission(s, err)
 	}
 	return how, err
@@ -285,9 +286,8 @@ func (tl *Timeline) awaited(seq uint64) {
 	}
 }
 
-// tidyLater sets tidyAt to the number after which tidy is called next. It reports whether enough
-// work is in flight to call tidy now. Everything up to the number done has been passed. The caller
-// holds tl.mu.
+// tidyLater sets tidyAt to a number behind seq. It reports whether enough work is in flight to call
+// tidy now. The stream has passed everything up to the number done. The caller holds tl.mu.
 func (tl *Timeline) tidyLater(seq, done uint64) bool {
 	tl.tidyAt = seq + max(tidyEvery, (seq-done)/2)
 	return seq-done > tidyEvery/2
@@ -297,16 +297,17 @@ func (tl *Timeline) tidyLater(seq, done uint64) bool {
 type Outcome int
 
 const (
-	// NotIssued: a wait has failed, no event could be found or recorded for a wait, or the device or
-	// queue accepts no more work.
+	// NotIssued: a wait has failed, no event could be found or recorded for a wait, or the device
+	// or queue accepts no more work.
 	NotIssued Outcome = iota
-	// Refused: the driver, Prepare, a Holder or a Memory returned an error. The stream has received
-	// nothing of the operation.
+	// Refused: the driver, the action, a Holder, a Memory or the lane returned an error. The stream
+	// has received nothing of the operation.
 	Refused
-	// Issued: the stream has received the submission.
+	// Issued: the stream has received the submission. Submit also returns Issued for a submission
+	// that is not issued yet.
 	Issued
-	// IssuedBroken: a native call failed after others had succeeded. An event is recorded behind the
-	// calls that succeeded, or the device is lost.
+	// IssuedBroken: a native call failed, but the stream may have received a part of the
+	// submission. An event is recorded behind that part, or the device is lost.
 	IssuedBroken
 	// Foreign: a wait is for a device of another driver, so the host must wait.
 	Foreign
@@ -320,7 +321,8 @@ var errEarly = errors.New("gpu: the work for a wait has not been issued, or its 
 
 var errForeign = errors.New("gpu: it waits for a device of another driver")
 
-// give makes the native calls of a submission, and assigns its number. The caller holds tl.mu.
+// give makes the native calls of a submission. If the stream has received the submission, give
+// assigns its number. The caller holds tl.mu.
 func (tl *Timeline) give(s *Submission) (Outcome, error) {
 	if err := tl.halted(); err != nil {
 		return NotIssued, err
@@ -350,10 +352,10 @@ func (tl *Timeline) give(s *Submission) (Outcome, error) {
 	return how, err
 }
 
-// refuse undoes mayUse for a submission that the driver has refused with err. An operation that
-// frees memory may already wait for the submission's number seq. Then refuse gives that number to a
-// barrier (putBarrier). If that fails, the device is lost. refuse returns err. The caller holds
-// tl.mu.
+// refuse undoes mayUse for a submission that was refused with err. An operation that frees memory
+// may already wait for the submission's number seq. Then refuse gives that number to a barrier
+// (putBarrier), unless a barrier already has it. If that fails, the device is lost. refuse returns
+// err. The caller holds tl.mu.
 func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	if s.unused(Mark{tl, seq}) && tl.issued.Load() < seq {
 		if failed := tl.putBarrier(s, seq); failed != nil {
@@ -363,8 +365,9 @@ func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	return err
 }
 
-// findEvents removes marks from Deps if the stream need not wait for them. For each other mark it
-// finds an event recorded behind it, or records one. The caller holds no Timeline.mu.
+// findEvents removes marks from Deps if the stream need not wait for them. For each mark that is
+// left it finds an event recorded behind the mark, or records one. If a mark is of a device of
+// another driver, the outcome is Foreign. The caller holds no Timeline.mu.
 func (s *Submission) findEvents() (Outcome, error) {
 	tl := s.Timeline
 	for _, m := range s.Deps.marks {
@@ -385,7 +388,7 @@ func (s *Submission) findEvents() (Outcome, error) {
 		case err != nil:
 		case passed:
 		case tl.Covers(m.Timeline, m.Seq):
-			if m.Timeline != tl { // so that this submission fails if that work fails
+			if m.Timeline != tl { // so that s is retired after the work at m, and fails if that work fails
 				s.Follows.Add(m)
 			}
 		default:
@@ -403,10 +406,10 @@ func (s *Submission) findEvents() (Outcome, error) {
 	return Issued, nil
 }
 
-// broken returns the outcome of a submission for which a native call has failed: Refused if the
-// stream has received nothing. Otherwise the outcome is IssuedBroken, and broken records an event,
-// because only an event can show when the received part is done. If no event can be recorded,
-// nobody can know what the device still runs, so the device is lost.
+// broken returns the outcome of a submission for which a call has failed. If the stream has
+// received nothing, the outcome is Refused. Otherwise the outcome is IssuedBroken, and broken
+// records an event, because only an event can show when the received part is done. If no event can
+// be recorded, nobody can know what the device still runs, so the device is lost.
 func (tl *Timeline) broken(s *Submission, started bool) Outcome {
 	if !started {
 		return Refused
@@ -437,7 +440,8 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 	if len(s.Deps.marks) > 0 {
 		if started, err = tl.follow(s, seq); err != nil {
 			if s.Action != nil {
-				// The stream does not wait for all earlier uses of the memory that Prepare took.
+				// Give back the memory that Prepare took: the stream does not wait for all of its
+				// earlier uses.
 				s.Action.Undo(s, Refused)
 			}
 			return started, err
@@ -451,8 +455,8 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 		o.Begun(s, some)
 	}
 	if err != nil && !some && started && s.Action != nil && s.Action.Retries(s, err) {
-		// The operation will be issued once more. But the stream has already received the
-		// submission's waits, and these need a number now.
+		// The operation will be issued once more. But the stream has already received the waits,
+		// and work that the stream has received needs a number and an event behind it.
 		started = tl.putBarrier(s, seq) != nil
 	}
 	return started || some, err
@@ -508,7 +512,7 @@ func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) 
 }
 
 // publish publishes the signals of a submission that the stream has received. It returns the
-// timepoints to release. It also returns whether other timepoints remain. If so, the work must be
+// timepoints to release, and whether the semaphores have other timepoints. If so, the work must be
 // polled. The caller holds tl.mu.
 func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	if len(s.Signals) == 1 {
@@ -527,11 +531,14 @@ func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 }
 
 // Poll asks the driver whether the work seq is done, and if not, whether the oldest work in flight
-// is done. It retires everything up to the work that it finds done, and then returns true. It also
-// returns true if it loses the device because queries fail. It returns false if it finds nothing
-// done, or if retire returns false. Poll does not block, and does nothing if another goroutine is
-// polling the timeline. If the event of seq is the oldest in flight, Poll queries it up to tries
+// is done. If no event is recorded behind seq yet, it first records one, unless another goroutine
+// is issuing work. If Poll finds work done, it retires everything up to there and returns the
+// result of retire. If it loses the device, because polls fail, it returns true. Otherwise it
+// returns false. If the event behind seq is the oldest in flight, Poll queries it up to tries
 // times.
+//
+// Poll does nothing if the stream has passed seq, if the device is lost, or if another goroutine is
+// polling the timeline.
 func (tl *Timeline) Poll(seq uint64, tries int) bool {
 	if (Mark{tl, seq}).decided() {
 		return false
@@ -564,7 +571,7 @@ func (tl *Timeline) pollInTurn(seq uint64, tries int, unmarked error) bool {
 	case err != nil && (failed >= maxFailed || errors.Is(err, driver.ErrLost)):
 		tl.Device.Lose(err)
 		return true
-	case err != nil: // the work may still run, and the next query may succeed
+	case err != nil: // the work may still run, and the next poll may succeed
 		return false
 	case done == 0:
 		tl.wantFollowed()
@@ -573,9 +580,9 @@ func (tl *Timeline) pollInTurn(seq uint64, tries int, unmarked error) bool {
 	return tl.retire(done)
 }
 
-// findDone queries the first event behind seq and, if that is not complete, the oldest event in
-// flight. It returns the number of the submission whose event is complete, or 0. The caller holds
-// queryMu.
+// findDone queries the first event behind seq, or the last event if there is none behind seq. If
+// that is not complete, findDone queries the oldest event in flight. It returns the number of the
+// submission whose event is complete, or 0 if none is. The caller holds queryMu.
 func (tl *Timeline) findDone(seq uint64, tries int) (done uint64, err error) {
 	at, ok, err := tl.query(seq, math.MaxUint64, tries)
 	switch {
@@ -595,10 +602,10 @@ func (tl *Timeline) findDone(seq uint64, tries int) (done uint64, err error) {
 // in one poll.
 const watch = 8
 
-// query asks the driver up to tries times whether an event is complete. It takes the first recorded
-// event of a submission with a number from seq to end-1. If there is none and end is
-// math.MaxUint64, it takes the last recorded event. at is the number of the event's submission, or
-// 0 if there is no event to query. done reports whether the event is complete.
+// query asks the driver up to tries times whether an event is complete: the first recorded event of
+// a submission with a number from seq to end-1. If there is none and end is math.MaxUint64, query
+// takes the last recorded event. at is the number of the event's submission, or 0 if there is no
+// event to query. done reports whether the event is complete.
 func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)
@@ -634,11 +641,11 @@ func (tl *Timeline) tidy(seq uint64) {
 	}
 }
 
-// reap retires the work up to the first event behind seq, if that event is complete. It returns
-// false if there is no event, if the event is not complete, if the query fails, or if retire
-// returns false. It ignores the error: goroutines that wait for the work will get it. If seq has
-// been passed, the device is lost, or another goroutine is polling, reap does nothing and returns
-// true.
+// reap retires the work up to the first event behind seq, or up to the last event if there is none
+// behind seq, if that event is complete. It returns false if there is no event, if the event is not
+// complete, if the query fails, or if retire returns false. It ignores the error of the query: a
+// later poll will find it too. If the stream has passed seq, the device is lost, End was called, or
+// another goroutine is polling, reap does nothing and returns true.
 func (tl *Timeline) reap(seq uint64) bool {
 	if (Mark{tl, seq}).decided() || !tl.queryMu.TryLock() {
 		return true

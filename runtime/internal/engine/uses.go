@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Uses are the marks of the work that may touch an allocation of a pool, or growing memory. Two
-// kinds of submissions access these marks without a common lock:
+// Uses are the marks of the work that may touch an allocation of a pool, growing memory, or the
+// buffers of a recording. Two kinds of submissions access these marks without a common lock:
 //
 //   - A submission that uses the memory first adds its mark, and then checks that the memory is
 //     allocated (Timeline.start).
@@ -19,8 +19,8 @@ import (
 // So either the submission that uses the memory finds the memory freed and fails, or the free finds
 // the mark of that submission. A free need not wait for uses that it is ordered after anyway. If
 // other uses are left, the free is parked until their streams have passed them. No stream waits for
-// that, so a stuck stream does not block others. Whether the signals of the uses were reached or
-// have failed does not matter.
+// that, so a stuck stream does not block others. It does not matter whether the signals of the work
+// were reached or have failed.
 //
 // Shrinking growing memory works in the same way: it lowers the size that work may use, and then
 // reads the uses (InFlight).
@@ -28,7 +28,7 @@ type Uses struct {
 	mu    sync.Mutex // protects the following fields; no other lock is taken while it is held
 	marks Frontier
 	// recordings has the uses of the recordings that contain the buffer. An execution adds its mark
-	// only to the uses of its recording.
+	// to the uses of its recording, and not to the uses of each buffer.
 	recordings []*Uses
 	first      [1]Mark // storage of marks for one mark
 }
@@ -72,12 +72,12 @@ func (u *Uses) Leave(recording *Uses) {
 	u.mu.Unlock()
 }
 
-// InFlight returns the uses that streams may not have passed yet.
+// InFlight returns the uses that are not known to be done.
 func (u *Uses) InFlight() Frontier { return u.Left(nil, nil) }
 
 // Left returns the uses that a free on tl must still wait for. It leaves out a use that is done,
-// and a use that the free is ordered after, by its stream or by its waits (deps). A tl of nil stands
-// for no stream.
+// and a use that the free is ordered after, by its stream or by its waits (deps). If tl is nil, no
+// stream orders the free.
 func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	var ofMarks [8]Mark
 	var ofRecordings [8]*Uses
@@ -99,8 +99,8 @@ func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 }
 
 // Signal blocks until the streams have passed all marks, and then signals 1 on the semaphore done.
-// It does nothing if the context ends first. If the device of a mark is lost, so that nobody will
-// ever know whether its stream has passed it, Signal fails the semaphore.
+// If the context ends first, it does not signal. If the device of a mark is lost, so that nobody
+// will ever know whether its stream has passed the mark, Signal fails the semaphore.
 func (f Frontier) Signal(ctx context.Context, done *sema.Semaphore) {
 	if !f.Await(ctx) {
 		return

@@ -13,7 +13,7 @@ func (tl *Timeline) Want(seq uint64) { tl.want(seq) }
 // Passed reports whether the stream is known to have passed seq.
 func (tl *Timeline) Passed(seq uint64) bool { return tl.passed.Load() >= seq }
 
-// PollFor polls whether the work seq is done. It skips the poll if the lane's thread polls, or if
+// PollFor polls the timeline for the work seq. It skips the poll if the lane's thread polls, or if
 // goroutines that issue work should not have to wait for the driver (see skipsPoll). It returns the
 // device's policy for waiting.
 func (tl *Timeline) PollFor(seq uint64, by sema.PollSource) *wake.Policy {
@@ -34,7 +34,7 @@ func (tl *Timeline) PollFor(seq uint64, by sema.PollSource) *wake.Policy {
 }
 
 // MarkOf returns the mark of the work that will give the signal p. If p is the signal of a barrier,
-// that is the first of the marks that the barrier waits for.
+// MarkOf returns the first of the marks that the barrier waits for.
 func MarkOf(p sema.Signal) Mark { return Mark{p.Producer.(*Timeline), p.Seq} }
 
 // Join adds a mark of package sema.
@@ -74,9 +74,10 @@ func (s *Submission) TimepointReleased(err error) (ready bool, more *sema.Timepo
 	return true, nil
 }
 
-// IssueHere issues a ready submission on the calling thread, and returns true. It issues nothing
-// and returns false if the submission runs on the host, if issuing might block, if the pool has no
-// event for the submission, or if the stream has much work in flight.
+// IssueHere issues a ready submission on the calling thread, or fails it if s.Err is set, and
+// returns true. It does nothing and returns false if the submission runs on the host, if issuing
+// might block, if the pool has no event for the submission, or if the stream has much work in
+// flight.
 func (s *Submission) IssueHere() bool {
 	if s.Op.Kind.OnHost() || s.mayWait() || s.lacksEvent() || s.Timeline.Load() >= 64 {
 		return false

@@ -6,30 +6,31 @@
 //     [Semaphore.Publish] announces the values that the work will signal. When the work is done,
 //     [Semaphore.Arrive] raises the semaphore to the announced values.
 //   - A [Waiter] waits for one or more points. A [Point] is a semaphore and a value. The waiter
-//     registers a [Timepoint] with the semaphore of each point, and is called when that timepoint
-//     is released.
+//     registers a [Timepoint] with the semaphore of each point that is not reached, and is called
+//     once for each timepoint, when the timepoint is released.
 //
 // # Timepoints
 //
 // A timepoint is one registered wait for a value of a semaphore. The semaphore keeps its timepoints
 // in heaps, ordered by value. To release a timepoint means to remove it from its heap and to notify
-// its owner. The semaphore releases a timepoint when the value is reached or the semaphore fails.
-// Some waiters need less: it is enough that the work that signals the value has been issued. Their
-// timepoints are released at that moment.
+// its owner. A timepoint is released when the value is reached or the semaphore fails. A timepoint
+// registered with [UntilIssued] is also released when work that will signal the value has been
+// issued.
 //
 // The owner of a timepoint is a waiter, a function that the program gave to [Semaphore.OnReached],
-// or a goroutine that is blocked in [Wait] or [Semaphore.WaitIssued]. A waiter takes its timepoints
+// or a goroutine that is blocked in [Wait] or [Semaphore.WaitIssued]. A waiter may take timepoints
 // from a [TimepointPool].
 //
 // A method that releases timepoints, except [Semaphore.Signal], only removes them from the heaps.
 // It returns them as a linked list: first the timepoints registered with [UntilIssued], then all
-// others. Each of these two groups is ordered by value and then by age. The caller unlocks its
-// mutexes and then passes the list to [Release], [ReleaseIssuing] or [ReleaseFromHost], which
-// notify the owners. So no code of a waiter or of the program runs under a lock.
+// others. Each of these two groups is ordered by value and then by age. The caller passes the list
+// to [Release], [ReleaseIssuing] or [ReleaseFromHost], which notify the owners. So owners are
+// notified with no semaphore locked.
 //
 // # Locks
 //
 // Each semaphore has one mutex. While it is held, the package calls no outside code except
 // [Producer.Want], [Producer.Passed] and the function given to [Semaphore.Next]. Values and
-// failures are atomic: if nothing waits for a semaphore, most operations on it take no lock.
+// failures are atomic: reading them takes no lock. A signal from the host takes none either if the
+// semaphore has no timepoint and no signal in flight.
 package sema

@@ -7,16 +7,16 @@ import (
 )
 
 // A hostEvent wakes a goroutine that is blocked in Wait or WaitIssued. It contains the timepoints
-// that the goroutine registers with semaphores. Host events are reused: after a wait, the semaphore
-// of the first point keeps the host event for the next goroutine. In a testing/synctest bubble a
-// host event is used only once, because its channel belongs to the bubble.
+// that the goroutine registers with semaphores. After the wait, the semaphore of the first point
+// keeps the host event, and a later wait reuses it. In a testing/synctest bubble a host event is
+// used only once, because its channel belongs to the bubble.
 type hostEvent struct {
 	woken  chan struct{}
 	passed atomic.Int32 // number of calls of wake: one for each released timepoint
 	tps    []Timepoint
 	room   [2]Timepoint // storage of tps for up to two points
-	once   bool
-	next   *hostEvent // in the semaphore's list of unused host events; protected by the semaphore's mu
+	once   bool         // the host event is not reused
+	next   *hostEvent   // in the semaphore's list of unused host events; protected by the semaphore's mu
 }
 
 // hostEventFor returns a host event with a timepoint for each point.
@@ -48,8 +48,8 @@ func (e *hostEvent) wake() {
 }
 
 // finish ends a wait. It cancels the timepoints that have not been released, and gives the host
-// event to the semaphore of the first point for reuse. If another goroutine has released a
-// timepoint and has not called wake yet, the host event is not reused.
+// event to the semaphore of the first point for reuse. If a timepoint has been released for which
+// wake has not been called yet, the host event is not reused.
 func (e *hostEvent) finish(points []Point) {
 	released := int32(0)
 	for i := range e.tps {
@@ -62,7 +62,7 @@ func (e *hostEvent) finish(points []Point) {
 	}
 	e.passed.Store(0)
 	select {
-	case <-e.woken: // a later call of wake does no harm: the next wait checks its points again
+	case <-e.woken: // if a call of wake has yet to send, that does no harm: the next wait checks its points again
 	default:
 	}
 	points[0].Semaphore.keepHostEvent(e)

@@ -11,30 +11,30 @@ import (
 // numbered 1, 2, 3, … The type that implements Producer must be comparable. Its methods may be
 // called from any thread and do not block.
 type Producer interface {
-	// Want tells the producer that someone waits for the work with the number seq. From then on the
-	// producer must call Arrive soon after that work is done, even if nobody calls PollFor. Want is
-	// called with a semaphore's mutex held and must not call this package.
+	// Want tells the producer that someone waits for the work with the number seq. The producer
+	// must then call Arrive or Fail soon after that work is done, even if nobody calls PollFor.
+	// Want is called with a semaphore's mutex held and must not call this package.
 	Want(seq uint64)
 
 	// Passed reports whether the host knows that the work with the number seq is done. Passed is
 	// called with a semaphore's mutex held and must not call this package.
 	Passed(seq uint64) bool
 
-	// PollFor checks once whether the work with the number seq is done. For all work that it finds
-	// done, it calls Arrive or Fail of the semaphores that the work signals. It is called without
-	// locks. It returns how to go on polling this producer, or nil if polling again is useless.
+	// PollFor checks whether the work with the number seq is done. For all work that it finds done,
+	// it calls Arrive or Fail of the semaphores that the work signals. It is called without locks.
+	// It returns how to go on polling this producer, or nil if polling again is useless.
 	PollFor(seq uint64, by PollSource) *wake.Policy
 }
 
-// A PollSource is the source of a poll. A producer may skip polls of some sources, to leave the
+// A PollSource says who polls a producer. The producer may skip polls of some sources, to leave the
 // driver to other goroutines.
 type PollSource uint8
 
 const (
-	ByQuery       PollSource = iota // Semaphore.Query, which polls once
-	ByWaiter                        // the first poll of a waiting goroutine
-	ByWaiterAgain                   // a later poll of that goroutine, without a pause since the last one
-	ByPoller                        // a later poll, also without a pause, by a goroutine that stands in for the device's poller
+	ByQuery       PollSource = iota // a single poll, by Semaphore.Query or by Wait with a context that has ended
+	ByWaiter                        // the first poll of a call of Wait
+	ByWaiterAgain                   // a later poll of the same call, without a pause since the previous one
+	ByPoller                        // like ByWaiterAgain, while the waiting goroutine stands in for the device's poller
 )
 
 // A Mark is the place behind the work with the number Seq of a producer.
@@ -44,9 +44,9 @@ type Mark struct {
 }
 
 // A Signal says that a semaphore will be raised to Value when the work with the number Seq of
-// Producer is done. It is in flight from Publish to Arrive. If ByBarrier is set, the signal belongs
-// to a barrier: an operation that only waits for the work and then signals. The barrier's signal is
-// given after the signals of the work itself.
+// Producer is done. It is in flight from Publish until Arrive gives it or the semaphore fails. If
+// ByBarrier is set, the signal belongs to a barrier: an operation that only waits for the work and
+// then signals. The barrier's signal is given after the signals of the work itself.
 type Signal = points.Point[Producer]
 
 // A join belongs to the signal of a barrier that waits for several producers. It has the marks of
@@ -66,14 +66,14 @@ const (
 	Failed                   // the semaphore has failed
 )
 
-// Publish announces that issued work will signal the semaphore. p may be the signal of a barrier
-// that waits for several producers. Then behind has the marks of all the work that the barrier
-// waits for, first the mark in p. Publish copies behind. It returns the timepoints that waited only
-// until such work was issued. The caller must release them.
+// Publish announces that issued work will signal the semaphore. If p is the signal of a barrier
+// that waits for several producers, behind has the marks of all the work that the barrier waits
+// for, first the mark in p. Publish keeps no reference to behind. It returns the timepoints that
+// waited only until work that reaches their value was issued. The caller must release them.
 //
-// wanted reports whether other timepoints remain. If so, the producer of p must be polled for them.
-// Some may wait for the value of p or a lower one. Others wait for a higher value, but the work of
-// p may fail, and then the semaphore fails and releases them too.
+// wanted reports whether other timepoints remain. If so, the caller must have the work at p and
+// behind polled. Some of the timepoints may wait for the value of p or a lower one. The others wait
+// for a higher value, but if the work fails, the semaphore fails and releases them too.
 func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasSignals)
@@ -98,12 +98,11 @@ func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wante
 	return released, wanted
 }
 
-// Arrive raises the value because work is done. It covers all signals of one producer from first to
-// last, and raises the value to the value of last. It returns the timepoints to release. If the
-// semaphore has failed, or if first does not raise the value, Arrive returns an error and changes
-// nothing. There is one exception, if first and last are the same signal: independent work of
-// another producer may have raised the value further already. Then Arrive returns no error and the
-// value stays.
+// Arrive gives the signals of one producer from first to last, because their work is done: it
+// raises the value to that of last. It returns the timepoints to release. If the semaphore has
+// failed, or if first does not raise the value, Arrive returns an error and changes nothing. There
+// is one exception, if first and last are the same signal: if independent work of another producer
+// has already raised the value further, Arrive returns no error and the value stays.
 func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +137,8 @@ func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	return released, nil
 }
 
-// addJoin stores the marks of all work that a barrier's signal waits for. It reuses the memory of a
-// removed join.
+// addJoin copies the marks of all work that the barrier with the signal value waits for. It reuses
+// the memory of a removed join, if there is one.
 func (l *expected) addJoin(value uint64, behind []Mark) {
 	n := len(l.joins)
 	l.joins = slices.Grow(l.joins, 1)[:n+1]
@@ -168,8 +167,8 @@ func (s *Semaphore) Forget(value uint64, behind []Mark) {
 	l.joins = l.joins[:last]
 }
 
-// marksOf returns the marks of all work that the signal p waits for. It returns nil if p waits for
-// a single producer.
+// marksOf returns the marks of all work that the barrier of the signal p waits for. It returns nil
+// if p belongs to no barrier, or to a barrier that waits for a single producer.
 func (l *expected) marksOf(p Signal) []Mark {
 	if p.ByBarrier {
 		for i := range l.joins {
@@ -232,9 +231,10 @@ func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool)
 }
 
 // next returns the mark of the work that a waiter for a value should poll. That is the work of the
-// lowest signal in flight that reaches the value or, if there is none, of the highest signal in
-// flight. If the signal belongs to a barrier that waits for several producers, next returns a mark
-// whose work is not done yet. If no work can be polled, the Producer of the result is nil.
+// lowest signal in flight that reaches the value or, if there is none, of another signal in flight:
+// if that work fails, the semaphore fails. If the signal belongs to a barrier that waits for
+// several producers, next returns a mark whose work is not done yet, if there is one. If no signal
+// is in flight, the Producer of the result is nil.
 func (s *Semaphore) next(value uint64) Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,12 +266,13 @@ func (s *Semaphore) PollFor(value uint64, by PollSource) *wake.Policy {
 	return m.Producer.PollFor(m.Seq, by)
 }
 
-// pollAtOnce is the largest number of producers that one call of Query polls. Later calls poll the
-// others.
+// pollAtOnce is the largest number of producers that one call of pollAll polls. If more producers
+// have signals in flight, later calls poll the others.
 const pollAtOnce = 8
 
-// pollAll polls the producers of all signals in flight, and of the work that their barriers wait
-// for, but at most pollAtOnce producers. It polls the producer of the highest signal first.
+// pollAll polls the producers of the signals in flight, and then the other producers that their
+// barriers wait for, but at most pollAtOnce producers. The producer of the highest signal is always
+// among them.
 func (s *Semaphore) pollAll() {
 	var asks [pollAtOnce]points.Front[Producer]
 	n := 0

@@ -1,49 +1,52 @@
 package sema
 
-// A Waiter is work (not a goroutine) that waits for one or more points before it is issued. It has
-// a [Timepoint] for each of these points. The goroutine that signals a point, or fails its
-// semaphore, calls the methods without locks.
+// A Waiter waits for one or more points: work that is then issued, a barrier, or a link between two
+// semaphores. It has a [Timepoint] for each of these points. The goroutine that releases a
+// timepoint calls the methods, with no semaphore locked. It may hold a lock of the producer whose
+// work signals the point.
 type Waiter interface {
-	// TimepointReleased is called once for each timepoint of the waiter, when it is released. err
-	// is the failure of the semaphore, or nil. ready reports that this was the last timepoint, and
-	// that the waiter must be issued now.
+	// TimepointReleased is called once for each timepoint of the waiter that is released. err is
+	// the semaphore's failure if that released the timepoint, otherwise nil. ready reports that
+	// this was the last timepoint and that the caller must call IssueHere or HandOver.
 	//
 	// A waiter without work, such as a barrier, signals its own points here instead and returns
 	// false. more has the timepoints that these signals release. The caller releases them in a
 	// loop, because recursion could become too deep if many such waiters form a chain.
 	TimepointReleased(err error) (ready bool, more *Timepoint)
 
-	// IssueHere issues a ready waiter on the calling thread. If that may block, it does nothing and
-	// returns false.
+	// IssueHere issues a ready waiter on the calling thread and returns true. It does nothing and
+	// returns false if the waiter must be handed over instead, for example because issuing it may
+	// block.
 	IssueHere() bool
 
-	// HandOver gives ready waiters to the threads that issue them. list has one timepoint of each.
-	// All waiters in the list are of one type, and HandOver is called on the first waiter. The
-	// caller must not use the list afterwards.
+	// HandOver gives ready waiters to the threads that issue them. list has one timepoint of each
+	// waiter. HandOver is called on the first waiter of the list. All waiters that are ever ready
+	// have the same type. The caller must not use the list afterwards.
 	HandOver(list *Timepoint)
 }
 
 const (
-	// issueHere is the number of ready waiters that a signalling goroutine issues itself. Issuing
-	// one takes less time than handing it over to another thread. Other threads issue the rest in
-	// parallel.
+	// issueHere is the largest number of ready waiters that one call of ReleaseIssuing or
+	// ReleaseFromHost issues itself. Issuing one takes less time than handing it over to another
+	// thread. Other threads issue the rest in parallel.
 	issueHere = 1
 
 	// handOver is the largest number of waiters in one call of HandOver.
 	handOver = 32
 )
 
-// Release notifies the owners of the timepoints in list. Goroutines that retire work, or make it
-// fail, use Release. It issues no waiter itself and starts a goroutine for each function
-// (OnReached), because the caller may have more work to retire.
+// Release notifies the owners of the timepoints in list. It issues no waiter itself, and calls each
+// function (OnReached) on a new goroutine. So it may be called with a producer's lock held, and
+// soon returns.
 func Release(list *Timepoint) { start(notify(list, 0)) }
 
 // ReleaseIssuing is like Release, but may issue a ready waiter on the calling thread.
 func ReleaseIssuing(list *Timepoint) { start(notify(list, issueHere)) }
 
-// ReleaseFromHost notifies the owners of the timepoints in list. It is used in calls of the
-// program, such as Signal. It calls the functions (OnReached) itself, in order, after everything
-// else. If one function panics or calls runtime.Goexit, the others are still called.
+// ReleaseFromHost notifies the owners of the timepoints in list. It is for calls of the program,
+// such as Signal. It may issue a ready waiter on the calling thread. It calls the functions
+// (OnReached) itself, in order, after it has notified all other owners. If one function panics or
+// calls runtime.Goexit, the functions after it are still called.
 func ReleaseFromHost(list *Timepoint) { call(notify(list, issueHere)) }
 
 // start calls the functions of the timepoints in list, each on a new goroutine.
@@ -71,9 +74,9 @@ func callOne(t *Timepoint) {
 }
 
 // notify calls TimepointReleased of the waiters in list, and wakes the goroutines that are blocked
-// in Wait. It issues at most budget of the ready waiters on the calling thread, and hands over the
-// others. It returns the timepoints that belong to functions, in order. The caller calls these
-// functions.
+// in Wait or WaitIssued. It issues at most budget ready waiters on the calling thread, and hands
+// over the others. It returns the timepoints that belong to functions, in order. The caller calls
+// these functions.
 func notify(list *Timepoint, budget int) *Timepoint {
 	giveWay, woken := budget > 0, false
 	var ready, functions List
@@ -92,7 +95,7 @@ func notify(list *Timepoint, budget int) *Timepoint {
 				budget--
 				break
 			}
-			ready.Join(t) // the timepoint stays valid: a ready waiter keeps its timepoints until it is issued
+			ready.Join(t) // the timepoint stays valid: nothing else issues or recycles the ready waiter
 			if nready++; nready == handOver {
 				ready.first.waiter.HandOver(ready.first)
 				ready, nready = List{}, 0
@@ -116,8 +119,8 @@ func notify(list *Timepoint, budget int) *Timepoint {
 
 // noop is the body of a goroutine that is started only for its effect on Go's scheduler: a
 // goroutine that was just woken runs sooner. Go puts a woken goroutine into a slot of the current
-// processor (P). Other processors do not steal from that slot for some 80 µs, because the current
+// processor (P). Other processors do not steal from that slot for a while, because the current
 // goroutine may be about to block. A newly started goroutine takes the slot and pushes the woken
-// one into the run queue. From there an idle processor steals it at once, even if the caller goes
-// on computing.
+// goroutine into the run queue. From there an idle processor steals it at once, even if the caller
+// goes on computing.
 func noop() {}

@@ -18,7 +18,7 @@ const MaxValue = math.MaxUint64 - 1
 const failedValue = math.MaxUint64
 
 var (
-	// ErrClosed is the failure of a semaphore that was closed.
+	// ErrClosed is the error for a semaphore, or another object, that was closed.
 	ErrClosed = errors.New("closed")
 
 	// ErrValue is the error of a signal whose value is not above the semaphore's current value.
@@ -49,9 +49,9 @@ type Semaphore struct {
 	Notes atomic.Pointer[any]
 
 	value   atomic.Uint64           // the value known to be reached; failedValue after a failure
-	failure atomic.Pointer[failure] // stored before value is failedValue
-	final   uint64                  // the value before the failure; written before value is failedValue
-	flags   atomic.Uint32           // tells without a lock whether list has entries; changed under mu
+	failure atomic.Pointer[failure] // stored before value becomes failedValue
+	final   uint64                  // the value before the failure; written before value becomes failedValue
+	flags   atomic.Uint32           // hasSignals and hasWaiters, read without a lock; changed under mu
 	soon    atomic.Bool             // see ExpectSoon
 
 	mu   sync.Mutex // protects list and everything in it
@@ -64,11 +64,11 @@ const (
 	hasWaiters             // there are registered timepoints
 )
 
-// An expected lists the signals of a semaphore that are in flight, and the timepoints that wait for
-// them.
+// An expected has the signals of a semaphore that are in flight, its registered timepoints, and
+// other data that not every semaphore needs.
 type expected struct {
 	signals points.Set[Producer] // signals in flight
-	joins   []join               // the marks of barriers that wait for several producers
+	joins   []join               // for signals of barriers that wait for several producers
 	issued  timepointHeap        // timepoints that wait until work that signals their value has been issued
 	reach   timepointHeap        // timepoints that wait until their value is reached
 	order   uint64               // the order number of the next timepoint
@@ -80,8 +80,7 @@ type failure struct{ err error }
 
 var errClosed = fmt.Errorf("gpu: semaphore: %w", ErrClosed)
 
-// closed is the failure of every closed semaphore. It is made once, so that closing allocates
-// nothing.
+// closed is the failure that Close sets. It is made once, so that closing allocates nothing.
 var closed = failure{errClosed}
 
 // Init sets the initial value. It must be called before any other method.
@@ -128,9 +127,9 @@ func (s *Semaphore) query() (uint64, error) {
 // Signal raises the value from the host, like [Semaphore.Raise], and notifies the owners of the
 // released timepoints.
 func (s *Semaphore) Signal(value uint64) error {
-	// Read flags after raising the value. A goroutine that adds an entry to the list sets flags
-	// first and reads the value afterwards. So either this goroutine sees the new entry, or the
-	// other goroutine sees the new value.
+	// Read flags after raising the value. A goroutine in Register sets a flag first and then reads
+	// the value. So either this goroutine sees the flag and looks at the list, or Register sees the
+	// new value.
 	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
 		if s.flags.Load() != 0 {
 			ReleaseFromHost(s.takeReleased(value))
@@ -166,16 +165,16 @@ func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 	}
 }
 
-// Backward returns the error for a signal of p, whose value is not above now, the semaphore's
-// value.
+// Backward returns the error for a signal of p when the semaphore's value, now, is not below
+// p.Value.
 func Backward(p Point, now uint64) error { return backward(p.Value, p.Semaphore.String(), now) }
 
 func backward(value uint64, name string, now uint64) error {
 	return fmt.Errorf("signal %d of %s, which is at %d: %w", value, name, now, ErrValue)
 }
 
-// takeReleased removes and returns the timepoints for values up to value. It is called after a
-// signal from the host.
+// takeReleased removes and returns the timepoints for values up to value, after a signal from the
+// host.
 func (s *Semaphore) takeReleased(value uint64) *Timepoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,9 +237,9 @@ func (s *Semaphore) fail(why *failure) (released *Timepoint, failed bool) {
 	return released, true
 }
 
-// expect returns s.list, to which the caller will add an entry. flag is hasSignals or hasWaiters,
-// the kind of the entry. expect sets flag before the caller adds the entry, so that every signal
-// from then on looks at the list. The caller holds mu.
+// expect returns s.list, to which the caller may add a signal (flag is hasSignals) or a timepoint
+// (flag is hasWaiters). expect sets flag first, so that Signal and Raise look at the list from then
+// on. The caller holds mu.
 func (s *Semaphore) expect(flag uint32) *expected {
 	if s.list == nil {
 		s.list = new(expected)

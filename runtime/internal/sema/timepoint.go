@@ -4,14 +4,14 @@ package sema
 // semaphore releases it or Cancel removes it.
 type Timepoint struct {
 	value  uint64
-	order  uint64 // orders timepoints with the same value by age
-	index  int    // position in the semaphore's heap, or -1 if not registered; protected by the semaphore's mu
-	issued bool   // registered with UntilIssued, so it is in the heap issued, not in reach
-	on     *Semaphore
+	order  uint64     // orders timepoints with the same value by age
+	index  int        // position in the semaphore's heap, or -1 if not registered; protected by the semaphore's mu
+	issued bool       // registered with UntilIssued, so it is in the heap issued, not in reach
+	on     *Semaphore // the semaphore of the last Register that registered the timepoint
 
 	// The owner: exactly one of these three is set. It is notified when the timepoint is released.
 	waiter Waiter
-	fn     func(error) // called once, with no lock held
+	fn     func(error)
 	host   *hostEvent
 
 	next *Timepoint // the next in a list of released timepoints, or in the free list of a pool
@@ -75,8 +75,9 @@ func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) WaitState 
 	return how
 }
 
-// Cancel removes a registered timepoint from its semaphore. It returns false if the timepoint is
-// not registered, because it was released or is being released.
+// Cancel removes a timepoint from its semaphore. It returns false if the timepoint is no longer
+// registered. If it was released, its owner may not have been notified yet. The timepoint must have
+// been registered before.
 func (t *Timepoint) Cancel() bool {
 	s := t.on
 	s.mu.Lock()

@@ -8,13 +8,13 @@ import (
 )
 
 // ErrEnded is the error of a wait whose context has ended. Callers replace it with an error that
-// names the semaphores, made with [Point.Over] and [Semaphore.Outlook].
+// names the semaphores.
 var ErrEnded = errors.New("gpu: wait: the context has ended")
 
-// Wait blocks until all points are reached or, if all is false, until one of them is. It returns
-// the lowest index of a point that is reached, or -1. If a semaphore fails, Wait returns the
-// failure, even if another point is reached. When the context ends, Wait returns [ErrEnded]. If the
-// context has already ended, Wait polls the producers once and does not block.
+// Wait blocks until all points are reached or, if all is false, until at least one of them is. It
+// returns the lowest index of a point that is reached, or -1. If a semaphore has failed, Wait
+// returns the failure, even if other points are reached. If the context ends first, Wait returns
+// [ErrEnded]. If the context has already ended, Wait polls the producers once and does not block.
 func Wait(ctx context.Context, points []Point, all bool) (index int, err error) {
 	if ctx.Err() != nil {
 		return pollOnce(points, all)
@@ -110,7 +110,8 @@ func anySoon(points []Point) bool {
 	return false
 }
 
-// parkUntil registers a timepoint for each point and blocks on a channel. It does not poll.
+// parkUntil does the same as Wait, without polling: it registers a timepoint for each point and
+// blocks on a channel.
 func parkUntil(ctx context.Context, points []Point, all bool) (int, error) {
 	e := hostEventFor(points)
 	defer e.finish(points)
