@@ -90,8 +90,8 @@ func (op *Op) room(n int) []Range {
 	return op.args[:n]
 }
 
-// inlineArg is the size in bytes of the largest argument that is stored in a Range. Larger arguments
-// are in opMore.wide.
+// inlineArg is the size in bytes of the largest argument that is stored in a Range. Larger
+// arguments are in opMore.wide.
 const inlineArg = int(unsafe.Sizeof(Range{}.Offset) + unsafe.Sizeof(Range{}.Size))
 
 // setArg stores the argument for the parameter p in to. The argument's Go value is at from. If the

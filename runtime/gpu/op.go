@@ -35,8 +35,8 @@ type Op struct {
 	kind   opKind
 	values uint8 // how many elements at the end of args are values of parameters
 	again  bool  // each execution of a recording calls the native function: no graph captures it
-	// n is the number of ranges or of kernel arguments. They are the first n elements of args or, if
-	// args is too small, in more.ranges. For a group, n is the number of collectives. Each
+	// n is the number of ranges or of kernel arguments. They are the first n elements of args or,
+	// if args is too small, in more.ranges. For a group, n is the number of collectives. Each
 	// collective has three elements of args. If args is too small, the group is in more.group.
 	n      int32
 	obj    any            // such as a function, a kernel or a recording; for a wrong Op, the error

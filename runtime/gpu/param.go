@@ -123,8 +123,8 @@ func (op *Op) given() []recording.Given {
 	return unsafe.Slice((*recording.Given)(unsafe.Pointer(&op.args[from])), op.values)
 }
 
-// The method given casts Ranges to Givens. Both begin with a pointer, and this line does not compile
-// if they differ in size.
+// The method given casts Ranges to Givens. Both begin with a pointer, and this line does not
+// compile if they differ in size.
 var _ [unsafe.Sizeof(Range{})]struct{} = [unsafe.Sizeof(recording.Given{})]struct{}{}
 
 // ownMore gives the Op an opMore that no copy of the Op shares, and returns it. It copies what the
@@ -227,7 +227,8 @@ func (op *Op) uses() []recording.Use {
 	return op.more.uses
 }
 
-// noUses returns an error if the Op uses parameters. Only an Op that is recorded can use parameters.
+// noUses returns an error if the Op uses parameters. Only an Op that is recorded can use
+// parameters.
 func (op *Op) noUses() error {
 	all := op.uses()
 	if len(all) == 0 {

@@ -15,9 +15,9 @@ import (
 )
 
 // A record is a submission with further fields for the operations of this package. Records are
-// recycled. Queue.get sets Submission.UsesRest except for plain operations (work.Kind.Plain). If the
-// record of a plain operation gets a field that Release must clear, such as label or lent, UsesRest
-// must be set too.
+// recycled. Queue.get sets Submission.UsesRest except for plain operations (work.Kind.Plain). If
+// the record of a plain operation gets a field that Release must clear, such as label or lent,
+// UsesRest must be set too.
 type record struct {
 	engine.Submission
 	q *Queue

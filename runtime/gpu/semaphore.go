@@ -23,8 +23,8 @@ const MaxValue = math.MaxUint64 - 1
 // may end before the operation that signals that value has ended.
 //
 // A semaphore belongs to no device: it orders work across all devices, and may outlive them. Make
-// one with [NewSemaphore]; a zero Semaphore has value 0. Do not copy a Semaphore. All methods may be
-// called concurrently.
+// one with [NewSemaphore]; a zero Semaphore has value 0. Do not copy a Semaphore. All methods may
+// be called concurrently.
 type Semaphore struct {
 	sema sema.Semaphore // must be the only field: see outer
 }

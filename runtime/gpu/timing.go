@@ -177,8 +177,8 @@ func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 // For an operation that goroutines run, such as a host call or a transfer in pieces, the result is
 // the time that it took on the host. For a recording, the result is the time from the first work in
 // a stream to the last, including the host calls between. For a recording of host calls only, it is
-// the sum of their times. Times of CUDA and HIP have seven significant digits, and CUDA's resolution
-// is half a microsecond. Duration neither blocks nor allocates.
+// the sum of their times. Times of CUDA and HIP have seven significant digits, and CUDA's
+// resolution is half a microsecond. Duration neither blocks nor allocates.
 func (t *Timing) Duration() (took time.Duration, err error) {
 	if t == nil || t.dev == nil {
 		return 0, errs.Zero("duration", "Timing")

@@ -49,9 +49,9 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 	})
 }
 
-// A pieceFunc fills or empties a piece of pinned memory. The piece has the bytes at the offset at of
-// the range that moves. If the function itself submits pieces, it counts them in free, unless free
-// is nil.
+// A pieceFunc fills or empties a piece of pinned memory. The piece has the bytes at the offset at
+// of the range that moves. If the function itself submits pieces, it counts them in free, unless
+// free is nil.
 type pieceFunc func(free *lent, piece []byte, at int64) error
 
 // transfer submits an operation that moves a range through pinned memory in pieces. The operation

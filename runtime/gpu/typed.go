@@ -124,9 +124,9 @@ func (p *param) setType(t reflect.Type) (where string, of reflect.Type, why stri
 	return p.name, t, why
 }
 
-// checkSizes compares the number and the sizes of the arguments with those of the parameters, if the
-// driver reports the parameters. op, what and all are texts for errors: the operation, the word for
-// an argument, and the number of arguments.
+// checkSizes compares the number and the sizes of the arguments with those of the parameters, if
+// the driver reports the parameters. op, what and all are texts for errors: the operation, the word
+// for an argument, and the number of arguments.
 func (b *boundKernel) checkSizes(op, what, all string) error {
 	known := b.kernel.info.Params
 	if known == nil {

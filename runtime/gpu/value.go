@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// valueOp returns an Op that writes a value to a range, or waits until the range has that value or a
-// higher one.
+// valueOp returns an Op that writes a value to a range, or waits until the range has that value or
+// a higher one.
 func valueOp(kind opKind, r memory.Range, value uint64) (op Op) {
 	op.kind, op.args[0], op.args[1].Offset = kind, Range{(*Buffer)(r.Buffer), r.Offset, r.Size}, value
 	return op
