@@ -20,7 +20,7 @@ import (
 // GPU needs no conversion.
 type NativeCall struct {
 	Device driver.Device // current on the thread
-	Stream driver.Stream // the stream that the function gives work to
+	Stream driver.Stream // the native stream that the function gives work to
 	// Ptrs are the addresses of the ranges, in order. If the operation has scratch memory
 	// ([Op.Scratch]), its address is the last element. The slice is valid until the function
 	// returns.

@@ -21,8 +21,8 @@ import (
 // An Op does nothing until it is used. An Op is a value: it may be copied and used any number of
 // times. Several goroutines may use it concurrently, unless it writes memory of the program, as
 // [Download] and [Alloc] do, or has a Timing. An Op holds no resources. Its constructor copies
-// kernel arguments, patterns and ranges into the Op. It does not copy the data of an [Upload] or an
-// [UploadCopy], which is read only when the Op is used.
+// kernel arguments, patterns and ranges into the Op. It does not copy the data of an upload, which
+// is read when the Op is used, or later: see [Upload] and [UploadCopy].
 //
 // A constructor that gets wrong arguments returns an Op that carries an error. Do, Submit and Add
 // return that error. They also make the checks that depend on the device.
@@ -261,8 +261,8 @@ func (q *Queue) doRare(o *Order, op *Op) error {
 var errZeroOp = errs.Argument("do", "a zero Op: functions such as Fill and Launch make Ops")
 
 // Do adds operations to the stream, one behind the other. Operations of other calls come before or
-// after all of them. Do returns without waiting for the device to run them, and blocks only as
-// [Queue.Submit] does. If Do returns an error, the stream has failed with that error. The operation
+// after all of them. Do returns without waiting for the device to run them. It may block as
+// [Queue.Submit] may. If Do returns an error, the stream has failed with that error. The operation
 // that was refused and the operations behind it were not added. Without operations Do adds nothing,
 // and returns the error of a stream that has failed.
 func (s *Stream) Do(ops ...Op) error {

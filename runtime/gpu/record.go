@@ -181,7 +181,7 @@ func (r *record) Release() {
 	}
 	r.staging.Release()
 	// The call that submits a refused group returns an error, so it signals no point of Free. A
-	// shared lent counts the group as over all the same: earlier submissions have been accepted.
+	// shared lent counts the group as over all the same: other submissions may have been accepted.
 	if r.lent != nil && (r.lent.shared || !r.group.Refused()) {
 		r.lent.over(1)
 	}
