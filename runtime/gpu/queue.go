@@ -24,9 +24,10 @@ import (
 //
 // If a signal is known not to raise its semaphore, the error is [ErrValue]. There are three cases:
 // the value of the signal has been reached; the operation waits for that value or a higher one; an
-// earlier signal of the operation has that value or a higher one. If the semaphore reaches the
-// value after Submit has returned, but before the operation signals it, the semaphores of that
-// signal and of the later signals in the list fail with [ErrValue].
+// earlier signal of the operation has that value or a higher one. After Submit has returned, the
+// host may signal that value or a higher one before the operation does, or other work may signal
+// the same value. Then the semaphores of that signal and of the later signals in the list fail with
+// [ErrValue]. If other work signals a higher value first, that is no mistake.
 type Queue struct {
 	dev      *Device
 	tl       *engine.Timeline

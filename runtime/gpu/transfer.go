@@ -49,9 +49,8 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 	})
 }
 
-// A pieceFunc fills or empties a piece of pinned memory. The piece has the bytes at the offset at
-// of the range that moves. If the function itself submits pieces, it counts them in free, unless
-// free is nil.
+// A pieceFunc fills or empties a piece of pinned memory. at is the offset of the piece in the range
+// that moves. If the function itself submits pieces, it counts them in free, unless free is nil.
 type pieceFunc func(free *lent, piece []byte, at int64) error
 
 // transfer submits an operation that moves a range through pinned memory in pieces. The operation
@@ -153,9 +152,8 @@ type pieces struct {
 	issued int             // pieces that have been submitted
 }
 
-// move moves all pieces. It blocks until the device and the function do have moved them, or until
-// an error. After an error, pieces may still be in flight. They hold their block and the buffer,
-// and free counts them.
+// move moves all pieces, and blocks until it has moved them or there is an error. After an error,
+// pieces may still be in flight. They hold their block and the buffer, and free counts them.
 func (x *pieces) move(do pieceFunc) (err error) {
 	size := uint64(x.q.dev.opt.StageSize)
 	n := int((x.r.Size + size - 1) / size)
