@@ -16,10 +16,10 @@ import (
 // scalars of a fixed size, arrays and structs of these, a [driver.Ptr], and a *[Buffer], a [Range]
 // or a [Slice] for an address. The number and the sizes of the arguments must match the kernel's
 // parameters. Launch checks them if the driver reports the parameters. A []byte holds the bytes of
-// an argument that is passed by value. Programs that learn the argument's type only at run time can
-// use it. In a recording a [Param] may take the place of a scalar. An untyped constant is an int or
-// a float64: write uint32(n), float32(2). Each call of Launch looks up the types of the arguments,
-// and allocates. [Typed] and generated code look up the types once.
+// an argument that is passed by value, for programs that learn the argument's type only at run
+// time. In a recording a [Param] may take the place of an argument that is passed by value. An
+// untyped constant is an int or a float64: write uint32(n), float32(2). Each call of Launch looks
+// up the types of the arguments, and allocates. [Typed] and generated code look up the types once.
 func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 	if k == nil || k.exe == nil {
 		return BadOp(errNoKernel)
@@ -81,7 +81,7 @@ func (b *boundKernel) launch(op *Op, g *Grid, args unsafe.Pointer) {
 	}
 }
 
-// room makes room for n arguments in the Op, and returns it.
+// room makes room for n arguments in the Op, and returns the n elements.
 func (op *Op) room(n int) []Range {
 	if op.n = int32(n); n > opArgs {
 		op.more = &opMore{ranges: make([]Range, n)}
@@ -90,10 +90,12 @@ func (op *Op) room(n int) []Range {
 	return op.args[:n]
 }
 
-// inlineArg is the size of the largest argument that is kept in an element of Op.args.
+// inlineArg is the size in bytes of the largest argument that is stored in a Range. Larger
+// arguments are in opMore.wide.
 const inlineArg = int(unsafe.Sizeof(Range{}.Offset) + unsafe.Sizeof(Range{}.Size))
 
-// setArg stores an argument, whose Go value is at from.
+// setArg stores the argument for the parameter p in to. The argument's Go value is at from. If the
+// value does not fit into to, it is stored in opMore.wide, and to.Offset is its index there.
 func (op *Op) setArg(to *Range, p *param, from unsafe.Pointer) {
 	switch {
 	case p.kind == bufferAddr:
@@ -113,7 +115,7 @@ func (op *Op) setArg(to *Range, p *param, from unsafe.Pointer) {
 	}
 }
 
-// arg returns the address of the value of an argument that is not a buffer.
+// arg returns the address of the value of the argument a, which is not a buffer.
 func (op *Op) arg(a *Range, p *param) unsafe.Pointer {
 	if p.size > inlineArg {
 		return unsafe.Pointer(&op.more.wide[a.Offset])
@@ -121,8 +123,8 @@ func (op *Op) arg(a *Range, p *param) unsafe.Pointer {
 	return unsafe.Pointer(&a.Offset)
 }
 
-// check makes all checks of a launch that do not need the arguments, and replaces zero dimensions
-// of the grid by one.
+// check checks that the kernel belongs to the device d, and that it can be launched with the grid.
+// It replaces zero dimensions of the grid by one, as Grid.check does.
 func (b *boundKernel) check(d *Device, g *Grid) error {
 	switch {
 	case b.kernel == nil:
@@ -133,7 +135,7 @@ func (b *boundKernel) check(d *Device, g *Grid) error {
 	return g.check(b.kernel)
 }
 
-// refused adds the name of the refused argument to an error.
+// refused adds the names of argument i, which was refused, and of the kernel to err.
 func (b *boundKernel) refused(i int, err error) error {
 	return fmt.Errorf("argument %s of %s: %w", b.params[i].name, b.kernel.name, err)
 }
@@ -202,7 +204,7 @@ func (c *CommandBuffer) addLaunch(op *Op, after []recording.Command) (recording.
 	if op.begun() != nil {
 		return -1, r.Fail(work.Launch, fmt.Errorf("an event when kernel %s has begun, which no recording has: %w; launch it in a queue", b.kernel.name, driver.ErrUnsupported))
 	}
-	var wordRoom [2 * opArgs]uint64 // on the stack; large enough for most launches
+	var wordRoom [2 * opArgs]uint64 // on the stack; enough for most launches
 	var bufferRoom [opArgs]recording.Bound
 	words, word := b.layout.Append(wordRoom[:0], nil), 0
 	args, buffers := op.all(), bufferRoom[:0]

@@ -11,34 +11,35 @@ import (
 // the previous launch has ended, a priority, and a carve-out for shared memory. With the zero value
 // a launch has none of these attributes.
 //
-// If the device lacks a feature, the call that launches or records returns [ErrUnsupported]. For
-// impossible values it returns [ErrArgument]: for example for a grid that is not a multiple of its
-// clusters, or for a cooperative grid with more blocks than the device runs at a time
-// ([Kernel.Occupancy]). Only the driver knows some limits, for example for clusters of blocks with
-// much shared memory, and for cooperative launches with clusters. If a launch exceeds such a limit,
-// its signals fail with the driver's error. A zero dimension of Cluster means one. Three zeros mean
-// no clusters, or the clusters with which the kernel was compiled.
+// If the device does not support clusters, cooperative launches or dependent launches, the call
+// that launches or records returns [ErrUnsupported]. For impossible values it returns
+// [ErrArgument]: for example for a grid that is not a multiple of its clusters, or for a
+// cooperative grid with more blocks than the device runs at a time ([Kernel.Occupancy]). Only the
+// driver knows some limits, for example for clusters of blocks with much shared memory, and for
+// cooperative launches with clusters. If a launch exceeds such a limit, its signals fail with the
+// driver's error. A zero dimension of Cluster means one. Three zeros mean no clusters, or the
+// clusters with which the kernel was compiled.
 //
-// A dependent launch begins early only if a kernel is directly in front of it. Two launches of a
-// queue have an event between them, which may prevent that. Launches of a [CommandBuffer] have no
-// event between them, in any mode. In a graph, a launch can begin early only if it comes after
-// exactly one other launch and nothing else.
+// A dependent launch begins early only if a kernel is directly in front of it. [Queue.Submit]
+// records an event behind each launch, which may prevent that. Launches of a [Stream] mostly have
+// no event between them, and launches of a [CommandBuffer] have none, in any mode. In a graph, a
+// launch can begin early only if it comes after exactly one command, and this command is a launch.
 //
 // Recorded launches that are cooperative, or in clusters, are part of the graph if
 // [driver.Caps].NodeAttrs is set. Otherwise they run between the graphs of the commands before and
-// behind them. A launch in a graph has the priority of the queue that executes it.
+// behind them. A launch in a graph has the priority of the queue that executes the graph.
 type LaunchAttrs = driver.LaunchAttrs
 
-// A residency is the number of blocks of a given size that the device runs at a time.
+// A residency says how many blocks of a kernel the device runs at a time.
 type residency struct {
-	threads   int
-	sharedMem uint32
+	threads   int    // in a block
+	sharedMem uint32 // dynamic shared memory of a block, in bytes
 	blocks    int
 }
 
-// holds returns how many blocks of the kernel the device runs at a time, which limits the grid of a
-// cooperative launch. ok is false if the driver does not report the number. holds remembers the
-// last answer, so repeated launches of one shape query the driver only once.
+// holds returns how many blocks of the kernel the device runs at a time. ok is false if the driver
+// does not report the number. holds remembers the last answer, so repeated launches with the same
+// threads and sharedMem query the driver only once.
 func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
 	if r := k.resident.Load(); r != nil && r.threads == threads && r.sharedMem == sharedMem {
 		return r.blocks, true
@@ -52,8 +53,8 @@ func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
 	return r.blocks, true
 }
 
-// checkAttrs checks the attributes of a launch whose grid is otherwise valid. It replaces zero
-// cluster dimensions by one, and clamps the priority to the device's range.
+// checkAttrs checks the attributes of a launch whose grid is otherwise valid. If the launch has
+// clusters, it replaces their zero dimensions by one. It clamps the priority to the device's range.
 func (g *Grid) checkAttrs(k *Kernel) error {
 	a, d := &g.Attrs, k.exe.dev
 	lacks := func(what, instead string) error {
@@ -90,14 +91,15 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 // threads returns the number of threads in a block.
 func (g *Grid) threads() int { return int(g.Threads[0]) * int(g.Threads[1]) * int(g.Threads[2]) }
 
-// resident returns the largest number of blocks of a cooperative grid. ok is false if the driver
-// does not report the number.
+// resident returns how many blocks the grid can have in a cooperative launch of the kernel. ok is
+// false if the driver does not report the number.
 func (g *Grid) resident(k *Kernel) (blocks uint64, ok bool) {
 	n, ok := k.holds(g.threads(), g.SharedMem)
 	return uint64(n), ok
 }
 
-// checkCluster checks the launch's clusters, and replaces zero dimensions of the clusters by one.
+// checkCluster checks the clusters of a launch, and replaces zero dimensions of the clusters by
+// one.
 func (g *Grid) checkCluster(k *Kernel) error {
 	c, f := &g.Attrs.Cluster, &k.info
 	blocks := uint64(1)

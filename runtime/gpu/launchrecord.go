@@ -11,8 +11,8 @@ import (
 )
 
 // setBuffer makes the address of the range r the kernel argument with this index, and holds the
-// range's buffer. If ended is set, the device is lost or closed, and setBuffer holds nothing: the
-// submission will fail anyway, so the state of its buffers does not matter.
+// range's buffer. ended says that the device is lost or closed. Then setBuffer does not hold the
+// buffer, which may be closed: the submission will fail with the device's error.
 func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	at, err := r.Check("launch", s.q.dev.mem())
 	if err == nil {
@@ -31,8 +31,8 @@ func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	return nil
 }
 
-// holdCode holds the kernel's module and, if begun is not nil, the event begun, until the launch is
-// done. If holdCode returns an error, it has dropped the record.
+// holdCode holds the kernel's module, and the event begun if it is not nil, until the record is
+// released. If holdCode returns an error, it has dropped the record.
 func (s *record) holdCode(k *Kernel, begun *events.Event) error {
 	if err := k.exe.hold(); err != nil {
 		s.drop()
@@ -52,15 +52,15 @@ func (s *record) holdCode(k *Kernel, begun *events.Event) error {
 
 // launchPart has the fields of a record that a launch uses.
 type launchPart struct {
-	launch driver.Launch // launch.Args point into args, as the layout says
-	args   []uint64
-	bound  []boundArg // arguments that are buffers
+	launch driver.Launch // launch.Args[i] points to argument i in args
+	args   []uint64      // the values of the arguments
+	bound  []boundArg    // the arguments that are addresses of buffers
 	kernel *Kernel
 }
 
 // A boundArg is a kernel argument that is the address of a range of a buffer.
 type boundArg struct {
-	index int // the argument's index
+	index int // of the argument
 	at    engine.Address
 }
 
@@ -79,13 +79,14 @@ func (p *launchPart) kernelName() string {
 	return p.kernel.name
 }
 
-// setLayout makes room for kernel arguments in p.args, and sets the arguments to zero.
+// setLayout makes room for kernel arguments with the layout l in p.args, and sets them to zero.
 func (p *launchPart) setLayout(l work.Layout) {
 	p.args = work.Align(l.Append(p.args[:0], nil))
 	p.launch.Args = l.Point(p.launch.Args[:0], p.args)
 }
 
-// resolveArgs stores the addresses of buffers in the kernel arguments.
+// resolveArgs stores the addresses of buffers in the kernel arguments. It returns an error if a
+// buffer has no address.
 func (p *launchPart) resolveArgs() error {
 	for i := range p.bound {
 		b := &p.bound[i]

@@ -17,19 +17,19 @@ import (
 type Module struct {
 	dev    *Device
 	mod    driver.Module
-	refs   atomic.Int32
+	refs   atomic.Int32 // 1 until Close, and 1 for each user; the module is unloaded at 0
 	closed atomic.Bool
 	names  map[string]string // native names by C++ expression; nil if Load loaded the module
 }
 
 // Load loads device code in a format that the driver knows: for CUDA, PTX, cubin or fatbin. If the
-// driver compiles the code, the error has the compiler's log. Undefined symbols in the code are an
-// error of Load, or of Kernel if the driver finds them later. Load blocks while the driver
-// compiles.
+// driver compiles the code, the error has the compiler's log. If the code has undefined symbols,
+// Load returns an error, or [Module.Kernel] does if the driver finds them later. Load blocks while
+// the driver compiles and loads the code.
 func (d *Device) Load(image []byte) (*Module, error) { return d.load(image, nil) }
 
-// LoadCode loads code that the compiler of [Device.Compiler] made, as [Device.Load] loads its
-// image. [Module.Kernel] and [Module.Global] find kernels and variables also by the C++ expressions
+// LoadCode loads code.Image as [Device.Load] does. The compiler of [Device.Compiler] makes code.
+// [Module.Kernel] and [Module.Global] then find kernels and variables also by the C++ expressions
 // in code.Names.
 func (d *Device) LoadCode(code driver.Code) (*Module, error) {
 	names := map[string]string{}
@@ -37,7 +37,7 @@ func (d *Device) LoadCode(code driver.Code) (*Module, error) {
 	return d.load(code.Image, names)
 }
 
-// load is like Load. names maps C++ expressions to native names; it is nil for Load.
+// load loads an image. names maps C++ expressions to native names, and is nil for Load.
 func (d *Device) load(image []byte, names map[string]string) (*Module, error) {
 	if err := d.ready("load code"); err != nil {
 		return nil, err
@@ -61,7 +61,9 @@ func (d *Device) load(image []byte, names map[string]string) (*Module, error) {
 	return x, nil
 }
 
-// Close releases the module. Launches in flight still use it. Closing again does nothing.
+// Close releases the module, and returns nil. Launches in flight still use it, and so do recordings
+// and buffers of [Module.Global] until they are closed. New launches fail with [ErrClosed]. Closing
+// again does nothing.
 func (x *Module) Close() error {
 	if x != nil && x.dev != nil && x.closed.CompareAndSwap(false, true) {
 		x.release()
@@ -79,7 +81,7 @@ func (x *Module) hold() error {
 	return nil
 }
 
-// A codeUse is a Module that implements engine.Holder. Submissions only hold a module, so Use and
+// A codeUse is a Module that implements engine.Holder. A module has no frontier of uses, so Use and
 // Unuse do nothing.
 type codeUse Module
 
@@ -109,7 +111,7 @@ func (x *Module) releaseAll(n int32) {
 	})
 }
 
-// native returns the native symbol name of a kernel or variable.
+// native returns the native name of a kernel or variable that the program has named.
 func (x *Module) native(name string) string {
 	if n, ok := x.names[name]; ok {
 		return n
@@ -119,8 +121,9 @@ func (x *Module) native(name string) string {
 
 // Global returns a variable of the code as a buffer. It finds the variable by its name, or by its
 // C++ expression if [Device.LoadCode] loaded the code. The buffer keeps the module loaded until the
-// buffer is closed and no longer used. Global blocks while the driver looks for the variable. The
-// memory belongs to the code: its contents stay from one launch to the next.
+// buffer is closed and no longer used. The memory belongs to the module: its contents stay from one
+// launch to the next. Global blocks while the driver looks for the variable. If there is no such
+// variable, Global returns the driver's error.
 func (x *Module) Global(name string) (*Buffer, error) {
 	if x.isZero() {
 		return nil, errs.Zero("global", "Module")
@@ -148,12 +151,12 @@ type Kernel struct {
 	fn   driver.Function
 	info driver.FuncInfo
 
-	resident atomic.Pointer[residency] // the last answer of holds, or nil
+	resident atomic.Pointer[residency] // the last answer of holds; nil before the first
 }
 
 // Kernel returns a kernel by its name, or by its C++ expression if [Device.LoadCode] loaded the
-// code. It blocks while the driver looks for the kernel. If there is no such kernel, it returns the
-// driver's error.
+// code. The method blocks while the driver looks for the kernel. If there is no such kernel, the
+// method returns the driver's error.
 func (x *Module) Kernel(name string) (*Kernel, error) {
 	if x.isZero() {
 		return nil, errs.Zero("kernel", "Module")
@@ -185,7 +188,7 @@ func (k *Kernel) Name() string {
 	return k.name
 }
 
-// Info describes the kernel.
+// Info returns the driver's description of the kernel.
 func (k *Kernel) Info() driver.FuncInfo {
 	if k == nil {
 		return driver.FuncInfo{}

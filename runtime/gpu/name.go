@@ -11,7 +11,7 @@ func (q *Queue) SetName(name string) {
 	}
 }
 
-// String describes the queue and its device, for example: queue "copies" of H200, queue 0 of H200,
+// String names the queue and its device, for example: queue "copies" of H200, queue 0 of H200,
 // native stream 0x7f10 of H200.
 func (q *Queue) String() string {
 	if q == nil || q.dev == nil {

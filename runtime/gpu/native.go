@@ -15,14 +15,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A NativeCall is the argument of a function given to [Native]: the driver's device, which is
-// current on the thread, and one of its streams. Packages cudadriver and hipdriver convert the
-// device and the stream to handles of CUDA and HIP (NativeOf, Stream). The simulated GPU needs no
-// conversion.
+// A NativeCall is the argument of a function given to [Native]. Packages cudadriver and hipdriver
+// convert the device and the stream to handles of CUDA and HIP (NativeOf, Stream). The simulated
+// GPU needs no conversion.
 type NativeCall struct {
-	Device driver.Device
-	Stream driver.Stream
-	Ptrs   []driver.Ptr // the addresses of the ranges, in order, then the address of the scratch memory; valid until the function returns
+	Device driver.Device // current on the thread
+	Stream driver.Stream // the native stream that the function gives work to
+	// Ptrs are the addresses of the ranges, in order. If the operation has scratch memory
+	// ([Op.Scratch]), its address is the last element. The slice is valid until the function
+	// returns.
+	Ptrs []driver.Ptr
 }
 
 // Native returns an Op that calls fn. The function fn gives work to a stream, through the driver's
@@ -31,23 +33,23 @@ type NativeCall struct {
 // Their buffers are held until the operation is done. Memory of pools must have been allocated when
 // fn is called.
 //
-// The function is called once. Do or Submit calls it if all waits have been issued; otherwise a
-// goroutine of the runtime does. If a wait fails before the call, the function is not called. The
-// function must only give work to the stream, and return soon: other work of this queue waits until
-// the function has returned. The function must not use this package, except for functions that
-// return facts. It must not use the Stream that it runs in, wait for the native stream, begin or
-// end a capture, or end its goroutine. If the function returns an error, the signals fail with that
-// error. If it panics, the signals fail with a [PanicError]. Work that the function had given to
-// the stream by then still runs, and the ranges are held until that work is over.
+// In a queue or a [Stream] fn is called once. Do or Submit calls fn if the work for all waits has
+// been issued; otherwise a goroutine of the runtime does. If a wait fails before the call, fn is
+// not called. fn must only give work to the stream, and return soon: other work of this queue is
+// issued only when fn has returned. fn must not use this package, except for functions that return
+// facts. It must not use the Stream that it runs in, wait for the native stream, begin or end a
+// capture, or end its goroutine. If fn returns an error, the signals fail with that error. If fn
+// panics, the signals fail with a [PanicError]. Work that fn had given to the stream by then still
+// runs, and the ranges are held until that work is over.
 //
-// In a recording that becomes a graph, the function is called when the graph is made, if the driver
-// can capture a stream's work (Caps.Capture). End makes the graph if the addresses of all ranges
-// are known by then. An execution calls the function again if a range has moved since the previous
-// execution, or if the execution makes an instance ([Execute]). The function must then give the
-// stream the same work except for addresses and values; otherwise the graph is made again. Without
-// capture, each execution calls the function. A recording makes only one call of the function at a
-// time. If this recording is nested in others, those recordings call the function too. During a
-// capture the function must not make a call that waits for the device.
+// In a recording that becomes a graph, fn is called when the graph is made, if the driver can
+// capture a stream's work (Caps.Capture). End makes the graph if the addresses of all ranges are
+// known by then, otherwise the first execution makes it. An execution calls fn again if a range has
+// moved since the previous execution, or if the execution makes an instance ([Execute]) or runs
+// without the graph. fn must then give the stream the same work except for addresses and values;
+// otherwise the graph is made again. Without capture, each execution calls fn. A recording makes
+// only one call of fn at a time. If this recording is nested in others, those recordings call fn
+// too. During a capture fn must not make a call that waits for the device.
 //
 // If the driver gives no access to its streams (Caps.Native), the error is [ErrUnsupported].
 func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
@@ -60,13 +62,13 @@ func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
 }
 
 // Scratch returns the Op of a [Native] with scratch memory: size bytes of device memory whose
-// contents are undefined before and after the operation. The last element of NativeCall.Ptrs is
-// then the address of the scratch memory, a multiple of [Alignment]. If size is 0, there is no
-// scratch memory.
+// contents are undefined before and after the operation. Its address is the last element of
+// [NativeCall].Ptrs, and a multiple of [Alignment]. If size is 0, there is no scratch memory. An Op
+// that is not a Native is [ErrArgument].
 //
-// In a queue or a [Stream], all such operations of the queue share one block of scratch memory. The
-// first operation with scratch memory allocates the block, and a later operation that needs more
-// bytes allocates a larger block. The call blocks while the driver allocates. The queue keeps the
+// All operations of a queue, and of its Streams, share one block of scratch memory. The first
+// operation with scratch memory allocates the block, and a later operation that needs more bytes
+// allocates a larger block. Do or Submit blocks while the driver allocates. The queue keeps the
 // block until the queue or the device is closed. In a recording, the operation gets its scratch
 // memory from [CommandBuffer.Scratch].
 func (op Op) Scratch(size uint64) Op {
@@ -85,9 +87,9 @@ func (op *Op) scratch() uint64 { return uint64(op.grid.Blocks[0]) | uint64(op.gr
 
 // queueScratch is the scratch memory of a queue's native operations, which run one after the other.
 type queueScratch struct {
-	mu     sync.Mutex
-	buffer *memory.Buffer // mu protects it; nil until an operation needs scratch memory
-	closed bool           // mu protects it
+	mu     sync.Mutex     // protects the following fields
+	buffer *memory.Buffer // nil until an operation needs scratch memory
+	closed bool
 }
 
 // hold returns a buffer of at least size bytes, and holds the buffer for the caller. If the queue
@@ -104,7 +106,7 @@ func (x *queueScratch) hold(q *Queue, size uint64) (*memory.Buffer, error) {
 			return nil, fmt.Errorf("gpu: native: scratch memory: %w", err)
 		}
 		if x.buffer != nil {
-			x.buffer.Close() // earlier operations hold it
+			x.buffer.Close() // operations in flight still hold it
 		}
 		x.buffer = b
 	}
@@ -153,7 +155,7 @@ func (q *Queue) native(o *Order, op *Op) error {
 			s.drop()
 			return err
 		}
-		if b != nil { // nil if the queue is closed: then the submission fails
+		if b != nil { // if b is nil, the queue is closed and the submission fails
 			s.uses = append(s.uses, memory.Range{Buffer: b, Size: size})
 			s.keep(b)
 		}
@@ -166,10 +168,10 @@ func (q *Queue) native(o *Order, op *Op) error {
 type nativePart struct {
 	native func(NativeCall) error
 	uses   []memory.Range
-	ptrs   []driver.Ptr // addresses of the ranges in uses
+	ptrs   []driver.Ptr // the addresses of the ranges in uses, for the function
 }
 
-// nativeAction is the [engine.Action] that calls a native function, which gives work to the stream.
+// nativeAction is the [engine.Action] that calls the function of a [Native].
 type nativeAction struct{ engine.SimpleAction }
 
 func (nativeAction) Blocks(*engine.Submission) bool { return true }
@@ -180,8 +182,8 @@ func (nativeAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, erro
 	return recordOf(s).callNative(tl)
 }
 
-// callNative calls a native function. started is true if the function was called, because it is
-// unknown how much work a function that fails has given to the stream.
+// callNative calls the function of a [Native]. started is true if the function was called: if the
+// function fails, the stream may still have received work.
 func (s *record) callNative(tl *engine.Timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]
 	for _, r := range s.uses {
@@ -195,10 +197,12 @@ func (s *record) callNative(tl *engine.Timeline) (started bool, err error) {
 	return !errors.Is(err, errNotEntered), err
 }
 
-// errNotEntered means that a function was not called, because the device could not be made current.
+// errNotEntered is the error of a call of enterNative that could not make the device current, and
+// so did not call the function.
 var errNotEntered = errors.New("gpu: the device could not be made current on the thread")
 
-// enterNative calls a function of the program with the device current on the thread.
+// enterNative calls a function of the program with the device current on the thread. It turns a
+// panic of the function into an error.
 func (d *Device) enterNative(fn func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -218,7 +222,7 @@ func (d *Device) enterNative(fn func() error) (err error) {
 	return err
 }
 
-// addNative records a call of a native function.
+// addNative records a [Native].
 func (c *CommandBuffer) addNative(op *Op, after []recording.Command) (recording.Command, error) {
 	fn := op.obj.(func(NativeCall) error)
 	var call func(driver.Stream, []driver.Ptr) error

@@ -15,14 +15,14 @@ import (
 // [trace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#Tracer
 // [nvtxtrace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace/nvtxtrace#Tracer
 type Tracer interface {
-	// Observe returns the observer of a device that is being opened. It runs on the device's
-	// thread, before the device has events. pools returns how many bytes the device's pools have
-	// reserved and how many bytes of these are used. It blocks while it queries the driver. If the
-	// tracer does not observe the device, the observer is nil.
+	// Observe returns the observer of a device that is being opened, or nil if the tracer does not
+	// observe the device. Observe is called on the device's thread, before the device has events.
+	// The function pools returns how many bytes the device's pools have reserved, and how many of
+	// these bytes are used. It blocks while it queries the driver.
 	Observe(dev *Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error)
 }
 
-// observe gives the device its observer, if the options name a tracer.
+// observe gives the device its observer, if the options have a tracer.
 func (d *Device) observe() (err error) {
 	if d.opt.Tracer != nil {
 		d.memory.Observer, err = d.opt.Tracer.Observe(d, &d.native, d.memory.SamplePools)
@@ -68,15 +68,16 @@ func (r *record) describe() observe.Description {
 }
 
 // noteSignal tells the observer of a semaphore, if there is one, that the host has signalled the
-// semaphore or is about to fail it.
+// semaphore with the value, or that the host will fail the semaphore with err.
 func noteSignal(s *sema.Semaphore, value uint64, err error) {
 	if o := observe.OfSemaphore(s); o != nil {
 		o.Signalled(s, value, err)
 	}
 }
 
-// waits tells the observer of a semaphore that the program waits for points. It returns the
-// observer of the wait, or nil.
+// waits tells the observers of the points' semaphores, one after the other, that the program waits,
+// until one of them returns an observer of the wait. waits returns the observer of the wait, or
+// nil.
 func waits(ctx context.Context, points []Point, all bool) observe.Wait {
 	for _, p := range points {
 		if o := observe.OfSemaphore(&p.Semaphore.sema); o != nil {

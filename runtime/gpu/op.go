@@ -21,8 +21,8 @@ import (
 // An Op does nothing until it is used. An Op is a value: it may be copied and used any number of
 // times. Several goroutines may use it concurrently, unless it writes memory of the program, as
 // [Download] and [Alloc] do, or has a Timing. An Op holds no resources. Its constructor copies
-// arguments, patterns and scalars into it. The memory behind slices and pointers is read or written
-// when the Op is used.
+// kernel arguments, patterns and ranges into the Op. It does not copy the data of an upload, which
+// is read when the Op is used, or later: see [Upload] and [UploadCopy].
 //
 // A constructor that gets wrong arguments returns an Op that carries an error. Do, Submit and Add
 // return that error. They also make the checks that depend on the device.
@@ -35,9 +35,9 @@ type Op struct {
 	kind   opKind
 	values uint8 // how many elements at the end of args are values of parameters
 	again  bool  // each execution of a recording calls the native function: no graph captures it
-	// n is the number of ranges or of kernel arguments. They are the first n elements of args. If
-	// args is too small, they are in more.ranges. For a group, n is the number of collectives. Each
-	// collective has three elements of args. If args is too small, they are in more.group.
+	// n is the number of ranges or of kernel arguments. They are the first n elements of args or,
+	// if args is too small, in more.ranges. For a group, n is the number of collectives. Each
+	// collective has three elements of args. If args is too small, the group is in more.group.
 	n      int32
 	obj    any            // such as a function, a kernel or a recording; for a wrong Op, the error
 	data   unsafe.Pointer // host memory, the event of Begun, a communicator, or the b of Alloc
@@ -45,21 +45,21 @@ type Op struct {
 	label  string
 	timing *Timing
 	grid   Grid // of a native operation: Blocks[0] and Blocks[1] are the scratch size (see Scratch)
-	// args are the ranges of the operation, its destination first. Other values, such as a pattern,
-	// are in Offset and Size of an element. So is a kernel argument that is not a buffer.
+	// args are the ranges of the operation, its destination first. Other values, such as a pattern
+	// or a kernel argument that is not a buffer, are in Offset and Size of an element.
 	args [opArgs]Range
 }
 
 // opArgs is the number of arguments that fit into an Op.
 const opArgs = 16
 
-// opMore has the arguments that do not fit into an Op.
+// opMore has the parts of an Op that do not fit into the Op.
 type opMore struct {
-	ranges []Range           // all ranges, if args is too small for them
-	wide   []uint64          // kernel arguments of more than 16 bytes; the argument's Offset is an index
-	given  []recording.Given // values of parameters, all of them
+	ranges []Range           // all ranges or kernel arguments, if Op.args is too small for them
+	wide   []uint64          // kernel arguments of more than 16 bytes; see setArg
+	given  []recording.Given // all values of parameters, if Op.args is too small for them
 	uses   []recording.Use   // uses of parameters, in Ops to record
-	group  comm.Group        // a group with more collectives than fit
+	group  comm.Group        // a group with more collectives than fit into Op.args
 }
 
 // An opKind says which function made an Op.
@@ -109,7 +109,8 @@ func (op Op) Timed(t *Timing) Op {
 	return op
 }
 
-// String returns the name of the operation and its label, for example `fill ("gradients")`.
+// String returns the names of the operation and of a launched kernel, and the label: for example
+// `fill ("gradients")`.
 func (op Op) String() string { return operation(opNames[op.kind], op.kernelName(), op.label) }
 
 // kernelName returns the name of the kernel that the Op launches, or "".
@@ -120,8 +121,8 @@ func (op *Op) kernelName() string {
 	return ""
 }
 
-// BadOp returns an Op that Do, Submit and Add refuse with the error err. Use it in functions that
-// make Ops, if they get wrong arguments. If err is nil, the Op is the zero Op.
+// BadOp returns an Op that Do, Submit and Add refuse with the error err. A function that makes Ops
+// can return it for wrong arguments. If err is nil, BadOp returns the zero Op.
 func BadOp(err error) Op {
 	if err == nil {
 		return Op{}
@@ -129,9 +130,9 @@ func BadOp(err error) Op {
 	return Op{kind: wrongOp, obj: err}
 }
 
-// Barrier returns an Op without work. In a queue it gives its signals when its waits are reached.
-// In a [Stream], later operations and [Stream.Point] then wait for the points given to
-// [Stream.After]. In a recording all later commands come after all earlier ones.
+// Barrier returns an Op without work. In a queue its signals are reached when its waits are. In a
+// [Stream] it waits for the points given to [Stream.After], so a later [Stream.Point] or
+// [Stream.Wait] does too. In a recording all later commands come after all earlier ones.
 func Barrier() Op { return Op{kind: barrierOp} }
 
 // setRanges copies any number of ranges into the Op.
@@ -151,23 +152,25 @@ func (op *Op) all() []Range {
 	return op.args[:op.n]
 }
 
-// setData stores host memory.
+// setData stores a slice of host memory in the Op. It does not copy the bytes.
 func (op *Op) setData(data []byte) {
 	op.data, op.args[1].Size = unsafe.Pointer(unsafe.SliceData(data)), uint64(len(data))
 }
 
-// bytes returns the host memory.
+// bytes returns the slice that setData has stored.
 func (op *Op) bytes() []byte { return unsafe.Slice((*byte)(op.data), op.args[1].Size) }
 
 // Submit submits an operation that waits for the points in o.Wait and signals the points in
 // o.Signal. It returns without waiting for the device to run the operation. If it returns an error,
-// the operation does not run: for example, an argument is wrong, the device does not support the
-// operation, there is no memory, or the device is lost or closed. If the device is lost or closed,
-// the points in o.Signal fail too.
+// the operation does not run. For example, an argument is wrong, the device does not support the
+// operation, there is no memory, or the device is lost or closed. If the reason is that the device
+// is lost or closed, the points in o.Signal fail too.
 //
-// Submit blocks only while it makes something that later calls use again: pinned memory for an
-// upload or a download, memory of a pool that grows, scratch memory of a queue ([Op.Scratch]), a
-// graph, or an instance of a recording ([Execute]).
+// Submit may block while the driver makes something that later calls use again: an event, pinned
+// memory for an upload or a download, memory of a pool that grows, scratch memory of a queue
+// ([Op.Scratch]), a graph, or an instance of a recording ([Execute]). It also blocks while a
+// function of [Native] gives work to the queue, while [Alloc] frees unused memory, and while a
+// cooperative launch queries [Kernel.Occupancy].
 func (q *Queue) Submit(o Order, op Op) error { return q.do(&o, &op) }
 
 // do submits an Op.
@@ -183,7 +186,7 @@ func (q *Queue) do(o *Order, op *Op) error {
 	return err
 }
 
-// labelled adds a label to an error that does not have it.
+// labelled adds a label to an error whose text does not have the label.
 func labelled(err error, label string) error {
 	if quoted := strconv.Quote(label); !isSubmitError(err) && !strings.Contains(err.Error(), quoted) {
 		return fmt.Errorf("%s: %w", quoted, err)
@@ -191,7 +194,7 @@ func labelled(err error, label string) error {
 	return err
 }
 
-// doKind calls the function for the kind of an Op.
+// doKind calls the method for the kind of the Op.
 func (q *Queue) doKind(o *Order, op *Op) error {
 	switch op.kind {
 	case fillOp:
@@ -258,9 +261,10 @@ func (q *Queue) doRare(o *Order, op *Op) error {
 var errZeroOp = errs.Argument("do", "a zero Op: functions such as Fill and Launch make Ops")
 
 // Do adds operations to the stream, one behind the other. Operations of other calls come before or
-// after all of them. Do returns without waiting for the device to run them. If it returns an error,
-// the stream has failed with it, and the operations behind the failed operation were not added.
-// Without operations Do adds nothing, and returns the error of a stream that has failed.
+// after all of them. Do returns without waiting for the device to run them. It may block as
+// [Queue.Submit] may. If Do returns an error, the stream has failed with that error. The operation
+// that was refused and the operations behind it were not added. Without operations Do adds nothing,
+// and returns the error of a stream that has failed.
 func (s *Stream) Do(ops ...Op) error {
 	if s.isZero() {
 		return zeroStream(ops)
@@ -293,9 +297,9 @@ func zeroStream(ops []Op) error {
 
 // Add records an operation as a command. The command comes after the commands in after, and after
 // the last [Barrier]. Commands between two barriers may otherwise run in any order, or in parallel.
-// Add copies the data that the Op names: pattern, arguments, and the data of an upload. An Op with
-// a Timing is [ErrArgument]. So is an Op that only a queue can do: a download, a prefetch, reading
-// or writing a file, an allocation, a Free, a notification, and recording or waiting for an event.
+// Add copies the Op, and the data of an upload. An Op with a Timing is [ErrArgument]. So is an Op
+// that only a queue can do: a download, a prefetch, reading or writing a file, an allocation, a
+// Free, a notification, and recording or waiting for an event.
 //
 // If Add returns an error, nothing was recorded. The error names the command by number and
 // operation.

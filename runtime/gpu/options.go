@@ -20,17 +20,18 @@ type Options struct {
 	Priorities []int
 
 	// Events is how many events the device's pool of events has at first; 0 means 1,024, which take
-	// about 0.3 ms to make on CUDA. More events are made ahead when at most half of the pool's
-	// events are free, and in a large pool when at most 512 are free.
+	// about 0.3 ms to make on CUDA. More events are made in advance when at most half of the pool's
+	// events, and at most 512, are free.
 	Events int
 
-	// Spin is how long a wait polls the device before its goroutine sleeps. While it polls, it uses
-	// a processor and sees the end of the work at once. Waking from sleep takes some tens of
-	// microseconds. 0 means 50 microseconds; negative means no polling.
+	// Spin is how long each waiting goroutine polls the device. Then it sleeps, or polls for all
+	// waiting goroutines: see Poll. A polling goroutine uses a processor and sees the end of the
+	// work at once. Waking from sleep takes some tens of microseconds. 0 means 50 microseconds;
+	// negative means that waiting goroutines sleep at once.
 	Spin time.Duration
 
-	// Poll is how long one goroutine polls without a pause for all waiters. If there is only one
-	// waiter, the waiter's goroutine polls, otherwise a goroutine of the device. After that time a
+	// Poll is how long one goroutine polls without a pause for all waiting goroutines. If only one
+	// goroutine waits, it polls, otherwise a goroutine of the device polls. After that time a
 	// goroutine of the device polls with pauses of up to a millisecond. 0 means 10 milliseconds;
 	// negative means a pause after every poll.
 	Poll time.Duration
@@ -50,12 +51,12 @@ type Options struct {
 	// [nvtxtrace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace/nvtxtrace#Tracer
 	Tracer Tracer
 
-	// Leaks logs each [Device], [Buffer] and [Pool] that the program has dropped without closing
-	// it. The garbage collector finds such an object. It is logged once, with the place where it
-	// was made. If Leaks is nil and the environment variable PUREGPU_LEAKS is 1, Leaks is
-	// [slog.Default]. The report is a warning and frees nothing: a dropped buffer keeps its memory
-	// until the device is closed. Buffers and pools that the program still refers to when it closes
-	// the device are not reported. Each allocation costs about a microsecond more, and the runtime
+	// Leaks, if not nil, logs a warning for each [Device], [Buffer] and [Pool] that the garbage
+	// collector finds dropped without a call of Close. The warning has the place where the program
+	// made the object. If Leaks is nil and the environment variable PUREGPU_LEAKS is 1, Leaks is
+	// [slog.Default]. The warning frees nothing: a dropped buffer keeps its memory until the device
+	// is closed. Buffers and pools that the program still refers to when it closes the device are
+	// not reported. With Leaks each allocation takes about a microsecond longer, and the runtime
 	// polls all work in flight.
 	Leaks *slog.Logger
 }

@@ -7,24 +7,25 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// An Order says which points an operation waits for and which points it signals. The call copies
-// the lists. The operation signals the points in Signal when its work is done, in the order of the
-// list.
+// An Order says which points an operation waits for and which points it signals. [Queue.Submit]
+// copies the lists. The operation signals the points in Signal when its work is done, in the order
+// of the list.
 //
 // The points in Free are signalled when neither the device nor the runtime uses the operation's
-// slices, imported memory and buffers any more. A point in Signal that is reached means the same. A
-// point in Signal that has failed does not mean this: the device may still run work whose semaphore
-// the program failed or whose communicator was aborted. The points in Free are signalled when that
-// work ends. They do not mean success. For work of a lost device, the points in Free are signalled
-// when that device is closed. If closing leaves native objects to the driver, the points in Free
-// fail instead. A point in Free that has been reached by then stays as it is. If the call returns
-// an error, it signals no point in Free.
+// slices, imported memory and buffers any more, whether the operation has succeeded or not. When
+// the operation reaches a point in Signal, its memory is no longer used either. But when a point in
+// Signal fails, the memory may still be in use: the device may still run work whose semaphore the
+// program failed or whose communicator was aborted. The points in Free are signalled when that work
+// ends. For work of a lost device, the points in Free are signalled when that device is closed. If
+// closing leaves native objects to the driver, the points in Free fail instead. Signalling a point
+// in Free that has been reached before changes nothing. If Submit returns an error, it signals no
+// point in Free.
 //
 // A [Stream] makes the Orders of its operations. An operation of another queue, or with points in
-// Free, can be put into a stream's order. Give the operation an Order that waits for
-// [Stream.Point], and pass a point that the operation signals to [Stream.After]. Then the stream's
-// next operation waits for the operation. [Stream.Wait] waits for it only after that next operation
-// has been added.
+// Free, can be put into a stream's order: submit it with an Order that waits for [Stream.Point] and
+// signals a point of the program, and pass that point to [Stream.After]. Then the stream's next
+// operation waits for the submitted operation. [Stream.Wait] waits for the submitted operation only
+// after that next operation has been added.
 type Order struct {
 	Wait   []Point
 	Signal []Point
@@ -38,16 +39,16 @@ type Order struct {
 // plain reports whether the order has waits and signals only.
 func (o *Order) plain() bool { return len(o.Free) == 0 && o.label == "" && o.timing == nil }
 
-// untold reports whether only the call can report a failure of the operation. That is so for an
-// Alloc or a Free without points and without a Timing.
+// untold reports whether only the error of the call can report that the operation failed. That is
+// so for an Alloc or a Free without points and without a Timing.
 func (o *Order) untold(kind work.Kind) bool {
 	return (kind == work.Alloc || kind == work.Free) && len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.timing == nil
 }
 
 // check returns an error if a signal is known not to raise its semaphore. There are three cases:
 // the value has been reached; the operation itself waits for that value or a higher one; an earlier
-// signal in the list has that value or a higher one. Signals of failed semaphores are not checked,
-// because the operation's other signals are reached all the same. All points must be valid.
+// signal in the list has that value or a higher one. Signals of failed semaphores are not checked:
+// the operation may still give its other signals. All points must be valid.
 func (o *Order) check() error {
 	if long := len(o.Wait) + len(o.Signal); long > 64 && long*len(o.Signal) > 1<<12 {
 		return o.checkLong()
@@ -74,7 +75,7 @@ func (o *Order) check() error {
 	return nil
 }
 
-// checkAll is like check, for points that may not be valid.
+// checkAll is like check, but also returns an error if a point is not valid.
 func (o *Order) checkAll() error {
 	for _, list := range [...][]Point{o.Wait, o.Signal, o.Free} {
 		for _, p := range list {
@@ -86,7 +87,7 @@ func (o *Order) checkAll() error {
 	return o.check()
 }
 
-// checkLong is like check, for long lists. It does not compare each point with each other point.
+// checkLong is like check, for long lists. It uses maps, so that its time is linear.
 func (o *Order) checkLong() error {
 	waits, signals := map[*Semaphore]uint64{}, map[*Semaphore]uint64{}
 	for _, w := range o.Wait {

@@ -10,11 +10,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 )
 
-// A Param is a parameter of a recording: a value that differs from one execution to the next. (For
-// memory that differs, use a binding.) [NewParam] makes a Param. A recorded launch can use a Param
-// in place of a scalar argument: pass the Param to [Launch] or use [Op.Param]. With [Op.GridParam]
-// a Param replaces the blocks of a launch. Many launches may use one Param. An execution gives the
-// Param a value with [Op.With]; otherwise the value is the default.
+// A Param is a parameter of a recording: a value that may differ from one execution to the next.
+// (For memory that differs, use a binding.) [NewParam] makes a Param. A recorded launch can use a
+// Param in place of an argument that is passed by value: pass the Param to [Launch] or use
+// [Op.Param]. With [Op.GridParam] a Param replaces the blocks of a launch. Many launches may use
+// one Param. An execution gives the Param a value with [Op.With]; otherwise the value is the
+// default.
 //
 // A Param is a small value, and may be copied and compared. The zero Param belongs to no recording:
 // using it is [ErrArgument].
@@ -23,9 +24,9 @@ type Param[T any] struct {
 	p *recording.Param
 }
 
-// NewParam adds a parameter to a command buffer that is being recorded. An execution that gives no
-// value uses the default. T is a type that [Launch] passes by value: a scalar of a fixed size, or
-// an array or struct of scalars. T has at most 16 bytes. For other types the error is
+// NewParam adds a parameter to a command buffer that is being recorded. initial is the default, the
+// value in executions that give none. T is a type that [Launch] passes by value: a scalar of a
+// fixed size, or an array or struct of these. T has at most 16 bytes. For other types the error is
 // [ErrArgument]. Pass larger values through memory, with [UploadCopy] in front of the execution.
 func NewParam[T any](c *CommandBuffer, initial T) (Param[T], error) {
 	const op = "parameter"
@@ -43,7 +44,7 @@ func NewParam[T any](c *CommandBuffer, initial T) (Param[T], error) {
 	return Param[T]{p: p}, err
 }
 
-// valueOf returns the bytes of v. If v does not fit into a recording.Value, the result is zero.
+// valueOf returns v as a recording.Value. If v does not fit, the result is zero.
 func valueOf[T any](v T) (to recording.Value) {
 	if unsafe.Sizeof(v) <= unsafe.Sizeof(to) {
 		*(*T)(unsafe.Pointer(&to)) = v
@@ -61,7 +62,7 @@ func (p Param[T]) parameter() *recording.Param { return p.p }
 // A parameter is a Param of any type.
 type parameter interface{ parameter() *recording.Param }
 
-// paramOf returns the parameter of the recording, or nil if there is none.
+// paramOf returns the parameter of the recording. It returns nil if p is nil or a zero Param.
 func paramOf(p parameter) *recording.Param {
 	if v := reflect.ValueOf(p); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil
@@ -69,7 +70,7 @@ func paramOf(p parameter) *recording.Param {
 	return p.parameter()
 }
 
-// A ParamValue is a parameter with its value in an execution: see [Param.Value].
+// A ParamValue is a parameter with a value for an execution. [Param.Value] makes it.
 type ParamValue struct{ given recording.Given }
 
 // With returns an [Execute] with values of parameters of its recording. The values belong to this
@@ -78,9 +79,9 @@ type ParamValue struct{ given recording.Given }
 // CUDA an update costs the host about half a microsecond a node (cuGraphExecKernelNodeSetParams).
 //
 // The error is [ErrArgument] if a value belongs to another recording or to a zero Param, if one
-// parameter has two values, or if the device or a kernel does not take the blocks. An Op that is
-// not an [Execute] is [ErrArgument] too. When the Execute is added to another recording, the values
-// are constants of that recording.
+// parameter has two values, or if a value exceeds the limits of [Op.GridParam]. An Op that is not
+// an Execute is [ErrArgument] too. When the Execute is added to another recording, the values are
+// constants of that recording.
 //
 // Bindings and values share the Op's room for 16 arguments.
 func (op Op) With(values ...ParamValue) Op {
@@ -109,8 +110,8 @@ func (op Op) With(values ...ParamValue) Op {
 	return op
 }
 
-// given returns the values of an execution. If they fit into the Op, they are at the end of args,
-// with those of the last call of With first.
+// given returns the values of an execution. If the values fit into the Op, they are at the end of
+// args, and the values of the last call of With come first.
 func (op *Op) given() []recording.Given {
 	if op.more != nil && op.more.given != nil {
 		return op.more.given
@@ -122,10 +123,12 @@ func (op *Op) given() []recording.Given {
 	return unsafe.Slice((*recording.Given)(unsafe.Pointer(&op.args[from])), op.values)
 }
 
-// A Range and a Given have the same size, and a pointer in the same place.
+// The method given casts Ranges to Givens. Both begin with a pointer, and this line does not
+// compile if they differ in size.
 var _ [unsafe.Sizeof(Range{})]struct{} = [unsafe.Sizeof(recording.Given{})]struct{}{}
 
-// ownMore returns an opMore that no copy of the Op shares.
+// ownMore gives the Op an opMore that no copy of the Op shares, and returns it. It copies what the
+// present opMore has.
 func (op *Op) ownMore() *opMore {
 	more := new(opMore)
 	if op.more != nil {
@@ -135,8 +138,8 @@ func (op *Op) ownMore() *opMore {
 	return more
 }
 
-// wrong returns the Op with an error that says why it is wrong. An Op that has an error already
-// keeps it.
+// wrong returns an Op with an [ErrArgument] that says why op is wrong. If op is the zero Op or has
+// an error already, wrong returns op.
 func (op *Op) wrong(format string, args ...any) Op {
 	if op.kind == zeroOp || op.kind == wrongOp {
 		return *op
@@ -144,19 +147,18 @@ func (op *Op) wrong(format string, args ...any) Op {
 	return BadOp(errs.Argument(op.String(), format, args...)).Label(op.label)
 }
 
-// Param returns a launch in which argument i is the parameter p, a [Param]. The launch must be
-// added to the parameter's recording. Arguments are counted from 0, in the order of the kernel's
-// parameters. The parameter replaces the argument's value in the launch, and must have the
-// argument's type.
+// Param returns a launch in which argument i is p, a [Param]. The launch must be added to the
+// recording of p. Arguments are counted from 0, in the order of the kernel's parameters. p replaces
+// the argument's value in the launch, and must have the argument's type.
 //
 // For an [Execute] that will be added to a recording, Param returns an Execute in which p stands
 // for parameter i of the executed recording. The parameters of a recording are counted in the order
 // of the calls of [NewParam].
 //
-// The error is [ErrArgument] if the argument does not exist, is memory, is a parameter already or
-// has another type. The error is the same for a zero Param and for an Op of another kind. A launch
-// with parameters that is not recorded, or that is added to another recording, is [ErrArgument]
-// too.
+// The error is [ErrArgument] if argument i does not exist, is memory, is a Param already or has
+// another type than p. A zero Param is [ErrArgument] too, and so is an Op that is neither a launch
+// nor an Execute. An Op with parameters can be added only to the recording of the parameters: a
+// queue, a [Stream] and other recordings refuse it with [ErrArgument].
 func (op Op) Param(i int, p parameter) Op {
 	of := paramOf(p)
 	switch {
@@ -184,15 +186,15 @@ func (op Op) Param(i int, p parameter) Op {
 	return op.use(i, of)
 }
 
-// GridParam returns a launch whose number of blocks in each dimension is the parameter p, in place
-// of the Blocks of its [Grid]. The launch must be added to the parameter's recording. A second or
-// third dimension of zero means one. If the first dimension is zero, the execution does not launch
-// the kernel. Then the commands of that part of the recording run one after the other instead of as
-// a graph. The default must have at least one block, because a graph is made with the default.
+// GridParam returns a launch whose number of blocks in each dimension is p, in place of the Blocks
+// of its [Grid]. The launch must be added to the recording of p. A second or third dimension of
+// zero means one. If the first dimension is zero, the execution does not launch the kernel. Then
+// the commands of that part of the recording run one after the other instead of as a graph. The
+// first dimension of the default must not be zero, because a graph is made with the default.
 //
-// The limits of a launch hold: an execution is refused with [ErrArgument] if its blocks are more
-// than the device takes, not a multiple of a cluster, or too many for a cooperative launch. See
-// [Op.Param] for other errors.
+// The limits of a launch hold: an execution is refused with [ErrArgument] if the value of p has
+// more blocks than the device takes, is not a multiple of the clusters, or has too many blocks for
+// a cooperative launch. See [Op.Param] for other errors.
 func (op Op) GridParam(p Param[[3]uint32]) Op {
 	switch {
 	case op.kind != launchOp:
@@ -203,7 +205,7 @@ func (op Op) GridParam(p Param[[3]uint32]) Op {
 	return op.use(recording.Blocks, p.p)
 }
 
-// use adds the use of the parameter p as argument i, or as the blocks.
+// use returns the Op with the parameter p as argument i, or as the blocks if i is recording.Blocks.
 func (op *Op) use(i int, p *recording.Param) Op {
 	for _, u := range op.uses() {
 		if u.Index == i && i == recording.Blocks {
@@ -225,8 +227,8 @@ func (op *Op) uses() []recording.Use {
 	return op.more.uses
 }
 
-// noUses returns an error if the Op has uses of parameters. It is called for an Op that is not
-// recorded.
+// noUses returns an error if the Op uses parameters. Only an Op that is recorded can use
+// parameters.
 func (op *Op) noUses() error {
 	all := op.uses()
 	if len(all) == 0 {

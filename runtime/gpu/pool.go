@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// KeepAll is the threshold of a pool that gives no memory back by itself.
+// KeepAll is the threshold of a pool that gives no memory back to the system by itself.
 const KeepAll = math.MaxUint64
 
 // A Pool is memory that queues allocate and free in the order of their work: see [Alloc].
@@ -30,34 +30,39 @@ func (p *Pool) in() *memory.Pool { return p.handle().Pool() }
 // limit, which keeps the memory that it has reserved.
 type PoolOptions struct {
 	// Kind is DeviceMem or HostMem. It may be ManagedMem if MaxSize is 0 and the driver has pools
-	// of managed memory (CUDA 13.0). A pool with Over has the kind of that buffer.
+	// of managed memory (CUDA 13.0).
 	Kind MemKind
 	// MaxSize is the most bytes to reserve, rounded up to Alignment. Drivers round up further. 0
 	// means no limit.
 	MaxSize     uint64
-	InitialSize uint64  // bytes to reserve when the pool is made
-	Threshold   uint64  // unused bytes to keep reserved; 0 means KeepAll, see Pool.SetThreshold
-	Zero        bool    // memory is zero when it is allocated
-	Portable    bool    // make a portable pool even if the driver has pools
-	Over        *Buffer // hand out parts of this buffer only; the pool is portable
+	InitialSize uint64 // bytes to reserve when the pool is made
+	Threshold   uint64 // unused bytes to keep reserved; 0 means KeepAll, see Pool.SetThreshold
+	Zero        bool   // memory is zero when it is allocated
+	Portable    bool   // make a portable pool even if the driver has pools
+
+	// Over, if not nil, makes a portable pool that hands out only parts of this buffer. The pool
+	// has the kind and the size of the buffer: Kind must be DeviceMem or the buffer's kind, and
+	// MaxSize and InitialSize must be 0.
+	Over *Buffer
 
 	// Shareable lets other processes of the machine use the pool's memory: see ExportPool of
-	// package interop. It needs a driver with pools, and Kind must be DeviceMem. Such a pool gives
-	// no reserved memory back to the system until it is closed.
+	// package interop. The driver must be able to share memory of pools, and Kind must be
+	// DeviceMem. Such a pool gives no reserved memory back to the system until it is closed.
 	Shareable bool
 }
 
 // PoolStats count a pool's bytes.
 type PoolStats = driver.PoolStats
 
-// Reuse says when memory that was freed in one stream may be reused in another stream. Within one
-// stream, freed memory may always be reused.
+// Reuse says when a pool may reuse, in one native stream, memory that was freed in another. Memory
+// that was freed in the same stream may always be reused.
 type Reuse = driver.PoolReuse
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call
-// blocks. If the pool is native, other users of the driver in the process share it. After the first
-// call, the pool gives no memory back to the system by itself, also for those users. Closing the
-// device gives unused memory back.
+// blocks while the driver makes or looks up the pool. If the pool is native, other users of the
+// driver in the process share it. From the first call on, the pool gives no memory back to the
+// system by itself, not even memory that those users have freed. Closing the device gives unused
+// memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
 	if d.isZero() {
 		return nil, errs.Zero("default pool", "Device")
@@ -85,17 +90,17 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 	return d.memory.SetCurrentPool(p.handle())
 }
 
-// NewPool makes a pool. The program must close it. The pool is native if the driver has pools of
-// this kind of memory, and portable otherwise. A pool of managed memory must be native, or hand out
-// parts of a buffer of managed memory (Over). If neither is possible, the error is
-// [ErrUnsupported].
+// NewPool makes a pool. The program must close it. The pool is portable if the options ask for that
+// (Portable, Over), or if the driver has no pools of this kind of memory. Otherwise it is native. A
+// pool of managed memory must be native, or hand out parts of a buffer of managed memory (Over). If
+// neither is possible, the error is [ErrUnsupported].
 //
 // A buffer given as Over must have room for at least one allocation of [Alignment] bytes. The
-// buffer stays until the pool is closed and all memory of the pool has been freed.
+// buffer is held until the pool is closed and all memory of the pool has been freed.
 //
-// NewPool blocks while the driver makes the pool and reserves its initial size. [ErrOutOfMemory]
-// says that there is not enough memory. [driver.ErrBusy] says that the device has not reserved the
-// initial size within ten seconds.
+// NewPool blocks while the driver makes the pool and reserves its initial size. If there is not
+// enough memory, the error is [ErrOutOfMemory]. If the device takes more than ten seconds to
+// reserve the initial size, the error is [driver.ErrBusy].
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	p, err := d.newPool(o)
 	if err == nil {
@@ -145,21 +150,23 @@ func (p *Pool) SetThreshold(n uint64) error {
 	return p.in().SetThreshold(n)
 }
 
-// Reuse returns when memory that was freed in one stream may be reused in another stream.
+// Reuse returns when the pool may reuse memory that was freed in another stream. It blocks while it
+// queries the driver.
 func (p *Pool) Reuse() (Reuse, error) {
 	return p.in().Reuse()
 }
 
-// SetReuse sets when memory that was freed in one stream may be reused in another stream. A
-// portable pool reuses memory in all three cases of [Reuse], and this cannot be changed. If
-// [driver.Caps].PoolsByStream is set, a native pool never reuses memory by events. For other
-// settings the error is [ErrUnsupported].
+// SetReuse sets when the pool may reuse memory that was freed in another stream. A portable pool
+// always reuses memory in all three cases of [Reuse]: any other setting is [ErrUnsupported]. If
+// [driver.Caps].PoolsByStream is set, a native pool cannot reuse memory by events: a Reuse with
+// Events is [ErrUnsupported]. SetReuse blocks while the driver answers.
 func (p *Pool) SetReuse(r Reuse) error {
 	return p.in().SetReuse(r)
 }
 
-// Trim gives unused memory back to the system, down to keep bytes. Trim blocks while the driver
-// frees memory. Memory counts as used until its [Free] is known to be done.
+// Trim gives unused memory back to the system, until the pool has only keep bytes reserved. Trim
+// blocks while the driver frees memory. It does not give back memory whose [Free] is not known to
+// be done.
 func (p *Pool) Trim(keep uint64) error {
 	return p.in().Trim(keep)
 }
@@ -169,17 +176,17 @@ func (p *Pool) Trim(keep uint64) error {
 // memory. Before you end the access, wait until the device's operations on the memory are done:
 // otherwise the device accesses memory that it cannot use, and is lost.
 //
-// Access to a portable pool covers all memory of the pool's device, as in a [Group]. It cannot be
-// ended: the error is [ErrUnsupported]. The error is the same if the hardware does not support the
-// access.
+// Access to a portable pool covers all memory of the pool's device, as in a [Group]. To end that
+// access is [ErrUnsupported]. If the hardware does not support the access, the error is
+// [ErrUnsupported] too.
 func (p *Pool) Access(by *Device, allow bool) error {
 	return p.in().Access(by.mem(), allow)
 }
 
 // Close closes the pool. It does not wait for work: allocated memory stays usable until it is freed
 // or its buffer is closed. Later allocations fail with [ErrClosed], and so do earlier allocations
-// that have not been issued. If the pool was the current pool, the default pool becomes current.
-// The default pool cannot be closed. Closing the device closes all pools. Closing again does
+// that have not been issued. If the pool was the current pool, the default pool becomes current. To
+// close the default pool is [ErrArgument]. Closing the device closes all pools. Closing again does
 // nothing.
 func (p *Pool) Close() error {
 	return p.in().Close()

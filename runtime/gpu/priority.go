@@ -8,7 +8,7 @@ import (
 // range. A lower number is more urgent: when multiprocessors of the device become free, blocks of
 // kernels in the most urgent queue run first. Running blocks are not interrupted. The priority is
 // only a hint to the driver: it says nothing about order, and copies and fills need not follow it.
-// A communicator's queue has priority 0.
+// A communicator's queue has priority 0. The queue of an adopted stream has the stream's priority.
 func (q *Queue) Priority() int {
 	if q == nil {
 		return 0

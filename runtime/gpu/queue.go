@@ -12,11 +12,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Queue takes operations for a device. Only semaphores order operations: without an order between
-// them operations may run in any order, or in parallel. All methods may be called concurrently.
+// A Queue takes operations for a device. Only semaphores order operations: operations that no
+// semaphore orders may run in any order, or in parallel. All methods may be called concurrently.
 // [Queue.Submit] returns without waiting for the device to run the operation. It copies the lists
-// of points. It uses the program's data after it has returned only if the documentation of the
-// operation says so.
+// of points. The operation uses the program's data after Submit has returned only if the
+// documentation of the operation says so.
 //
 // If Submit returns an error, the operation does not run. If the reason is that the device is lost
 // or closed, the points that the operation would have signalled fail too, because other work may
@@ -24,12 +24,14 @@ import (
 //
 // If a signal is known not to raise its semaphore, the error is [ErrValue]. There are three cases:
 // the value of the signal has been reached; the operation waits for that value or a higher one; an
-// earlier signal of the operation has that value or a higher one. If the host reaches the value
-// later, or other work signals it too, the operation's signals fail with [ErrValue].
+// earlier signal of the operation has that value or a higher one. After Submit has returned, the
+// host may signal that value or a higher one before the operation does, or other work may signal
+// the same value. Then the semaphores of that signal and of the later signals in the list fail with
+// [ErrValue]. If other work signals a higher value first, that is no mistake.
 type Queue struct {
 	dev      *Device
 	tl       *engine.Timeline
-	index    int
+	index    int // the number of the device's own queue; -1 for others
 	priority int
 	name     atomic.Pointer[string]
 	scratch  queueScratch // for native operations
@@ -102,8 +104,8 @@ func (q *Queue) submit(r *record, o *Order) error {
 	return nil
 }
 
-// note copies the label and the points of Free of an order into the record, and begins to trace the
-// submission if the device has a tracer or the order has a Timing.
+// note copies the label and the points of Free of an order into the record. It begins to observe
+// the submission if the device has a tracer or the order has a Timing.
 func (s *record) note(o *Order) error {
 	if o.label != "" {
 		// Without a copy of the label, the caller's lists would escape to the heap.
@@ -114,7 +116,7 @@ func (s *record) note(o *Order) error {
 	}
 	if len(o.Free) > 0 {
 		s.lent, s.Lends, s.UsesRest = newLent(1, o.Free), true, true
-		s.lent.shared = s.Op.Kind == work.Control // the submissions of a control's bodies share it
+		s.lent.shared = s.Op.Kind == work.Control // the submissions of its bodies share the lent
 	}
 	return nil
 }
@@ -122,7 +124,8 @@ func (s *record) note(o *Order) error {
 // invalid reports whether no operation can wait for the point or signal it.
 func (p Point) invalid() bool { return p.Semaphore == nil || p.Value > MaxValue }
 
-// reject recycles a record because a point is not valid, and returns the error.
+// reject recycles a record because a point is not valid, and returns the error. kind says which
+// list has the point.
 func (q *Queue) reject(s *record, kind string) error {
 	op := s.Op.Kind.String()
 	s.drop()
@@ -130,8 +133,8 @@ func (q *Queue) reject(s *record, kind string) error {
 }
 
 // Flush polls the device for work of the queue that is done. Submitted operations reach the device
-// without Flush. If a system batches a program's calls to a device, the poll makes the system send
-// the batch. Flush returns an error if the device accepts no more work.
+// without Flush. On a system that batches the calls to a device, the poll makes the system send the
+// batch. Flush returns an error if the device accepts no more work.
 func (q *Queue) Flush() error {
 	if q.isZero() {
 		return errs.Zero("flush", "Queue")
@@ -140,8 +143,8 @@ func (q *Queue) Flush() error {
 	return q.dev.failed()
 }
 
-// submitWith is like submit, for an operation that writes to dst, reads from src, or both. dst or
-// src may be nil.
+// submitWith is like submit, for an operation that writes to the buffer dst and reads from the
+// buffer src. It holds both. dst or src may be nil.
 func (q *Queue) submitWith(r *record, o *Order, dst, src *memory.Buffer) error {
 	for _, b := range [...]*memory.Buffer{dst, src} {
 		if b != nil {

@@ -15,7 +15,9 @@ import (
 )
 
 // A record is a submission with further fields for the operations of this package. Records are
-// recycled. If a field of a part is set, Submission.UsesRest must be set too.
+// recycled. Queue.get sets Submission.UsesRest except for plain operations (work.Kind.Plain). If
+// the record of a plain operation gets a field that Release must clear, such as label or lent,
+// UsesRest must be set too.
 type record struct {
 	engine.Submission
 	q *Queue
@@ -29,7 +31,7 @@ type record struct {
 	memory   memory.Part
 	group    comm.Part
 	staging  memory.Staging
-	to, from *memory.Buffer // the buffers that are written and read, if one is on another device; see between
+	to, from *memory.Buffer // see between
 	launchPart
 	nativePart
 	recording recording.Part
@@ -44,7 +46,7 @@ func (r *record) Recording() *recording.Part { return &r.recording }
 // Group returns the part of the record for package comm.
 func (r *record) Group() *comm.Part { return &r.group }
 
-// Packages memory, recording and comm find their parts of a record by these methods.
+// Packages memory, recording and comm find their parts of a record through these interfaces.
 var _ interface {
 	memory.Record
 	recording.Record
@@ -61,7 +63,7 @@ func (q *Queue) newRecord() *record {
 // recordOf returns the record of a submission.
 func recordOf(s *engine.Submission) *record { return s.Rest.(*record) }
 
-// actions are the engine.Actions by kind of operation. Plain operations have no action.
+// actions are the engine.Actions by kind of operation. A kind without an entry has no action.
 var actions = [work.Control + 1]engine.Action{
 	work.Alloc:   memory.Alloc{},
 	work.Free:    memory.Free{},
@@ -70,16 +72,16 @@ var actions = [work.Control + 1]engine.Action{
 	work.Native:  nativeAction{},
 }
 
-// get takes a free record, or makes one.
+// get takes a free record for an operation of the kind, or makes one.
 func (q *Queue) get(kind work.Kind) *record {
 	r := recordOf(q.tl.Get(kind))
 	r.Action = actions[kind]
 	return r
 }
 
-// keepBuffer holds a buffer for the submission until the stream has passed the work. If b cannot be
-// held, keepBuffer recycles the record and returns an error. If the device has failed, keepBuffer
-// returns nil instead: the submission will fail with the device's error.
+// keepBuffer holds the buffer b for the submission until the stream has passed the work. If b
+// cannot be held, keepBuffer recycles the record and returns an error. But if the device has
+// failed, keepBuffer only returns nil: the submission will fail with the device's error.
 func (r *record) keepBuffer(b *memory.Buffer) error {
 	if err := r.hold(b); err != nil {
 		return r.notKept(err)
@@ -109,21 +111,23 @@ func (r *record) notKept(err error) error {
 // drop recycles a record that was not submitted.
 func (r *record) drop() { r.Timeline.Device.Recycle(&r.Submission) }
 
-// keep adds a buffer to the objects that the submission holds. The caller has called Hold for the
-// submission.
+// keep adds a buffer to the objects that the submission holds. The caller must have called the
+// buffer's Hold or HoldMore.
 func (r *record) keep(b *memory.Buffer) {
 	r.Holds = append(r.Holds, b.Holding())
 }
 
-// between notes the buffers that the operation writes to and reads from, if one of them belongs to
-// another device. dst or src is nil if there is no buffer, or if the memory is the runtime's.
+// between notes the buffer dst that the operation writes to and the buffer src that it reads from,
+// if one of them belongs to another device. dst or src is nil if there is no buffer, or if the
+// memory is the runtime's.
 func (r *record) between(dst, src *memory.Buffer) {
 	if dst != nil && dst.Device() != r.q.dev.mem() || src != nil && src.Device() != r.q.dev.mem() {
 		r.to, r.from, r.Across, r.UsesRest = dst, src, true, true
 	}
 }
 
-// Start makes the native calls of a plain operation that needs more than addresses.
+// Start makes the native calls of an operation that has no action, and for which addresses are not
+// enough. See engine.Rest.
 func (r *record) Start(tl *engine.Timeline, dst, src driver.Ptr) (started bool, err error) {
 	x := work.Extra{Launch: &r.launch}
 	if r.Across {
@@ -147,8 +151,8 @@ func (r *record) Deliver(err error) {
 	r.staging.Deliver(err == nil && r.Seq != 0)
 }
 
-// Call calls the function of a host call, and notes how long it takes if the operation has a
-// Timing.
+// Call calls the function of an operation that the host runs, such as a host call or a transfer. If
+// the operation has a Timing, Call notes how long the function takes.
 func (r *record) Call() error {
 	if t, edges := r.timing, r.edges; t != nil {
 		begun := time.Now()
@@ -169,14 +173,15 @@ func (r *record) Notice() func() error {
 	return fn
 }
 
-// Release releases the objects that the parts hold, and empties the parts.
+// Release releases the objects that the record's fields hold, and clears the fields.
 func (r *record) Release() {
 	r.recording.Release()
 	if r.shared != nil {
 		r.shared.Release()
 	}
 	r.staging.Release()
-	// The call that submits a refused group returns an error, so it signals no point of Free.
+	// The call that submits a refused group returns an error, so it signals no point of Free. A
+	// shared lent counts the group as over all the same: other submissions may have been accepted.
 	if r.lent != nil && (r.lent.shared || !r.group.Refused()) {
 		r.lent.over(1)
 	}
@@ -188,8 +193,8 @@ func (r *record) Release() {
 	r.label, r.lent, r.shared, r.fn = "", nil, nil, nil
 }
 
-// Leave fails the points of Order.Free with why, because the submission will never release the
-// memory that it uses.
+// Leave fails the points of Order.Free with why. It is called instead of Release, if the native
+// objects are left to the driver.
 func (r *record) Leave(why error) {
 	if r.lent != nil {
 		r.lent.tell(why)
@@ -202,8 +207,8 @@ func (*deviceOwner) Failure(s *engine.Submission, err error) error {
 	return r.q.submitError(r.Op.Kind, r.kernelName(), r.label, err)
 }
 
-// submitError makes the SubmitError of an operation. If err is already a SubmitError, of other
-// work, submitError returns it unchanged.
+// submitError makes the SubmitError of an operation that failed with err. If err is the SubmitError
+// of other work, submitError returns err.
 func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error {
 	if isSubmitError(err) {
 		return err
@@ -216,11 +221,11 @@ func isSubmitError(err error) bool {
 	return ok
 }
 
-// OfWork reports whether err is the error of failed work.
+// OfWork reports whether err is a SubmitError: the error of failed work.
 func (*deviceOwner) OfWork(err error) bool { return isSubmitError(err) }
 
-// StreamFailed records the failure of a Stream. Device.Close returns it if the program has not
-// received it.
+// StreamFailed records that a Stream has failed with err, the error of the submission s. See
+// failedStreams.
 func (*deviceOwner) StreamFailed(s *engine.Submission, err error) {
 	recordOf(s).noteFailure(err)
 }

@@ -14,16 +14,17 @@ import (
 // MaxValue is the highest value of a semaphore.
 const MaxValue = math.MaxUint64 - 1
 
-// A Semaphore has a value that only grows. The host and devices signal it and wait for it, in any
-// order. It can fail once, and then stays failed: every wait returns the failure, even for a value
-// that was reached before.
+// A Semaphore has a value that only grows. The host and devices signal the semaphore and wait for
+// it; a wait may begin before the signal is submitted. A semaphore can fail once, and then stays
+// failed: every wait returns the failure, even for a value that was reached before.
 //
-// A wait for a value is over once that value or a higher one is reached. Unordered work may signal
-// several values of one semaphore and end in any order. Then a wait for a lower value may end
-// before the work that signals that value has ended.
+// A wait for a value is over once that value or a higher one is reached. Several operations without
+// an order may signal values of one semaphore, and end in any order. Then a wait for a lower value
+// may end before the operation that signals that value has ended.
 //
 // A semaphore belongs to no device: it orders work across all devices, and may outlive them. Make
-// one with [NewSemaphore]. All methods may be called concurrently.
+// one with [NewSemaphore]; a zero Semaphore has value 0. Do not copy a Semaphore. All methods may
+// be called concurrently.
 type Semaphore struct {
 	sema sema.Semaphore // must be the only field: see outer
 }
@@ -34,7 +35,7 @@ type Point struct {
 	Value     uint64
 }
 
-// At returns the point of the semaphore at a value.
+// At returns the point of the semaphore and a value.
 func (s *Semaphore) At(value uint64) Point { return Point{s, value} }
 
 // inner returns the point as a Point of package sema.
@@ -49,7 +50,8 @@ func inner(points []Point) []sema.Point {
 // outer returns the Semaphore whose only field is s.
 func outer(s *sema.Semaphore) *Semaphore { return (*Semaphore)(unsafe.Pointer(s)) }
 
-// NewSemaphore makes a semaphore whose value is initial.
+// NewSemaphore makes a semaphore whose value is initial. If initial is above [MaxValue], the error
+// is [ErrArgument].
 func NewSemaphore(initial uint64) (*Semaphore, error) {
 	if initial > MaxValue {
 		return nil, errs.Argument("semaphore", "initial value %d is above %d", initial, uint64(MaxValue))
@@ -61,8 +63,9 @@ func NewSemaphore(initial uint64) (*Semaphore, error) {
 	return s, nil
 }
 
-// Query returns the value reached and the failure, if the semaphore has failed. It never blocks. If
-// a device may have signalled a value that the host does not know of yet, Query polls the device.
+// Query returns the value. If the semaphore has failed, Query returns the value before the failure,
+// and the failure. If work in flight will signal the semaphore, Query first polls the devices of
+// that work. Query does not block.
 func (s *Semaphore) Query() (uint64, error) {
 	if s == nil {
 		return 0, nilSemaphore("query")
@@ -74,10 +77,10 @@ func (s *Semaphore) Query() (uint64, error) {
 	return v, nil
 }
 
-// Signal sets the value from the host and releases everything that waits for it. If the value is
-// not above the present value, the error is [ErrValue]. If the value is above [MaxValue], the error
-// is [ErrArgument]. If the semaphore has failed, the error is its failure. A call that returns an
-// error changes nothing.
+// Signal sets the semaphore's value from the host and releases everything that waits for this value
+// or a lower one. If value is not above the present value, the error is [ErrValue]. If value is
+// above [MaxValue], the error is [ErrArgument]. If the semaphore has failed, the error is its
+// failure. A call that returns an error changes nothing.
 func (s *Semaphore) Signal(value uint64) error {
 	if s == nil {
 		return nilSemaphore("signal")
@@ -111,9 +114,9 @@ func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 }
 
 // SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does. It stops
-// at the first point that cannot be signalled, and returns that error. Earlier points have been
-// signalled, later points have not. Functions that the signals release ([Semaphore.OnReached]) are
-// called after the last signal.
+// at the first point that cannot be signalled, and returns the error of this point. Earlier points
+// have been signalled, later points have not. Functions that wait for the points
+// ([Semaphore.OnReached]) are called after the last signal.
 func SignalAll(points ...Point) error {
 	var released sema.List
 	defer func() { sema.ReleaseFromHost(released.First()) }()
@@ -130,8 +133,8 @@ func SignalAll(points ...Point) error {
 	return nil
 }
 
-// FailAll makes semaphores fail with err, one after the other. Semaphores that have failed before
-// keep their failure. Nil semaphores are skipped.
+// FailAll makes semaphores fail with err, one after the other, as [Semaphore.Fail] does. It skips
+// nil semaphores.
 func FailAll(err error, semaphores ...*Semaphore) {
 	var released sema.List
 	for _, s := range semaphores {
@@ -142,17 +145,17 @@ func FailAll(err error, semaphores ...*Semaphore) {
 	sema.ReleaseFromHost(released.First())
 }
 
-// Fail makes the semaphore fail with err, for good. Everything that waits for it is released with
-// err. If the semaphore has already failed, it keeps its first failure. Work that waits for the
-// semaphore and has been issued still runs.
+// Fail makes the semaphore fail with err, for good. Everything that waits for the semaphore is
+// released with err. If the semaphore has failed before, it keeps its first failure. Work that
+// waits for the semaphore and has been issued still runs.
 func (s *Semaphore) Fail(err error) {
 	if s != nil {
 		sema.ReleaseFromHost(s.fail(err))
 	}
 }
 
-// fail makes the semaphore fail for a reason that the program gave, and returns the timepoints to
-// release.
+// fail makes the semaphore fail with err, and returns the timepoints to release. If err is nil, the
+// failure is an [ErrArgument].
 func (s *Semaphore) fail(err error) *sema.Timepoint {
 	if err == nil {
 		err = fmt.Errorf("gpu: semaphore failed without a reason: %w", ErrArgument)
@@ -161,10 +164,10 @@ func (s *Semaphore) fail(err error) *sema.Timepoint {
 	return s.sema.Fail(err)
 }
 
-// Close destroys the semaphore. Pending waits fail with [ErrClosed]. A second Close does nothing. A
-// semaphore need not be closed, because it holds only memory. Work in flight that was to signal it
-// continues. Pool memory that such work uses is given back to the pool only when the work is over:
-// see [Free].
+// Close makes the semaphore fail with [ErrClosed], and returns nil. If the semaphore has failed or
+// was closed before, Close does nothing. A semaphore need not be closed, because it holds only
+// memory. Work in flight that will signal the semaphore continues. Pool memory that such work uses
+// is given back to the pool only when the work is over: see [Free].
 func (s *Semaphore) Close() error {
 	if s != nil && s.sema.Failed() == nil {
 		sema.ReleaseFromHost(s.sema.Close())
@@ -183,7 +186,7 @@ func (s *Semaphore) SetName(name string) {
 	}
 }
 
-// String returns semaphore "name", or "a semaphore" if it has no name.
+// String returns semaphore "name", or "a semaphore" if the semaphore has no name.
 func (s *Semaphore) String() string {
 	if s == nil {
 		return "no semaphore"
@@ -191,11 +194,11 @@ func (s *Semaphore) String() string {
 	return s.sema.String()
 }
 
-// Wait waits until the value is reached, the semaphore fails, or the context ends. If the context
-// has already ended, Wait still polls the device once, and returns nil if the value is reached, or
-// the failure. If the context ends, the error also says which value the semaphore has and which
-// work will signal the awaited value. [errors.Is] finds the context's error and its cause in the
-// error.
+// Wait blocks until the value is reached, the semaphore fails, or the context ends. It returns nil
+// if the value is reached, and the failure if the semaphore fails. If the context has ended before
+// the call, Wait polls the device once and does not block. If the context ends first, the error
+// says which value the semaphore has and which work will signal the awaited value, and [errors.Is]
+// finds the context's error and its cause. A value above [MaxValue] is [ErrArgument].
 func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	if s == nil {
 		return nilSemaphore("wait")
@@ -208,18 +211,18 @@ func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	return err
 }
 
-// WaitAll waits until all points are reached, one of the semaphores has failed, or the context
-// ends. It returns the failure, or the context's error as in [Semaphore.Wait]. A point above
-// [MaxValue] is [ErrArgument]. Without points it returns immediately.
+// WaitAll blocks until all points are reached, one of the semaphores has failed, or the context
+// ends. Its errors are those of [Semaphore.Wait]. A point without a semaphore is [ErrArgument].
+// Without points WaitAll returns nil immediately.
 func WaitAll(ctx context.Context, points ...Point) error {
 	_, err := wait(ctx, points, true)
 	return err
 }
 
-// WaitAny waits until one of the points is reached, one of the semaphores has failed, or the
-// context ends. It returns the index of a reached point. If a semaphore has failed, WaitAny returns
-// the failure, even if a point is reached. The errors are those of [WaitAll]. Without points it
-// returns -1 immediately.
+// WaitAny blocks until one of the points is reached, one of the semaphores has failed, or the
+// context ends. It returns the index of a reached point, or -1 with an error. If a semaphore has
+// failed, WaitAny returns the failure, even if a point of another semaphore is reached. The errors
+// are those of [WaitAll]. Without points WaitAny returns -1 and nil immediately.
 func WaitAny(ctx context.Context, points ...Point) (int, error) { return wait(ctx, points, false) }
 
 func wait(ctx context.Context, points []Point, all bool) (index int, err error) {
@@ -250,7 +253,7 @@ func wait(ctx context.Context, points []Point, all bool) (index int, err error) 
 	return index, err
 }
 
-// waitError converts the error of a wait for the program.
+// waitError returns the error for the program if sema.Wait or WaitIssued has returned err.
 func waitError(ctx context.Context, points []sema.Point, err error) error {
 	if err == sema.ErrEnded {
 		return waitEnded(ctx, points)
@@ -258,11 +261,11 @@ func waitError(ctx context.Context, points []sema.Point, err error) error {
 	return received(err)
 }
 
-// WaitIssued waits until a device has been given the work that will signal the value or a higher
-// one. It also returns when the value is reached, the semaphore fails, or the context ends. It
-// returns the errors of [Semaphore.Wait]. WaitIssued does not say when the work is done. Use it
-// before an action that requires issued work, such as telling another process that an event is
-// recorded (see package interop).
+// WaitIssued blocks until a device has been given work that will signal the value or a higher one,
+// and then returns nil. It also returns when the value is reached, the semaphore fails, or the
+// context ends, with the result of [Semaphore.Wait]. The issued work need not be done yet. Use
+// WaitIssued before an action that requires issued work, such as telling another process that an
+// event is recorded (see package interop).
 func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	switch {
 	case s == nil:
@@ -279,15 +282,19 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 }
 
 // OnReached registers a function to be called once: with nil when the value is reached, or with the
-// failure when the semaphore fails. If the value has been reached or the semaphore has failed
-// before, OnReached itself calls the function, with no lock held. Otherwise the call that signals,
-// fails or closes the semaphore calls the function. Such a call first releases everything else.
-// Then it calls the functions in the order of their values, and functions for the same value in the
-// order of their registration. If a function panics or ends its goroutine, the other functions are
-// still called. If device work or a host call signals or fails the semaphore, each function is
-// called on a goroutine of its own, in no order. The returned cancel unregisters the function. It
-// returns true if the function has not been called and will not be called. A nil function is
-// ignored.
+// failure when the semaphore fails. No lock is held during the call.
+//
+//   - If the value has been reached or the semaphore has failed before, OnReached itself calls the
+//     function.
+//   - If the program signals, fails or closes the semaphore, that call first releases everything
+//     else. Then it calls the functions in the order of their values, and functions for the same
+//     value in the order of their registration. If a function panics or ends its goroutine, the
+//     other functions are still called.
+//   - If an operation signals or fails the semaphore, each function is called on a goroutine of its
+//     own, in no order.
+//
+// The returned cancel unregisters the function. It returns true if the function has not been called
+// and will not be called. OnReached ignores a nil function.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	if fn == nil {
 		return sema.TooLate
@@ -302,16 +309,16 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	return s.sema.OnReached(value, func(err error) { fn(received(err)) })
 }
 
-// A link waits for a point and signals another point.
+// A link waits for a point, and then signals the point to.
 type link struct {
 	at sema.Timepoint
 	to Point
 }
 
-// Link signals target with the value to when s reaches the value from. It fails target when s
-// fails, or when target cannot be signalled with that value. The returned unlink removes the link.
-// It returns true if the link has not acted yet and will not act. If target is nil, Link does
-// nothing.
+// Link makes a link: when s reaches the value from, target is signalled with the value to. If s
+// fails, target fails with the same error. If target cannot be signalled with the value to, target
+// fails too. The returned unlink removes the link. It returns true if the link has neither
+// signalled nor failed target, and will not. If target is nil, Link does nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate

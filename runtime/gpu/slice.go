@@ -24,11 +24,12 @@ type Slice[T any] struct {
 }
 
 // outside is the offset and the size of the result of [Slice.Slice] for indexes out of range. No
-// buffer is so large, so each use of such a result fails with ErrRange.
+// buffer is so large, so operations on the result fail with ErrRange.
 const outside = memory.Outside
 
-// AllocSlice allocates memory of a kind for n elements, as [Device.Alloc] does. Their initial
-// values are undefined.
+// AllocSlice allocates memory of a kind for n elements, as [Device.Alloc] does. The initial values
+// of the elements are undefined. A type that the host and kernels may lay out differently, and a
+// negative n, are [ErrArgument].
 func AllocSlice[T any](d *Device, kind MemKind, n int) (Slice[T], error) {
 	size, err := sizeOf[T]("allocate", n)
 	if err != nil {
@@ -82,7 +83,8 @@ func SliceOf[T any](r Range) (Slice[T], error) {
 	return Slice[T]{r: r}, nil
 }
 
-// sizeOf returns the size of n elements in bytes.
+// sizeOf returns the size of n elements in bytes, or an error if no kernel can have elements of
+// type T.
 func sizeOf[T any](op string, n int) (uint64, error) {
 	t := reflect.TypeFor[T]()
 	size := uint64(t.Size())
@@ -103,13 +105,14 @@ func sizeOf[T any](op string, n int) (uint64, error) {
 	return uint64(n) * size, nil
 }
 
-// elemSize returns the size of an element in bytes.
+// elemSize returns the size of T in bytes.
 func (Slice[T]) elemSize() uint64 {
 	var zero T
 	return uint64(unsafe.Sizeof(zero))
 }
 
-// Len returns the number of elements.
+// Len returns the number of elements. It is 0 for a result of [Slice.Slice] for indexes out of
+// range.
 func (s Slice[T]) Len() int {
 	if s.r.Buffer == nil || s.r.Size == outside {
 		return 0
@@ -121,7 +124,7 @@ func (s Slice[T]) Len() int {
 func (s Slice[T]) Range() Range { return s.r }
 
 // Slice returns the elements from index i up to, but not including, index j. If i or j is out of
-// range, or j is less than i, the result has no elements, and any use of it is [ErrRange].
+// range, or j is less than i, the result has no elements, and operations on it return [ErrRange].
 func (s Slice[T]) Slice(i, j int) Slice[T] {
 	if i < 0 || j < i || j > s.Len() || s.r.Size == outside {
 		return Slice[T]{r: Range{s.r.Buffer, outside, outside}}
@@ -130,9 +133,9 @@ func (s Slice[T]) Slice(i, j int) Slice[T] {
 	return Slice[T]{r: Range{s.r.Buffer, s.r.Offset + uint64(i)*size, uint64(j-i) * size}}
 }
 
-// Host returns the elements as the host sees them. It returns nil if the host cannot access them,
-// or if their address on the host is not aligned for T. The elements are valid as long as the
-// result of [Buffer.Bytes].
+// Host returns the elements as the host sees them. It returns nil if the host cannot access the
+// elements, or if their address on the host is not aligned for T. The result is valid as long as
+// the result of [Buffer.Bytes].
 func (s Slice[T]) Host() []T {
 	if s.r.Buffer == nil {
 		return nil
@@ -143,7 +146,7 @@ func (s Slice[T]) Host() []T {
 	}
 	first := unsafe.Pointer(unsafe.SliceData(all[s.r.Offset:]))
 	var zero T
-	// The program's own memory may be aligned differently at its host address.
+	// The host address of imported memory may be aligned differently from its device address.
 	if uintptr(first)%unsafe.Alignof(zero) != 0 {
 		return nil
 	}
@@ -173,9 +176,9 @@ func (s Slice[T]) Download(dst []T) Op { return Download(BytesOf(dst), s.r) }
 func (s Slice[T]) CopyFrom(src Slice[T]) Op { return Copy(s.r, src.r) }
 
 // Fill returns the Op that sets each element to v. Devices repeat patterns of 1, 2, 4 or 8 bytes.
-// An element of another size must be a repetition of such a pattern, and the pattern must be no
-// larger than the alignment of T. The zero value is such a repetition for every T. For other values
-// the error is [ErrArgument]. See [Fill].
+// If T has another size, v must be a repetition of such a pattern, and the pattern must be no
+// larger than the alignment of T: otherwise the error is [ErrArgument]. The zero value of every T
+// is such a repetition. See [Fill].
 func (s Slice[T]) Fill(v T) Op {
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v))
 	n := len(all)
@@ -194,8 +197,8 @@ func repeats(all []byte, n int) bool {
 	return len(all)%n == 0 && bytes.Equal(all[n:], all[:len(all)-n])
 }
 
-// BytesOf returns the memory of elements as bytes, in host byte order, for operations that take
-// bytes. The result is nil if T has pointers, which mean nothing to a device.
+// BytesOf returns the memory of elements as bytes, for operations that take bytes. It does not copy
+// the elements. The result is nil if T has pointers, which mean nothing to a device.
 func BytesOf[T any](elements []T) []byte {
 	var zero T
 	if hasPointers(reflect.TypeFor[T]()) {

@@ -10,11 +10,12 @@ import (
 )
 
 // A Stream runs operations in order: each operation begins when the previous operation is done. An
-// operation may be submitted while the previous operation still waits for a semaphore.
+// operation may be added while the previous operation still waits for a semaphore.
 // [Queue.NewStream] makes a Stream of a queue. A Stream takes the same Ops as its [Queue], but no
 // [Order]: it makes the waits and signals between its operations itself. Its calls return as early
-// as calls of the queue, and cost the host as much time. Streams of one queue or of several run
-// concurrently.
+// as calls of the queue, and cost the host as much time. Operations of different Streams have no
+// order. Streams of one queue share its native stream. So give work that should run on the device
+// at the same time to Streams of different queues.
 //
 // A stream fails as a whole, and for good: when a call is refused, when an operation fails, or when
 // the program calls [Stream.Fail]. Operations that have not been issued before the failure do not
@@ -22,21 +23,23 @@ import (
 // may ignore the errors of single calls and check only the error of Wait. To continue, make a new
 // stream.
 //
-// Operations that were issued before the failure run. For example, work that was issued behind a
-// collective runs even if the collective fails. The contents of the memory that such work wrote are
-// undefined: restore them before you go on.
+// Operations that were issued before the failure still run. For example, an operation that was
+// issued behind a collective runs even if the collective fails. The contents of the memory that
+// such an operation writes are undefined: restore them before you go on.
 //
 // All methods may be called concurrently. The operations then run in the order of the calls. A
-// stream needs no Close, since it holds only memory. Operations on a zero Stream return
+// stream needs no Close, because it holds only memory. Operations on a nil or zero Stream return
 // [ErrArgument].
 type Stream struct {
 	q   *Queue
 	sem Semaphore // operation n, counted from 1, signals n
 
-	mu     sync.Mutex
-	n      uint64   // operations submitted so far
-	order  Order    // the Order of the next operation; it waits for the previous operation and for the points given to After
-	signal [1]Point // the signal of the operation being submitted
+	mu sync.Mutex // protects the following fields
+	n  uint64     // operations submitted so far
+	// order is the Order of the next operation. It waits for the previous operation, and for the
+	// points given to After.
+	order  Order
+	signal [1]Point // the storage of order.Signal
 }
 
 // NewStream makes a stream that submits its operations to the queue.
@@ -60,8 +63,8 @@ func (s *Stream) Queue() *Queue {
 func (s *Stream) isZero() bool { return s == nil || s.q.isZero() }
 
 // begin locks the stream for operations. If the stream has failed, begin returns the error and does
-// not lock it. The stream must not be zero. The caller submits each operation with the Order of
-// next, and then calls end.
+// not lock the stream. The stream must not be nil or zero. The caller submits each operation with
+// the Order that next returns, and calls end after the last operation.
 func (s *Stream) begin() error {
 	if err := s.sem.sema.Failed(); err != nil {
 		return received(err)
@@ -70,8 +73,8 @@ func (s *Stream) begin() error {
 	return nil
 }
 
-// next returns the Order of the next operation. The operation waits for the previous operation, and
-// for the points given to After since then.
+// next returns the Order of the next operation, and counts that operation. The Order waits for the
+// previous operation, and for the points given to After since that operation.
 func (s *Stream) next() *Order {
 	s.order.Wait[0].Value = s.n
 	s.n++
@@ -79,8 +82,8 @@ func (s *Stream) next() *Order {
 	return &s.order
 }
 
-// clearWaits removes the points given to After, because an operation that waits for them has been
-// submitted.
+// clearWaits removes the points given to After from the Order. It is called when an operation that
+// waits for these points has been submitted.
 func (s *Stream) clearWaits() {
 	if o := &s.order; len(o.Wait) > 1 {
 		clear(o.Wait[1:])
@@ -89,7 +92,7 @@ func (s *Stream) clearWaits() {
 }
 
 // end unlocks the stream after operations have been submitted. If err is not nil, an operation was
-// refused, and end fails the stream.
+// refused: end fails the stream with err, and returns the stream's error.
 func (s *Stream) end(err error) error {
 	s.clearWaits()
 	s.order.label, s.order.timing = "", nil
@@ -100,15 +103,16 @@ func (s *Stream) end(err error) error {
 	return nil
 }
 
-// refused fails the stream with err. It returns the error with which the stream has failed, which
-// is an earlier error if there is one.
+// refused fails the stream with err. If the stream has failed before, refused returns the error of
+// that failure, otherwise err.
 func (s *Stream) refused(err error) error {
 	s.sem.Fail(err)
 	return received(s.sem.sema.Failed())
 }
 
-// Wait waits until all operations so far are done, the stream has failed, or the context ends, as
-// [Semaphore.Wait] does.
+// Wait blocks until all operations so far are done, the stream has failed, or the context ends, as
+// [Semaphore.Wait] does. If the stream has failed, Wait returns the error at once, and does not
+// wait for operations that still run.
 func (s *Stream) Wait(ctx context.Context) error {
 	if s.isZero() {
 		return errs.Zero("wait", "Stream")
@@ -118,16 +122,16 @@ func (s *Stream) Wait(ctx context.Context) error {
 }
 
 // Point returns the point that is reached when all operations so far are done. Other streams and
-// queues can wait for the point. It fails when the stream does. The semaphore belongs to the
-// stream: do not signal it. For a nil or zero Stream, Point returns the zero Point.
+// queues can wait for the point. If the stream fails, so does the point. The semaphore belongs to
+// the stream: do not signal it. For a nil or zero Stream, Point returns the zero Point.
 func (s *Stream) Point() Point {
 	if s.isZero() {
 		return Point{}
 	}
 	at := s.point()
 	if how, p := s.sem.sema.Next(at.Value, nil); how == sema.Ordered {
-		// An event recorded now does not cover later work of the stream. If Record fails, the wait
-		// returns the error.
+		// An event recorded now does not cover later work of the stream. If Record fails, a wait
+		// for the point returns the error.
 		engine.MarkOf(p).Record()
 		if p.ByBarrier {
 			s.recordJoined(at.Value)
@@ -136,7 +140,8 @@ func (s *Stream) Point() Point {
 	return at
 }
 
-// recordJoined records events behind all work that a barrier joins.
+// recordJoined records events behind all work that a barrier joins. value is the stream's value
+// that the barrier signals.
 func (s *Stream) recordJoined(value uint64) {
 	var behind engine.Frontier
 	s.sem.sema.Next(value, behind.Join)
@@ -151,8 +156,10 @@ func (s *Stream) point() Point {
 	return Point{&s.sem, s.n}
 }
 
-// After makes the next operation wait for points. All later operations then wait for the points
-// too. If one of the points fails, the stream fails.
+// After makes the next operation wait for points, and so all later operations too. If one of the
+// points fails, the next operation fails, and with it the stream. If a point has no semaphore, has
+// a value above [MaxValue], or is the point of a later operation of this stream, the stream fails
+// with [ErrArgument].
 func (s *Stream) After(points ...Point) error {
 	if s.isZero() {
 		return errs.Zero("after", "Stream")
@@ -176,10 +183,10 @@ func (s *Stream) After(points ...Point) error {
 	return nil
 }
 
-// Fail makes the stream fail with err. Operations of the stream that have not been issued do not
-// run, and neither do such operations of other streams and queues that wait for the stream. All
-// waits for the stream return err. Operations that have been issued run, and may still use their
-// memory, even if they wait for the stream.
+// Fail makes the stream fail with err, unless it has failed before. Operations of the stream that
+// have not been issued do not run. Operations of other streams and queues that wait for this stream
+// and have not been issued do not run either. All waits for the stream return err. Operations that
+// have been issued still run and use their memory, even if they wait for the stream.
 func (s *Stream) Fail(err error) {
 	if !s.isZero() {
 		s.sem.Fail(err)
@@ -210,7 +217,7 @@ func (s *Stream) UploadCopy(dst Range, data []byte) error {
 func (s *Stream) Download(dst []byte, src Range) error { return s.Do(Download(dst, src)) }
 
 // Alloc does the Op [Alloc], and returns the buffer. All later operations of the stream may use the
-// memory, and so may work that waits for a [Stream.Point] taken after the call.
+// memory. So may work that waits for a [Stream.Point] that was taken after the call.
 func (s *Stream) Alloc(p *Pool, size uint64) (b *Buffer, err error) {
 	if s.isZero() {
 		return nil, errs.Zero("alloc", "Stream")

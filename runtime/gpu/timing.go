@@ -12,43 +12,43 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Timing measures how long the device takes for an operation. Give it to an operation with
-// [Op.Timed]. The Timing then records one event in front of the operation's work and one event
-// behind the work, and measures the time between them. So the time does not include the operation's
-// waits. A Timing can be reused: each operation resets it. Do not submit it again before the
-// signals of its previous operation have been reached. Using a Timing allocates nothing. The events
-// may keep kernels from overlapping. The time includes starting the kernel and recording the second
-// event. So a kernel's Timing is longer than a profiler's figure for the kernel alone, by 1.4
-// microseconds on an H200 and 2.7 on an H100.
+// A Timing measures how long the device takes for an operation. [Op.Timed] gives an operation a
+// Timing. The operation then records one event in front of its work and one event behind its work,
+// and the Timing is the time between these events. So the time does not include the operation's
+// waits. A Timing can be reused: each operation resets it. Do not use it for another operation
+// before the signals of its previous operation have been reached. Using a Timing allocates nothing.
+// The events may keep kernels from overlapping. The time includes starting the kernel and recording
+// the second event. So a kernel's Timing is longer than a profiler's figure for the kernel alone,
+// by 1.4 microseconds on an H200 and 2.7 on an H100.
 //
 // If the stream has no other work, a Timing includes the time that the host takes to give the
-// device the operation. For [Native] this is all the time that the function takes.
+// operation to the device. For [Native] this is all the time that the function takes.
 //
 // Make a Timing with [Device.NewTiming]. All methods may be called concurrently.
 type Timing struct {
 	dev    *Device
-	self   *Timing
+	self   *Timing      // this Timing, so that begin can refuse a copy
 	before driver.Event // the event in front of the work
 	behind driver.Event
 	refs   atomic.Int32
 	closed atomic.Bool
 	noted  atomic.Int32 // bits: notedBegin and the other constants below
-	host   atomic.Int64 // how long functions of the program took, in nanoseconds
+	host   atomic.Int64 // how long the operation's functions took on the host, in nanoseconds
 }
 
 // Bits of Timing.noted.
 const (
 	notedBegin  = 1 << iota // the event in front of the work is recorded
 	notedEnd                // the event behind the work is recorded
-	notedHost               // the operation was a function of the program, which has returned
-	notedGiven              // the Timing was named in an operation
+	notedHost               // goroutines ran the operation, and have finished
+	notedGiven              // an operation has the Timing
 	notedNone               // the operation gave its stream no work, or the driver refused to record an event
 	notedFailed             // the operation has failed
 )
 
-// timingEdges say which events a part of an operation does not record. Only the first timed part
-// records the event in front of the work, and only the last timed part records the event behind the
-// work.
+// timingEdges say which events a submission of an operation does not record. If an operation has
+// several submissions, the first that is timed records the event in front of the work, and the last
+// records the event behind the work.
 type timingEdges uint8
 
 const (
@@ -89,8 +89,8 @@ func (d *Device) NewTiming() (*Timing, error) {
 	return t, nil
 }
 
-// begin holds the Timing for an operation of the device d. If the operation begins with this part,
-// begin resets the Timing.
+// begin holds the Timing for a submission to the device d. Unless edges has noBegin, begin resets
+// the Timing.
 func (t *Timing) begin(d *Device, edges timingEdges) error {
 	switch {
 	case t.dev != d || t.self != t:
@@ -108,8 +108,8 @@ func (t *Timing) begin(d *Device, edges timingEdges) error {
 // note sets a bit of noted.
 func (t *Timing) note(bit int32) { t.noted.Or(bit) }
 
-// record records the event e and sets its bit. If the driver refuses to record it, record sets
-// notedNone instead.
+// record records the event e in the stream, and sets bit in noted. If the driver refuses to record
+// the event, record sets notedNone instead.
 func (t *Timing) record(tl *engine.Timeline, e driver.Event, bit int32) {
 	if tl.Device.Native.Record(e, tl.Stream) != nil {
 		bit = notedNone
@@ -160,24 +160,25 @@ func (r *timedRecord) Parks()                                  {}
 func (r *timedRecord) Recorded(*engine.Event)                  {}
 func (r *timedRecord) EventBehind(time.Duration) *engine.Event { return nil }
 
-// hostly adds the time that a function of the program took. The function is the operation or a part
-// of it.
+// hostly adds the time that a submission's function took on the host. Unless edges has noEnd, the
+// submission is the last one that the Timing measures.
 func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 	if t.host.Add(int64(took)); edges&noEnd == 0 {
 		t.note(notedHost)
 	}
 }
 
-// Duration returns how long the device took for the last operation that named the Timing. The
-// operation's signals must have been reached. The error is [ErrArgument] before that, if there was
-// no operation, or if the operation failed before it was measured. If the operation gave no work to
-// a stream (a barrier may give none), or the driver did not record an event, the error is
-// [ErrUnsupported].
+// Duration returns how long the device took for the last operation with the Timing. The signals of
+// the operation must have been reached. If they have not, if there was no operation, or if the
+// operation failed before it was measured, the error is [ErrArgument]. If the operation gave no
+// work to a stream (a barrier may give none), or the driver did not record an event, the error is
+// [ErrUnsupported]. After [Timing.Close] the error is [ErrClosed].
 //
-// For a host call, the result is the time that the function took. For a recording, it is the time
-// from the first work in a stream to the last, including the host calls between. For a recording of
-// host calls only, it is the sum of their times. Times of CUDA and HIP have seven significant
-// digits, and CUDA's resolution is half a microsecond. Duration neither blocks nor allocates.
+// For an operation that goroutines run, such as a host call or a transfer in pieces, the result is
+// the time that it took on the host. For a recording, the result is the time from the first work in
+// a stream to the last, including the host calls between. For a recording of host calls only, it is
+// the sum of their times. Times of CUDA and HIP have seven significant digits, and CUDA's
+// resolution is half a microsecond. Duration neither blocks nor allocates.
 func (t *Timing) Duration() (took time.Duration, err error) {
 	if t == nil || t.dev == nil {
 		return 0, errs.Zero("duration", "Timing")
@@ -213,8 +214,8 @@ func (t *Timing) ask() (took time.Duration, err error) {
 	return d.elapsed(t.before, t.behind)
 }
 
-// elapsed returns the time from the last record of the event from to the last record of the event
-// to.
+// elapsed returns the time between two events: from the last time that the event from was recorded
+// to the last time that the event to was.
 func (d *Device) elapsed(from, to driver.Event) (time.Duration, error) {
 	took, err := d.faces.Timers.Elapsed(from, to)
 	if err == nil || errors.Is(err, driver.ErrLost) {
@@ -260,7 +261,7 @@ func (t *Timing) release() {
 	})
 }
 
-// destroy destroys the events. It runs on a bound thread.
+// destroy destroys the two events. It runs on a bound thread.
 func (t *Timing) destroy() error {
 	return errors.Join(t.dev.native.Native.DestroyEvent(t.before), t.dev.native.Native.DestroyEvent(t.behind))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// copyAcross copies between devices of two drivers. One of the drivers is the queue's.
+// copyAcross copies between devices of two drivers. One of them must be the queue's driver.
 func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 	up := dst.Buffer.Device().Engine.Driver == q.dev.native.Driver
 	mine, other := src, dst
@@ -31,7 +31,7 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 		return err
 	}
 	return q.transfer(o, "copy", mine, other.Buffer, up, func(free *lent, piece []byte, at int64) error {
-		// Stay keeps Close from freeing the pinned memory.
+		// Stay keeps Close of the other device from freeing its pinned memory.
 		if err := there.dev.native.Stay(); err != nil {
 			return err
 		}
@@ -49,14 +49,13 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 	})
 }
 
-// A pieceFunc fills or empties a piece of pinned memory. The piece holds the bytes of the range
-// from offset at. If the function itself submits pieces, it counts them in free, unless free is
-// nil.
+// A pieceFunc fills or empties a piece of pinned memory. at is the offset of the piece in the range
+// that moves. If the function itself submits pieces, it counts them in free, unless free is nil.
 type pieceFunc func(free *lent, piece []byte, at int64) error
 
-// transfer moves a range through pinned memory in pieces. It uploads the range if up is set, and
-// downloads it otherwise. The submission holds the range's buffer. If other is not nil, the
-// submission holds that buffer too.
+// transfer submits an operation that moves a range through pinned memory in pieces. The operation
+// uploads the range if up is set, and downloads it otherwise. do fills or empties each piece. The
+// submission holds the range's buffer and, if other is not nil, the buffer other.
 func (q *Queue) transfer(o *Order, op string, r memory.Range, other *memory.Buffer, up bool, do pieceFunc) error {
 	check := r.Check
 	if up {
@@ -79,11 +78,12 @@ func (q *Queue) transfer(o *Order, op string, r memory.Range, other *memory.Buff
 	return q.submitWith(s, o, r.Buffer, other)
 }
 
-// transferGoroutines is the highest number of goroutines that move a large range. A goroutine
-// copies about 8 GB/s to pinned memory. A link of PCIe 5 carries 55 GB/s.
+// transferGoroutines is the highest number of goroutines that move a large range. One goroutine
+// copies about 8 GB/s to pinned memory, and a link of PCIe 5 carries 55 GB/s.
 const transferGoroutines = 8
 
-// move moves a range. If it is large, several goroutines move a share each, at the same time.
+// move moves a range, and blocks until it has moved. If the range is large, several goroutines move
+// a share each, at the same time. After an error, pieces may still be in flight: see pieces.move.
 func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 	if r.Size == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 		if err != nil && len(blocks) == 0 {
 			return err
 		}
-		if err != nil { // too little pinned memory: move fewer shares at a time
+		if err != nil { // too little pinned memory: make fewer shares
 			break
 		}
 		defer b.Free() // pieces in flight hold their block, too
@@ -114,7 +114,7 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 	run := func(i int) {
 		errs[i] = errEnded // remains if a function of the program ends the goroutine
 		defer func() {
-			if errs[i] != nil { // do not wait for the other shares: their stream may be stuck
+			if errs[i] != nil { // make the other shares stop waiting: the stream may be stuck
 				for k := range shares {
 					shares[k].done.Fail(errs[i])
 				}
@@ -125,7 +125,7 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 		})
 	}
 	var wg sync.WaitGroup
-	defer wg.Wait() // deferred too, because a function of the program may call runtime.Goexit
+	defer wg.Wait() // a function of the program may call runtime.Goexit on this goroutine
 	last := len(shares) - 1
 	for i := range last {
 		wg.Go(func() { run(i) })
@@ -140,8 +140,8 @@ var errEnded = errors.New("the function ended its goroutine")
 // piecesAhead is the highest number of pieces of a share that are in flight at a time.
 const piecesAhead = 3
 
-// pieces are the parts of a range that moves through pinned memory. The caller holds the range's
-// buffer.
+// pieces are the pieces of a range that moves through pinned memory. The submission of the transfer
+// holds the range's buffer.
 type pieces struct {
 	q      *Queue
 	r      memory.Range
@@ -152,9 +152,8 @@ type pieces struct {
 	issued int             // pieces that have been submitted
 }
 
-// move moves the whole range. It blocks until the device and the function have moved all pieces.
-// After an error, pieces may still be in flight. They hold their block and the buffer, and free
-// counts them.
+// move moves all pieces, and blocks until it has moved them or there is an error. After an error,
+// pieces may still be in flight. They hold their block and the buffer, and free counts them.
 func (x *pieces) move(do pieceFunc) (err error) {
 	size := uint64(x.q.dev.opt.StageSize)
 	n := int((x.r.Size + size - 1) / size)
@@ -182,11 +181,11 @@ func (x *pieces) move(do pieceFunc) (err error) {
 	return err
 }
 
-// wait waits until the device has moved the first n pieces. If the device is lost or closed, wait
-// returns the error.
+// wait waits until the device has moved the first n pieces. It returns an error if the device is
+// lost or closed, or if another share has failed.
 func (x *pieces) wait(n int) error { return x.done.Wait(context.Background(), uint64(n)) }
 
-// send fills piece i when its block is free, and submits it.
+// send waits until the block of piece i is free, fills the piece, and submits it.
 func (x *pieces) send(i int, do pieceFunc) error {
 	if before := i + 1 - len(x.blocks); before > 0 {
 		if err := x.wait(before); err != nil {
@@ -200,7 +199,8 @@ func (x *pieces) send(i int, do pieceFunc) error {
 	return x.submit(i)
 }
 
-// fetch submits pieces while there are free blocks, waits for piece i of n, and empties that piece.
+// fetch submits pieces while there are free blocks, then waits for piece i of n, and empties piece
+// i.
 func (x *pieces) fetch(i, n int, do pieceFunc) error {
 	for x.issued < min(n, i+len(x.blocks)) {
 		if err := x.submit(x.issued); err != nil {
@@ -246,7 +246,7 @@ func (x *pieces) submit(i int) (err error) {
 	} else {
 		s.between(nil, part.Buffer)
 	}
-	if x.free != nil { // pieces may be in flight after the transfer has failed
+	if x.free != nil { // the piece may still be in flight when the transfer has failed
 		x.free.add()
 		s.lent, s.Lends = x.free, true
 	}

@@ -9,9 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A TypedKernel is a kernel whose arguments are a struct. [Typed] makes a TypedKernel and checks
-// the struct once, so launches need not check it. A TypedKernel may be used concurrently. It needs
-// no Close, and is valid as long as its kernel. Launching a zero TypedKernel is [ErrArgument].
+// A TypedKernel is a kernel whose arguments are the fields of a struct. [Typed] makes a TypedKernel
+// and checks the struct once, so launches need not check it. A TypedKernel may be used
+// concurrently. It needs no Close, and is valid as long as its kernel. Launching a nil or zero
+// TypedKernel is [ErrArgument].
 type TypedKernel[A any] struct {
 	_ [0]*A // prevents conversion to another TypedKernel type
 	boundKernel
@@ -24,14 +25,14 @@ type boundKernel struct {
 	layout work.Layout // layout of the arguments: the struct's fields, or the arguments given to Launch
 }
 
-// A param is a kernel parameter, with the struct field or the argument of Launch that gives its
-// value.
+// A param describes a parameter of a kernel, and the struct field or the argument of Launch that
+// gives its value.
 type param struct {
-	name   string
+	name   string // the field's name, or the argument's index
 	kind   paramKind
 	offset uintptr      // of the field in the struct; 0 for an argument of Launch
-	size   int          // of the argument, in bytes
-	typ    reflect.Type // nil if it is not known
+	size   int          // of the kernel's argument, in bytes
+	typ    reflect.Type // of the Go value; nil if the value is a []byte given to Launch
 }
 
 // A paramKind says how the Go value becomes the kernel's argument.
@@ -51,9 +52,10 @@ const (
 //   - [driver.Ptr], the address of memory that the program manages itself;
 //   - *[Buffer], [Range] and [Slice]. The argument is the address of the buffer's beginning or of
 //     the range. The buffer is held until the kernel is done. It may be memory of a pool, which
-//     must be allocated when the launch is issued. In a recording it may also be a binding.
+//     must be allocated when the launch is issued. In a recording it may also be a buffer of
+//     [CommandBuffer.Binding] or [CommandBuffer.Scratch].
 //
-// Fields may be unexported. Fields named _ are ignored.
+// Fields may be unexported. Fields named _ are ignored. Embedded fields are refused.
 //
 // If the driver reports the sizes of parameters ([Kernel.Info]), Typed compares the number and the
 // sizes of the fields with them. Otherwise a field of a wrong size makes the kernel read wrong
@@ -66,8 +68,8 @@ func Typed[A any](k *Kernel) (*TypedKernel[A], error) {
 	return &TypedKernel[A]{boundKernel: b}, nil
 }
 
-// Launch returns an Op that launches the kernel. If the Op is added to a recording, arguments may
-// be bindings of that recording.
+// Launch returns an Op that launches the kernel. It copies the arguments. If the Op is added to a
+// recording, arguments may be bindings or scratch buffers of that recording.
 func (k *TypedKernel[A]) Launch(g Grid, args A) (op Op) {
 	if k == nil {
 		return BadOp(errNoKernel)
@@ -76,7 +78,7 @@ func (k *TypedKernel[A]) Launch(g Grid, args A) (op Op) {
 	return op
 }
 
-// bindType determines how the fields of a struct become a kernel's arguments.
+// bindType determines how the fields of the struct type t become the arguments of the kernel.
 func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 	if k == nil || k.exe == nil {
 		return boundKernel{}, errs.Argument("bind", "no kernel")
@@ -122,9 +124,9 @@ func (p *param) setType(t reflect.Type) (where string, of reflect.Type, why stri
 	return p.name, t, why
 }
 
-// checkSizes compares the sizes of the arguments with those of the parameters, if the driver
-// reports the parameters. op, what and all are texts for errors: the operation, the word for an
-// argument, and the number of arguments.
+// checkSizes compares the number and the sizes of the arguments with those of the parameters, if
+// the driver reports the parameters. op, what and all are texts for errors: the operation, the word
+// for an argument, and the number of arguments.
 func (b *boundKernel) checkSizes(op, what, all string) error {
 	known := b.kernel.info.Params
 	if known == nil {

@@ -10,19 +10,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 )
 
-// A failedStreams records the errors with which a device's streams have failed. Close returns the
-// first error that the program has not received. For example, the program does not receive the
-// error if it does not wait for the stream.
+// A failedStreams records the errors with which a device's Streams have failed. Device.Close
+// returns the first error that the program has not received. For example, a program that does not
+// wait for a Stream may not receive its error.
 type failedStreams struct {
 	mu   sync.Mutex // protects the following fields; no other lock is taken while it is held
 	errs []*SubmitError
 	more bool // an error was not recorded, because errs was full
 }
 
-// mostFailed is the largest number of errors that are kept for Close.
+// mostFailed is the largest length of failedStreams.errs.
 const mostFailed = 256
 
-// note records a stream's error.
+// note records a Stream's error. If errs is full, it first removes the errors that the program has
+// received.
 func (f *failedStreams) note(err *SubmitError) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,8 +50,9 @@ func unreceived(errs []*SubmitError) []*SubmitError {
 	return left
 }
 
-// err returns an error for the streams whose errors the program has not received, or nil. If
-// lossTold is set, it leaves out errors of a loss, because Close returns the loss.
+// err returns an error for the Streams whose errors the program has not received, or nil. If
+// lossTold is set, Close returns the loss of the device, and err leaves out the errors of Streams
+// that the loss has failed.
 func (f *failedStreams) err(d *Device, lossTold bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,10 +76,10 @@ func (f *failedStreams) err(d *Device, lossTold bool) error {
 	return fmt.Errorf("gpu: device %s: streams whose error nobody received (%s%d): the first: %w", d.native.Info.Name, atLeast, n, first)
 }
 
-// noteFailure records that a stream has failed with err, the error of one of its operations. It
+// noteFailure records that a Stream has failed with err, the error of one of its operations. It
 // records nothing if the program caused the failure. The program causes a failure if it fails a
 // semaphore that the operation waits for, closes the device or the queue, or closes or aborts the
-// communicator.
+// communicator of a collective.
 func (s *record) noteFailure(err error) {
 	e, ok := err.(*SubmitError)
 	if !ok || e.received == nil {
@@ -95,7 +97,8 @@ func (s *record) noteFailure(err error) {
 	d.failedStreams.note(e)
 }
 
-// received notes that the program receives err. It marks all SubmitErrors in err, and returns err.
+// received notes that the program receives err: it sets the flag received of each SubmitError that
+// err wraps. It returns err.
 func received(err error) error {
 	for e := err; e != nil; {
 		s, ok := e.(*SubmitError)
@@ -110,8 +113,8 @@ func received(err error) error {
 	return err
 }
 
-// receipt returns a flag for SubmitError.received, which says whether the program has received the
-// error. All operations that fail because of a loss share one flag.
+// receipt returns the flag received of a SubmitError for err. All SubmitErrors that say that a
+// device is lost share one flag of d.
 func (d *Device) receipt(err error) *atomic.Bool {
 	if errors.Is(err, driver.ErrLost) {
 		return &d.lossReceived

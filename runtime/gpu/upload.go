@@ -9,11 +9,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Upload returns an Op that writes host data to a range. Do not change the data until a signal of
-// the operation is reached. Data larger than [Options.StageSize] goes through pinned memory in
-// pieces. Goroutines that begin when the waits are reached move the pieces: up to 8, each with up
-// to 3 blocks of pinned memory. A recording copies the data to pinned memory when the Op is added,
-// as with [UploadCopy].
+// Upload returns an Op that writes host data to a range of the same size. Do not change the data
+// until a signal of the operation is reached. Data larger than [Options.StageSize] goes through
+// pinned memory in pieces: when the waits are reached, up to 8 goroutines begin to move the pieces,
+// each with up to 3 blocks of pinned memory. Do or Submit copies smaller data to pinned memory, as
+// with [UploadCopy]. A recording copies the data to pinned memory when the Op is added.
 func Upload(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadOp, dst
 	op.setData(data)
@@ -37,8 +37,8 @@ func (q *Queue) upload(o *Order, dst Range, data []byte) error {
 }
 
 // UploadCopy is like [Upload], but the data may change as soon as Do, Submit or Add has returned:
-// the call copies the data to pinned memory. If no pinned memory is free, the call blocks while the
-// driver makes some.
+// that call copies the data to pinned memory. If no pinned memory is free, the call blocks while
+// the driver makes some.
 func UploadCopy(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadCopyOp, dst
 	op.setData(data)
@@ -70,11 +70,11 @@ func (q *Queue) uploadCopy(o *Order, dst Range, data []byte) error {
 	return q.submitWith(s, o, dst.Buffer.in(), nil)
 }
 
-// Download returns an Op that copies a range to host memory. Do not use that memory until a signal
-// of the operation is reached. The data arrives soon after the device is done, even if no goroutine
-// waits for it. A download larger than [Options.StageSize] goes through pinned memory in pieces, as
-// an [Upload] does. A recording cannot download: download after its execution, or record a copy to
-// a [HostMem] buffer.
+// Download returns an Op that copies a range to host memory of the same size. Do not use that
+// memory until a signal of the operation is reached. The data arrives soon after the device is
+// done, even if no goroutine waits for it. A download larger than [Options.StageSize] goes through
+// pinned memory in pieces, as an [Upload] does. A recording cannot download: download after its
+// execution, or record a copy to a [HostMem] buffer.
 func Download(dst []byte, src Range) (op Op) {
 	op.kind, op.args[0] = downloadOp, src
 	op.setData(dst)
@@ -108,9 +108,9 @@ func (q *Queue) download(o *Order, dst []byte, src Range) error {
 	return q.submitWith(s, o, nil, src.Buffer.in())
 }
 
-// notStaged handles err, the reason why an operation got no pinned memory. It adds the operation to
-// err and returns it. If the device has failed, notStaged submits a barrier instead, and the
-// barrier fails the operation's signals.
+// notStaged handles err, the reason why an operation got no pinned memory. It returns err with the
+// name of the operation. If the device has failed, notStaged instead submits a barrier with the
+// operation's Order. The barrier fails, and so do the Order's signals.
 func (q *Queue) notStaged(o *Order, op string, err error) error {
 	if q.dev.failed() != nil {
 		return q.submit(q.get(work.Barrier), o)
@@ -119,9 +119,10 @@ func (q *Queue) notStaged(o *Order, op string, err error) error {
 }
 
 // ReadFrom returns an Op that reads into a range from a file, or from another io.ReaderAt,
-// beginning at offset. Goroutines read when the waits are reached, several at the same time if the
-// range is large. A read error fails the signals, and so does an early end of the file. A recording
-// cannot read files.
+// beginning at offset. When the waits are reached, goroutines read, several at the same time if the
+// range is large. A read error fails the signals. If the file ends before the range is full, the
+// signals fail with [io.ErrUnexpectedEOF]. A negative offset is [ErrArgument]. A recording cannot
+// read files.
 func ReadFrom(dst Range, from io.ReaderAt, offset int64) (op Op) {
 	if from == nil || offset < 0 {
 		return BadOp(errs.Argument("read", "nothing to read from, or a negative offset"))
@@ -145,9 +146,9 @@ func (q *Queue) readFrom(o *Order, op *Op) error {
 }
 
 // WriteTo returns an Op that writes a range to a file, or to another io.WriterAt, beginning at
-// offset. Goroutines write when the waits are reached, several at the same time if the range is
-// large. A write error fails the signals, and the file may then have a part of the data. A
-// recording cannot write files.
+// offset. When the waits are reached, goroutines write, several at the same time if the range is
+// large. A write error fails the signals, and the file may then have a part of the data. A negative
+// offset is [ErrArgument]. A recording cannot write files.
 func WriteTo(to io.WriterAt, offset int64, src Range) (op Op) {
 	if to == nil || offset < 0 {
 		return BadOp(errs.Argument("write", "nothing to write to, or a negative offset"))

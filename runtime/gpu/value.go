@@ -9,14 +9,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// valueOp returns an Op that writes a value to a range, or waits for a value there.
+// valueOp returns an Op that writes a value to a range, or waits until the range has that value or
+// a higher one.
 func valueOp(kind opKind, r memory.Range, value uint64) (op Op) {
 	op.kind, op.args[0], op.args[1].Offset = kind, Range{(*Buffer)(r.Buffer), r.Offset, r.Size}, value
 	return op
 }
 
-// onValue writes a value of 8 bytes to memory, or waits until memory has a value. Package interop
-// makes these operations.
+// onValue submits an operation of valueOp. The range must have 8 bytes.
 func (q *Queue) onValue(o *Order, kind work.Kind, r memory.Range, value uint64) error {
 	op := kind.String()
 	at, err := r.Check(op, q.dev.mem())
