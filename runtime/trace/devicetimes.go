@@ -341,9 +341,9 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 //
 // If the stream had no other work, the event in front was reached before the stream had the work.
 // The device then began the work at an unknown moment. The latest such moment is when the host had
-// given the stream the first part of the work. If that was more than atOnce later, the possible
-// idle time is returned as early: the device may or may not have run the work in that time.
-// Otherwise the possible idle time is added to the margin. The event behind may have been reached
+// given the stream the first part of the work. If the stream may have been idle for more than
+// atOnce until then, this time is returned as early: the device may or may not have run the work in
+// that time. Otherwise the time is added to the margin. The event behind may have been reached
 // late, because the host recorded it late. This possible delay is added to the margin too.
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
