@@ -18,7 +18,7 @@ type arrows struct {
 	oldest  ring // the order in which signals were added
 	first   ring // the order in which waits were added
 
-	let uint64 // number of forgotten waits that had no arrow yet
+	let uint64 // number of waits that were forgotten before they had an arrow
 }
 
 // A flowEnd is an end of an arrow. The clocks of devices are known only within a margin. So limit
@@ -36,9 +36,9 @@ func (e flowEnd) same(to flowEnd) bool { return e.sub != 0 && e.sub == to.sub }
 // hidden reports whether the signalling work is not drawn.
 func (e flowEnd) hidden() bool { return e.pid == 0 }
 
-// before reports whether a signal at e can have ended a wait at to. Records of devices and of the
-// host come in no common order. So the record of a higher value may come before the record of the
-// value that ended the wait.
+// before reports whether a signal at e can have ended a wait at to. The record of a higher value
+// may come before the record of the value that ended the wait: records of devices and of the host
+// come in no common order.
 func (e flowEnd) before(to flowEnd) bool { return e.limit <= to.limit && !e.same(to) }
 
 type signalled struct {
@@ -61,7 +61,8 @@ func (s waiting) since() int   { return s.age }
 func (s signalled) at() uint64 { return s.value }
 func (s waiting) at() uint64   { return s.value }
 
-// An entry is an element of the maps of arrows. It has a value and an age.
+// An entry is an element of a list in one of the maps of arrows. It has a value and an age: its
+// number in the order in which entries were added.
 type entry interface {
 	since() int
 	at() uint64
@@ -71,7 +72,7 @@ type entry interface {
 // removed.
 type ring struct {
 	of []uint64
-	n  int // number of entries ever added; it is the age of the last entry
+	n  int // number of entries ever added: the age of the last entry
 }
 
 const remembered = 1 << 15
@@ -138,8 +139,8 @@ func (a *arrows) signal(w *writer, points []Point, from flowEnd) {
 	}
 }
 
-// hides reports whether the signal that ended a wait is known to have no slice. The first signal
-// that satisfies the wait ended it. hides looks only at signals below limit.
+// hides reports whether the signal that ended a wait is known to have no slice. That signal is the
+// lowest one that satisfies the wait. hides looks only at signals below limit.
 func (a *arrows) hides(x waiting, limit uint64) bool {
 	list := a.signals[x.semaphore]
 	at := enough(list, x.value)
@@ -150,7 +151,8 @@ func (a *arrows) hides(x waiting, limit uint64) bool {
 }
 
 // wait draws the arrows to a slice that waited for all of the points, or for any of them. Each
-// arrow begins at the lowest signal that satisfies the wait.
+// arrow begins at the lowest signal that can have ended the wait. If the signal is not known yet,
+// wait remembers the wait.
 func (a *arrows) wait(w *writer, points []Point, to flowEnd, any bool) {
 	for _, p := range points {
 		if p.Value == 0 {
@@ -178,16 +180,16 @@ func (a *arrows) wait(w *writer, points []Point, to flowEnd, any bool) {
 	}
 }
 
-// enough returns the index of the first signal of at least a value.
+// enough returns the index of the first signal that is at least value.
 func enough(list []signalled, value uint64) int {
 	at, _ := slices.BinarySearchFunc(list, value, func(x signalled, value uint64) int { return cmp.Compare(x.value, value) })
 	return at
 }
 
-// missing returns how many arrows are missing. undrawn counts waits whose known signal has a
-// recorded time after the wait. forgotten counts forgotten waits, and waits whose signal may have
-// been forgotten. Two kinds of waits have no arrow and do not count: waits for any of several
-// points, and waits whose signal has no slice.
+// missing returns how many arrows are missing. undrawn counts waits whose known signals have times
+// after the wait. forgotten counts forgotten waits, and waits whose signal may have been forgotten.
+// Two kinds of waits have no arrow and do not count: waits for any of several points, and waits
+// whose signal has no slice.
 func (a *arrows) missing() (undrawn, forgotten uint64) {
 	forgotten = a.let
 	for semaphore, list := range a.waits {

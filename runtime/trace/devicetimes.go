@@ -15,29 +15,28 @@ import (
 
 // Device times come from timing events. If times are recorded, all events of a device are timing
 // events. A submission ends when its own event is reached. If the stream goes directly from one
-// submission to the next, that event also marks the beginning of the next one. If the stream has to
-// wait, or may have been idle, an additional event marks the beginning. The times are queried after
-// the stream has passed the work. The caller of Duration queries the times of a Timing. The reader
-// of a trace's records queries the times of the trace, on a bound thread. So no submission waits
-// for the driver's answer. Recording or querying an event may fail, and there may be no spare
-// event. Then only the times are missing.
+// submission to the next, that event also marks the beginning of the next submission. Otherwise an
+// additional event marks the beginning (see span.Begins). The times are queried after the stream
+// has passed the work: the reader of the trace's records has them queried, on a bound thread. So no
+// submission waits for the driver's answer. Recording or querying an event may fail, and there may
+// be no spare event. Then only the times are missing.
 
 // If a stream has no work in front of an event, the event is reached immediately. So if the stream
 // ran dry, the time between two events is longer than the work took. The stream can run dry in
 // front of the work, while the host is still giving the work. The stream can also run dry behind
 // the work, before the host records the event. The host's times tell whether that is possible: see
-// deviceClock.between.
+// workBetween.
 
 // commandTimes are the events and times of one command of a recording.
 type commandTimes struct {
 	observe.Command
 	begin *engine.Event // nil if none could be recorded
-	end   *engine.Event // nil if the stream got nothing of the command
+	end   *engine.Event // nil if the stream got nothing of the command, or an event is missing
 	given hostTimes
 	times betweenTimes
 }
 
-// hostTimes are moments of the host while it gives a stream a submission, or a command of a
+// hostTimes are the times at which the host gave a stream a submission, or a command of a
 // recording. The host does this by one or more calls of the driver.
 type hostTimes struct {
 	issued time.Duration // before the first call
@@ -47,17 +46,16 @@ type hostTimes struct {
 }
 
 const (
-	// mostUnasked is the highest number of submissions whose times may still have to be queried.
-	// Above it, submissions are not timed.
+	// While the times of mostUnasked ended submissions have not been queried, further submissions
+	// are not timed.
 	mostUnasked = 1 << 13
 
-	// If the host submits work within atOnce of the last work, the new work begins where the last
-	// work ends. A host that submits one operation after the other takes less than atOnce for each.
-	// If the stream was idle in between, it was idle for at most atOnce.
+	// If the host submits work within atOnce of the last work, the new work is taken to begin where
+	// the last work ends. If the stream was idle in between, it was idle for at most atOnce.
 	atOnce = 10 * time.Microsecond
 )
 
-// deviceTimes are the spans and events that must be queried for a trace.
+// deviceTimes has the spans and events of a device that must be queried, and the device's clock.
 type deviceTimes struct {
 	mu      sync.Mutex      // protects done, doubt and stopped; no other lock is taken while it is held
 	done    *span           // spans whose times must be queried, the latest first
@@ -88,8 +86,8 @@ func (o *observer) begin() {
 	o.clock.compare(o)
 }
 
-// finished adds a span whose times must be queried. If many are waiting, it wakes the reader. It
-// returns false if the device's times are no longer queried.
+// finished adds a span whose times must be queried. If there are many such spans, it wakes the
+// reader. It returns false if the device's times are no longer queried.
 func (t *deviceTimes) finished(x *span) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,8 +101,8 @@ func (t *deviceTimes) finished(x *span) bool {
 	return true
 }
 
-// Begins records an event in front of the work, unless the event of the submission in front can
-// mark the beginning.
+// Begins records an event in front of the work, unless the event behind the previous submission can
+// mark the beginning. It records none if the submission is not timed.
 func (x *span) Begins(s *engine.Submission, waits bool) {
 	tl := s.Timeline
 	x.launchBegins(s)
@@ -113,7 +111,7 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	if x.times == NoTimes || x.unasked.Load() >= mostUnasked {
 		return
 	}
-	// The host may take long to give the stream such work.
+	// The host may take long to give the stream work of these kinds.
 	calls := x.kind == work.Execute || x.kind == work.Collect || x.kind == work.Native
 	if !waits && !calls && !tl.Adopted {
 		x.begin = tl.InFront(x.rec.Issued)
@@ -124,8 +122,8 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	s.Timed = x.begin != nil
 }
 
-// Begun notes when the stream had the work. If the stream got none of it, Begun releases the
-// events.
+// Begun notes when the host had given the stream the work. If the stream got none of it, Begun
+// releases the events.
 func (x *span) Begun(s *engine.Submission, some bool) {
 	x.launchEnds()
 	if x.begin != nil {
@@ -141,7 +139,7 @@ func (x *span) Begun(s *engine.Submission, some bool) {
 }
 
 // EventBehind returns the event behind the submission, with a reference for the caller. It returns
-// nil if the stream may have been idle since.
+// nil if there is none, or if the stream may have been idle for more than atOnce since.
 func (x *span) EventBehind(now time.Duration) *engine.Event {
 	if x.last == nil || now-x.given.all > atOnce {
 		return nil
@@ -170,8 +168,9 @@ func (x *span) CommandBegins(tl *engine.Timeline, c observe.Command) {
 	x.commands = append(x.commands, commandTimes{Command: c, given: hostTimes{issued: issued}, begin: tl.RecordTime()})
 }
 
-// CommandBegun records the second event of a command of a recording. The moment at which a native
-// function gives work to the stream is unknown. So the time at which the function returned counts.
+// CommandBegun records the second event of a command of a recording. It also notes when the stream
+// had its first work. A native function gives the stream work at an unknown moment, so the moment
+// at which the last native function returned counts.
 func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool) {
 	if x.begin == nil || !some {
 		return
@@ -190,8 +189,8 @@ func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some
 }
 
 // letGoEvents releases the span's events. If loose is set, the stream got none of the work and may
-// not have passed the events yet. Then the events go to doubt. An event must not be reused until
-// the stream has passed it, since some devices cannot record a pending event again.
+// not have passed the span's own events yet. Then these go to doubt. An event must not be reused
+// until the stream has passed it, since some devices cannot record a pending event again.
 func (x *span) letGoEvents(loose bool) {
 	drop := func(e *engine.Event, own bool) {
 		switch {
@@ -214,10 +213,10 @@ func (x *span) letGoEvents(loose bool) {
 	x.begin, x.last, x.shared, x.commands = nil, nil, false, x.commands[:0]
 }
 
-// askTimes queries the device for the times of completed work. It waits for a bound thread.
+// askTimes queries the device for the times of completed work, on a bound thread, and waits.
 func (o *observer) askTimes() {
 	if !o.idle() {
-		// A device that is closing calls Stopped itself.
+		// Do fails if the device is ending. Then Stopped queries the times.
 		o.core.Do(func() error {
 			o.askMu.Lock()
 			defer o.askMu.Unlock()
@@ -239,9 +238,9 @@ func (t *deviceTimes) idle() bool {
 	return t.done == nil && len(t.doubt) == 0
 }
 
-// ask makes records of the finished spans, once the device's clock has been compared with the
-// host's. If last is set, ask makes the records even without a comparison, and spans that finish
-// later have no times. It runs on a bound thread. The caller holds askMu.
+// ask makes records of the finished spans. Without last, it makes none before the clocks have been
+// compared (see compare). With last, spans that finish later have no times. It runs on a bound
+// thread. The caller holds askMu.
 func (o *observer) ask(last bool) {
 	if !o.idle() && !o.clock.compare(o) && !last {
 		return
@@ -273,7 +272,7 @@ func (o *observer) ask(last bool) {
 	}
 }
 
-// Stopped makes records of the remaining spans, and destroys the events and streams of the clock.
+// Stopped makes records of the finished spans and of nodes, and destroys the clock.
 func (o *observer) Stopped(ctx context.Context) {
 	o.askMu.Lock()
 	defer o.askMu.Unlock()
@@ -298,7 +297,7 @@ func (o *observer) tell(x *span, ask bool) {
 		c := &x.commands[i]
 		if r.Timed != DeviceTime || !o.placeCommand(x, c) {
 			r.UntimedCommands++
-		} else if c.times.begun < r.Begun && c.times.ended > r.Begun { // a command must lie entirely before or after Begun
+		} else if c.times.begun < r.Begun && c.times.ended > r.Begun { // no command may lie partly before Begun
 			r.Early += c.times.ended - r.Begun
 			r.Begun = c.times.ended
 		}
@@ -342,17 +341,16 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 //
 // If the stream had no other work, the event in front was reached before the stream had the work.
 // The device then began the work at an unknown moment. The latest such moment is when the host had
-// given the stream the first part of the work. If the stream certainly was idle for long, the
-// possible idle time is returned as early: the device may or may not have run the work in that
-// time. Otherwise the possible idle time is added to the margin, since the event in front may have
-// been reached earlier than it seems. The event behind may have been reached late, because the host
-// recorded it late. This possible delay is added to the margin too.
+// given the stream the first part of the work. If the stream may have been idle for more than
+// atOnce until then, this time is returned as early: the device may or may not have run the work in
+// that time. Otherwise the time is added to the margin. The event behind may have been reached
+// late, because the host recorded it late. This possible delay is added to the margin too.
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first
 	since := h.issued // the work cannot have begun earlier, even if begun is earlier
 	if shared && !dry {
-		since -= atOnce // see EventBehind
+		since -= atOnce // the shared event may be that much older, see EventBehind
 	}
 	since = max(since, begun-within)
 	early := min(max(h.first-since, 0), took) // the most by which begun may be early

@@ -26,7 +26,7 @@ const (
 	// TimesVariable selects the work whose device times are recorded: submissions (the default),
 	// commands, or none.
 	TimesVariable = "PUREGPU_TRACE_TIMES"
-	// SlowVariable is a duration such as 5ms. Submissions that take longer are logged.
+	// SlowVariable has a duration such as 5ms. Submissions that take longer are logged.
 	SlowVariable = "PUREGPU_TRACE_SLOW"
 )
 
@@ -67,8 +67,8 @@ func FromEnv(lookup func(string) (string, bool)) (*Trace, error) {
 	return t, nil
 }
 
-// rankOf returns the rank of this process and the number of processes from the variables of a
-// launcher. Without them world is 0.
+// rankOf returns the rank of this process and the number of processes from variables of the
+// runtime or of a launcher. If there are none, world is 0.
 func rankOf(lookup func(string) (string, bool)) (rank, world int) {
 	for _, names := range [...][2]string{{"PUREGPU_RANK", "PUREGPU_WORLD_SIZE"}, {"RANK", "WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
 		{"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}} {
@@ -170,8 +170,8 @@ func remove(root *os.Root, name string) error {
 	return root.Remove(name)
 }
 
-// lock locks a file. Then it checks that the file still has the name, and returns [fs.ErrNotExist]
-// if it does not.
+// lock locks a file. It returns [filelock.ErrLocked] if a trace is being written to the file, and
+// [fs.ErrNotExist] if the file no longer has the name.
 func lock(root *os.Root, f *os.File, name string) error {
 	switch err := filelock.Try(f); {
 	case errors.Is(err, filelock.ErrLocked):

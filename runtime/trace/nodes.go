@@ -14,9 +14,9 @@ import (
 )
 
 // The commands of a graph are nodes. No event lies between them. So their times come from a
-// driver.NodeTimer: the device itself, or a profiler. The timer reports numbers of nodes, and the
-// number of the submission that launched the graph. Both come some time after the launch, in any
-// order with the record of the submission.
+// driver.NodeTimer: the device itself, or a profiler. With the times of a node, the timer reports
+// the node's number and the number of the submission that launched the graph. The times may come
+// before or after the record of the submission.
 
 // nodeTimes finds when the commands of a device's graphs ran.
 type nodeTimes struct {
@@ -38,15 +38,15 @@ type nodeOf struct {
 	command   int
 }
 
-// A launchOf is a launch of a graph: the commands of a recording from index next to index to-1.
-// Nodes without a known number are taken for the commands from next on.
+// A launchOf is a launch of a graph. The graph's commands end before index to of the recording. A
+// node whose number is unknown is taken for a command from index next on.
 type launchOf struct {
 	recording *observe.Recording
 	next, to  int
 }
 
-// findTimer finds the timer of the nodes of the device's graphs. It returns the timer's name, or why
-// the timer cannot be used. Both are empty if the device has no timer, or needs none.
+// findTimer finds the timer of the nodes of the device's graphs. It returns the timer's name, or an
+// error if the timer cannot be used. It returns "" and nil if there is no timer or none is needed.
 func (o *observer) findTimer() (source string, err error) {
 	if o.times != CommandTimes {
 		return "", nil
@@ -69,14 +69,14 @@ func (o *observer) findTimer() (source string, err error) {
 // TimesNodes reports whether the nodes of graphs are timed.
 func (o *observer) TimesNodes() bool { return o.nodeTimer != nil }
 
-// Describes reports that the trace lists the commands of recordings.
+// Describes returns true, because the trace lists the commands of recordings.
 func (o *observer) Describes() bool { return true }
 
 // NewRecordingID returns the next number for a recording.
 func (o *observer) NewRecordingID() uint64 { return o.tracer.recordings.Add(1) }
 
-// Node notes the command that a node executes. If the timer has no number for the node, the node is
-// found by its kernel's name.
+// Node notes the command that a node executes. If the timer has no number for the node, nodeOf
+// later finds the command by its kernel's name.
 func (o *observer) Node(n driver.Node, r *observe.Recording, command int) {
 	ids := o.nodeTimer.NodeIDs(nil, n)
 	o.nodesMu.Lock()
@@ -86,7 +86,8 @@ func (o *observer) Node(n driver.Node, r *observe.Recording, command int) {
 	}
 }
 
-// launchBegins notes that the calling thread is about to launch a graph.
+// launchBegins tells the timer that the calling thread is about to launch a graph, if the
+// submission is one.
 func (x *span) launchBegins(s *engine.Submission) {
 	if x.nodeTimer == nil || !x.rec.Graph || x.rec.recorded == nil {
 		return
@@ -99,7 +100,7 @@ func (x *span) launchBegins(s *engine.Submission) {
 	x.launching = s.Timeline.Stream
 }
 
-// launchEnds notes that the thread has launched the graph.
+// launchEnds tells the timer that the thread has launched the graph.
 func (x *span) launchEnds() {
 	if x.launching != 0 {
 		x.nodeTimer.EndLaunch(x.launching)
@@ -124,8 +125,8 @@ func (o *observer) askNodes(last bool) {
 	}
 }
 
-// nodeOf finds the command of a node, by its number. If the number is unknown, nodeOf takes the next
-// command of the launch with the same kernel.
+// nodeOf finds the command of a node, by the node's number. If the number is unknown, nodeOf takes
+// the next command of the launch that has the same kernel. The result is zero if there is none.
 func (o *observer) nodeOf(t *driver.NodeTime) nodeOf {
 	o.nodesMu.Lock()
 	defer o.nodesMu.Unlock()
@@ -145,8 +146,8 @@ func (o *observer) nodeOf(t *driver.NodeTime) nodeOf {
 	return nodeOf{}
 }
 
-// pushNode adds the record of a node. A function of Native may make several kernels, which are not
-// in the description of the recording.
+// pushNode adds the record of a node. A function of Native may make several kernels, whose names
+// only the timer knows.
 func (o *observer) pushNode(t *driver.NodeTime, n nodeOf) {
 	c := &n.recording.Commands[n.command]
 	begun := max(t.Begun.Sub(o.tracer.start), 1)

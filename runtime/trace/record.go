@@ -26,9 +26,9 @@ const (
 	KindGraph                  // the graph of a recording was made
 	KindName                   // the semaphore in Signals is called Label
 	KindClock                  // the clocks were compared: Done, Within, Drift
-	KindCounters               // the device's counters: ParkedNow, InFlight, and Bytes of buffers and pools
-	// The device was opened. Label names its driver, and Op the source of the times of nodes. Err
-	// says why there is no such source.
+	KindCounters               // the device's counters: ParkedNow, InFlight, Bytes, Reserved and Used
+	// The device was opened. Label names its driver, and Op the source of the times of nodes, if
+	// there is one. Err, if not nil, says why there is none.
 	KindOpen
 	// The device was lost (Err). If Err is a [collective.Error], a communicator failed:
 	// Communicator, Rank, Ranks.
@@ -81,7 +81,7 @@ type Record struct {
 	Op      string // for example "launch"
 	Label   string // the label of the operation
 	Kernel  string // the kernel's name; of a collective, its operation
-	Bytes   uint64 // how many bytes are written, allocated or loaded
+	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, allocated by all buffers
 	Grid    [3]uint32
 	Block   [3]uint32
 	Part    int // the part of an execution, from 0; an execution may be several submissions
@@ -99,11 +99,11 @@ type Record struct {
 	Ranks        int // 0 unless this is a collective
 
 	Submitted time.Duration // the call began; for other kinds than submissions, the event began
-	Parked    time.Duration // the submission began to wait for a point that has no producer yet
+	Parked    time.Duration // the submission was first parked; see Parked of [gpu.Stats]
 	Issued    time.Duration // the host began to give the work to the device, or to call the function
 	Begun     time.Duration // the device began the work, or the function began
 	Ended     time.Duration // the device ended the work, or the function ended
-	Done      time.Duration // the host saw it done, or it failed; for other kinds, the event ended
+	Done      time.Duration // the host saw the work done, or it failed; for other kinds, the event ended
 
 	Within time.Duration // error margin of the device times
 	// The device may have begun the work before Begun, by up to Early. This happens if the device
@@ -115,5 +115,5 @@ type Record struct {
 	Waits, Signals []Point
 
 	ParkedNow, InFlight int    // as in [gpu.Stats]
-	Reserved, Used      uint64 // bytes of pools
+	Reserved, Used      uint64 // how many bytes the device's pools have reserved and allocated
 }

@@ -17,7 +17,7 @@ type numbered struct {
 	// weak, so that semaphores do not keep the records of unused tracers alive.
 	tracer weak.Pointer[Tracer]
 	id     uint64
-	told   atomic.Bool              // the tracer has a record of the semaphore's name
+	told   atomic.Bool              // the name, if the semaphore has one, has been recorded
 	next   atomic.Pointer[numbered] // only entries of tracers no longer in use are removed
 }
 
@@ -31,7 +31,8 @@ func (x *numbered) used() (*numbered, *Tracer) {
 	return nil, nil
 }
 
-// number returns the tracer's number for a semaphore. The caller holds no lock of the semaphore.
+// number returns the tracer's number for a semaphore. It also records the name, unless the tracer
+// has a record of it. The caller holds no lock of the semaphore.
 func (t *Tracer) number(s *sema.Semaphore) uint64 {
 	for {
 		notes := s.Notes.Load()
@@ -83,7 +84,7 @@ func (t *Tracer) points(list []Point, points []sema.Point) []Point {
 	return list
 }
 
-// Renamed makes every tracer record the semaphore's name again.
+// Renamed makes every tracer record the semaphore's name at the next use of the semaphore.
 func (x *numbered) Renamed() {
 	for ; x != nil; x = x.next.Load() {
 		x.told.Store(false)
@@ -105,7 +106,7 @@ type hostWait struct {
 	region *rtrace.Region
 }
 
-// Waits begins to record a wait.
+// Waits begins to record a wait for all or any of several points.
 func (x *numbered) Waits(ctx context.Context, all bool) observe.Wait {
 	_, t := x.used()
 	if t == nil {

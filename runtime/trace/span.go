@@ -23,7 +23,7 @@ type observer struct {
 	dev    *gpu.Device
 	core   *engine.Device
 	pools  func() (reserved, used uint64)
-	times  Times         // NoTimes if the driver cannot time
+	times  Times         // as in the tracer's options; NoTimes if the driver cannot time
 	timers driver.Timers // nil with NoTimes
 	spans  sync.Pool     // of *span
 	deviceTimes
@@ -51,8 +51,8 @@ func (t *Tracer) Observe(dev *gpu.Device, core *engine.Device, pools func() (res
 	return o, nil
 }
 
-// push pushes a record of the device unless the device has been closed. Only records of submissions
-// that fail because the device is closed may follow the device's KindClosed record.
+// push adds a record of the device unless the device has been closed. Records of submissions and of
+// functions do not come through push, and may follow the device's KindClosed record.
 func (o *observer) push(r *Record) {
 	t := o.tracer
 	t.mu.Lock()
@@ -63,7 +63,7 @@ func (o *observer) push(r *Record) {
 	}
 }
 
-// Happened records an event.
+// Happened records an event that began at began and ends now.
 func (o *observer) Happened(what observe.Event, began time.Time, label string, bytes uint64, err error) {
 	t := o.tracer
 	r := Record{Kind: KindAlloc + Kind(what), Submitted: max(began.Sub(t.start), 1), Done: t.now(), Label: label, Bytes: bytes, Err: err}
@@ -90,8 +90,8 @@ func (o *observer) Closed() {
 }
 
 // A span collects the facts about one submission. It is an observe.Submission. When the submission
-// ends, the span becomes a [Record] of it, and one of each command that was timed. If device times
-// must still be queried, that is done when the records are taken (see devicetimes.go).
+// ends, the span becomes a [Record] of it, and a record of each command if commands are timed. If
+// device times must be queried, that happens when the reader takes records (see devicetimes.go).
 type span struct {
 	*observer
 	rec  Record
@@ -100,12 +100,12 @@ type span struct {
 	// are not recorded, or are missing.
 	begin    *engine.Event
 	last     *engine.Event // the submission's own event
-	shared   bool          // begin is the event of the submission in front
+	shared   bool          // begin is the event behind the previous submission
 	given    hostTimes     // when the host gave the work to the device
-	moved    time.Duration // how far the device times were moved, to lie within the host's times
+	moved    time.Duration // how far Begun was moved, to lie within the host's times
 	commands []commandTimes
-	// launching is the stream in which the thread is launching a graph. It is 0 except between
-	// Begins and Begun.
+	// launching is the stream in which a thread is launching the submission's graph. It is 0 except
+	// between Begins and Begun.
 	launching driver.Stream
 	task      *rtrace.Task
 	next      *span // in the list of spans whose times must be queried
@@ -149,22 +149,22 @@ func (x *span) Collective(kernel, communicator string, rank, ranks int) {
 	x.rec.Kernel, x.rec.Communicator, x.rec.Rank, x.rec.Ranks = kernel, communicator, rank, ranks
 }
 
-// Parks records that the submission waits for a point without a producer.
+// Parks records when the submission was first parked.
 func (x *span) Parks() {
 	if x.rec.Parked == 0 {
 		x.rec.Parked = x.tracer.now()
 	}
 }
 
-// Fails records why the submission fails.
+// Fails records the first error with which the submission fails, and when.
 func (x *span) Fails(err error) {
 	if x.rec.Err == nil {
 		x.rec.Err, x.rec.Done = err, x.tracer.now()
 	}
 }
 
-// Calls wraps a function of the program so that its call is recorded. The call of a notification
-// has a record of its own.
+// Calls wraps a function of the program so that its call is recorded: for a notification in a
+// record of its own, for a host call in the record of the submission.
 func (x *span) Calls(fn func() error) func() error {
 	t, queue := x.tracer, x.rec.Queue
 	call := func(op, label string) (err error) {

@@ -11,9 +11,9 @@ import (
 )
 
 // The device's clock is compared with the host's by events in a stream without other work. The host
-// records an event and polls it until it is reached. So the event lies between two host times, and
-// the narrowest interval is kept in a clockMark. A device time is the time since the event of a
-// clockMark, corrected by the drift between several clockMarks.
+// records an event and polls it until it is reached. So the event was reached between two host
+// times. Of several events, the one with the narrowest interval becomes a clockMark. A device time
+// is the time since the event of a clockMark, corrected by the drift that other clockMarks show.
 
 // A deviceClock relates a device's clock to the host's.
 type deviceClock struct {
@@ -22,7 +22,7 @@ type deviceClock struct {
 	marks  [8]clockMark // a ring; the latest is at index (n-1) modulo its length
 	n      int
 	vain   int     // failed comparisons before the first success
-	by     int     // the mark from which times are computed
+	by     int     // the index of the mark from which times are computed
 	drift  float64 // of the device's clock: host seconds in one second of that clock, minus 1
 	unsure float64 // the error margin of drift
 }
@@ -40,17 +40,17 @@ const (
 	compareTries = 8
 	wideMark     = time.Millisecond
 	giveUpMark   = 50 * time.Millisecond
-	eventUnit    = time.Microsecond // error of the difference of two events, half from each event
-	anyDrift     = 100e-6           // assumed drift of quartz clocks that have not been compared yet
+	eventUnit    = time.Microsecond // error of the difference of two events
+	anyDrift     = 100e-6           // error margin of the drift before it has been measured
 	elapsedUnit  = 1.0 / (1 << 23)  // relative error of Elapsed's result, which has seven digits
 	mostVain     = 16               // failed comparisons before times are reported missing
 )
 
 func (c *deviceClock) last() *clockMark { return &c.marks[(c.n-1)%len(c.marks)] }
 
-// compare compares the clocks, unless the last comparison is recent. It reports whether times
-// should be queried now. It reports false until the first comparison has succeeded, which may take
-// several attempts on a busy host. It runs on a bound thread.
+// compare compares the clocks, unless the last comparison is recent or the device is lost. It
+// reports whether times should be queried now. It reports false if no comparison has succeeded yet,
+// and fewer than mostVain have failed. It runs on a bound thread.
 func (c *deviceClock) compare(o *observer) bool {
 	if c.n > 0 && o.tracer.now()-c.last().host < compareEvery || o.core.Loss() != nil {
 		return true
@@ -102,8 +102,8 @@ func (c *deviceClock) compareNow(o *observer) bool {
 	return true
 }
 
-// try records an event and polls it until it is reached. It returns a mark with the host times
-// between which the event was reached.
+// try records an event and polls it until it is reached. It returns a mark with the event and the
+// host time at which it was reached, or false if a call fails or the device takes too long.
 func (c *deviceClock) try(o *observer) (m clockMark, ok bool) {
 	if c.spare == 0 {
 		e, err := o.timers.NewTimer()
@@ -112,7 +112,7 @@ func (c *deviceClock) try(o *observer) (m clockMark, ok bool) {
 		}
 		c.spare = e
 	}
-	// The spare event may still be pending since the last try gave up.
+	// The spare event may still be pending if an earlier try gave up.
 	if done, err := o.core.Native.Query(c.spare); err != nil || !done {
 		return m, false
 	}
@@ -138,7 +138,8 @@ func (c *deviceClock) try(o *observer) (m clockMark, ok bool) {
 	}
 }
 
-// fit computes the drift from the pair of marks with the smallest error.
+// fit computes the drift from the last mark and one other mark, the one that gives the smallest
+// error. Then it chooses the mark from which times are computed.
 func (c *deviceClock) fit(o *observer) {
 	c.drift, c.unsure = 0, anyDrift
 	last := c.last()
@@ -186,7 +187,7 @@ func (c *deviceClock) at(o *observer, e *engine.Event) (at, within time.Duration
 	return at, m.within + eventUnit + time.Duration(float64(e.Since.Abs())*(c.unsure+elapsedUnit)), true
 }
 
-// destroy destroys the stream and the events.
+// destroy destroys the clock's stream and events.
 func (c *deviceClock) destroy(ctx context.Context, o *observer) {
 	insist := func(destroy func() error) { o.core.NotTaken(o.core.Insist(ctx, destroy)) }
 	if c.stream != 0 {

@@ -10,12 +10,14 @@
 //	err = t.Close()
 //
 // Programs that open drivers by package drivers need no such code: they are traced if the
-// environment variable PUREGPU_TRACE names a file ([FromEnv]). The file is written as a stream. If
-// the program dies, the file is good up to that point. docs/trace-format.md describes the format.
+// environment variable PUREGPU_TRACE names a file ([FromEnv]). The file is written while the
+// program runs. If the program dies, the file is good up to the last write. docs/trace-format.md
+// describes the format.
 //
 // While the standard library's runtime/trace is enabled, each submission is one of its tasks and
-// each wait one of its regions. Functions that the runtime calls, such as host calls, run with
-// labels of runtime/pprof: gpu_op, gpu_queue, gpu_label.
+// each wait of the host one of its regions. Functions of the program that the runtime calls have
+// labels of runtime/pprof: host calls and notifications have gpu_op, gpu_queue and gpu_label, and
+// functions given to OnReached have gpu_op and gpu_semaphore.
 package trace
 
 import (
@@ -42,13 +44,14 @@ type Options struct {
 	// missing.
 	Records int
 
-	// Slow, if above 0, is a time limit from the call until the host has seen the submission done.
-	// Submissions that take longer are logged to Logger.
+	// Slow, if above 0, is a time limit, from the call that submits until the host has seen the
+	// submission done. Submissions that take longer are logged to Logger.
 	Slow   time.Duration
 	Logger *slog.Logger // nil means [slog.Default]
 
 	// Rank and World are the rank of this process, from 0, and the number of processes. If World is
-	// 0, they are taken from the variables of a launcher: torchrun, mpirun or srun.
+	// 0, they are taken from the environment: from PUREGPU_RANK and PUREGPU_WORLD_SIZE, or from the
+	// variables of torchrun, mpirun or srun.
 	Rank, World int
 }
 
@@ -68,17 +71,18 @@ type Trace struct {
 	to      io.Writer
 	records []Record
 	sampled time.Time
-	err     error // the first error of a write
+	err     error // the first error of writing or closing
 	closed  bool
 
-	file *os.File // the file that Create has made, or nil
+	file *os.File // the file that Create has made; nil for a trace of Start
 	stop chan struct{}
 	done chan struct{}
 }
 
-// Start starts a trace that is written to w: every few milliseconds, when a traced device is
-// closed, and by Flush. If w returns an error, the trace ends, but the program goes on. Close
-// returns the error.
+// Start starts a trace that is written to w. The trace is written at intervals of at most a tenth
+// of a second, when a traced device is closed, and by Flush and Close. Start writes the beginning,
+// and returns the error if that fails. If a later write fails, the trace writes nothing more, and
+// Close returns the error.
 func Start(w io.Writer, o Options) (*Trace, error) {
 	if w == nil {
 		return nil, fmt.Errorf("trace: nothing to write to: %w", gpu.ErrArgument)
@@ -156,8 +160,8 @@ type traced struct {
 // Tracer tells package gpu which tracer to use.
 func (d *traced) Tracer() gpu.Tracer { return d.tracer }
 
-// Limits of the pauses between writes. A busy program's trace is written often. An idle program's
-// trace costs almost nothing.
+// The pause between writes is shortest after a write, and doubles up to longest if there was
+// nothing to write. Counters are sampled at most once in sampleEvery, and not in an idle program.
 const (
 	shortest    = 5 * time.Millisecond
 	longest     = 80 * time.Millisecond
@@ -186,16 +190,16 @@ func (t *Trace) run() {
 	}
 }
 
-// Flush writes all records. It queries the devices for the times of finished work, and so waits for
-// their drivers.
+// Flush writes the records so far. It queries the devices for the times of finished work, and so
+// waits for their drivers.
 func (t *Trace) Flush() error {
 	_, err := t.flush()
 	return err
 }
 
-// flush is like Flush, and returns the number of records. It stops after twice Options.Records:
-// programs may add records faster than they can be written, and the goroutine that closes a device
-// waits for flush.
+// flush is like Flush, and returns the number of records that it took. It stops after about twice
+// Options.Records: programs may add records faster than they can be written, and the goroutine that
+// closes a device waits for flush.
 func (t *Trace) flush() (total int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -221,7 +225,8 @@ func (t *Trace) flush() (total int, err error) {
 	return total, t.err
 }
 
-// deviceClosed writes all records after a device was closed.
+// deviceClosed is called when a device has been closed. It writes the records, and the end of the
+// file if no device is open.
 func (t *Trace) deviceClosed() {
 	t.Flush()
 	t.mu.Lock()
@@ -229,8 +234,8 @@ func (t *Trace) deviceClosed() {
 	t.writeEnd()
 }
 
-// writeEnd writes the end of the file if no device is open, for programs that do not close the
-// trace. Later records overwrite that end.
+// writeEnd writes the end of a file of Create if no device is open, for programs that do not close
+// the trace. Later records overwrite that end.
 func (t *Trace) writeEnd() {
 	if t.closed || t.tracer.Stats().Devices > 0 {
 		return
@@ -244,14 +249,14 @@ func (t *Trace) writeEnd() {
 	t.w.missing()
 	t.write()
 	if _, err := t.file.Seek(0, io.SeekCurrent); err != nil {
-		return // for example a pipe
+		return
 	}
 	if n, err := t.file.WriteString(end); err == nil {
 		t.file.Seek(int64(-n), io.SeekCurrent)
 	}
 }
 
-// write writes the buffer.
+// write writes the buffer, with the number of newly dropped records.
 func (t *Trace) write() {
 	t.w.drops()
 	if len(t.w.buf) > 0 && t.err == nil {
@@ -263,8 +268,8 @@ func (t *Trace) write() {
 }
 
 // Close writes the remaining records and the end of the file, and closes a file of [Create].
-// Devices that are still open go on without a trace. Close returns the first error of a write.
-// Closing again returns the same error.
+// Devices that are still open go on without a trace. Close returns the first error of writing or
+// closing. Closing again returns the same error.
 func (t *Trace) Close() error {
 	t.Flush()
 	t.mu.Lock()

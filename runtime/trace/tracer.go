@@ -15,15 +15,15 @@ import (
 )
 
 // A Tracer records the work of devices. [gpu.Options] gives a device its tracer. The tracer records
-// submissions with their times, waits and signals, the host's waits and function calls, memory,
-// code, and device loss. It keeps records in a ring from which one reader takes them
+// submissions with their times, waits and signals, the host's waits, signals and function calls,
+// memory, code, and device loss. It keeps records in a ring from which one reader takes them
 // ([Tracer.Take]). If the ring is full, a new record is dropped and counted. A [Trace] writes the
 // records to a file. Devices whose work waits for each other should share a tracer, because the
 // tracer numbers the semaphores. All methods may be called concurrently.
 //
 // A tracer changes neither the order of work nor its results. While the standard library's
-// runtime/trace is enabled, each submission is also one of its tasks, and each wait one of its
-// regions.
+// runtime/trace is enabled, each submission is also one of its tasks, and each wait of the host one
+// of its regions.
 type Tracer struct {
 	opt        TracerOptions
 	start      time.Time
@@ -57,8 +57,8 @@ type TracerOptions struct {
 	// Times selects the work whose device times are recorded.
 	Times Times
 
-	// Flush, if not nil, is called when a device with this tracer has been closed, by the goroutine
-	// that closes the device. Flush should take all records.
+	// Flush, if not nil, is called when a device with this tracer has been closed or could not be
+	// opened, by the goroutine that closes or opens the device. Flush should take all records.
 	Flush func()
 }
 
@@ -67,28 +67,26 @@ type Times int
 
 const (
 	// SubmissionTimes records the times of each submission that gives a stream work. Each
-	// submission takes one timing event. It takes a second one if its stream was idle or has to
-	// wait. The events may keep kernels from overlapping.
+	// submission takes one or two timing events. The events may keep kernels from overlapping.
 	SubmissionTimes Times = iota
 
 	// CommandTimes also records the times of each command of a recording. The commands of graphs
 	// have times if the driver can time them, or if the program imports a package that can, such as
 	// cuptitrace. Otherwise recordings of AutoMode run as calls instead of graphs, and a recording
-	// of GraphMode has only the times of the whole graph. [Record].Graph is set for graphs.
+	// of GraphMode has only the times of the whole graph. Graph is set in the [Record] of a graph.
 	CommandTimes
 
-	// NoTimes records no device times. Records have only the times at which the host had given the
-	// work to the device, and saw it done.
+	// NoTimes records no device times. Records have only times of the host.
 	NoTimes
 )
 
 // TracerStats count the records of a [Tracer].
 type TracerStats struct {
 	Submissions uint64 // traced submissions; each one's record has been kept or dropped, or will be
-	Records     uint64 // records kept, without dropped ones
+	Records     uint64 // records put into the ring; those taken since count too
 	Dropped     uint64 // records for which the ring had no room
 	Untimed     uint64 // submissions whose device times are missing
-	Clamped     uint64 // device times that were moved, within their margin, to fit the host's times
+	Clamped     uint64 // submissions whose times were moved, within the margin, to fit the host's times
 
 	UntimedCommands uint64 // commands whose device times are missing
 
@@ -96,7 +94,7 @@ type TracerStats struct {
 }
 
 type slot struct {
-	seq atomic.Uint64 // number of the record to write here; one more if the record can be read
+	seq atomic.Uint64 // the number of the next record to write here; one more once it can be read
 	rec Record
 }
 
@@ -163,13 +161,13 @@ func (t *Tracer) Take(to []Record) int {
 	return len(to)
 }
 
-// Soon returns a channel that receives a value when the ring is at least half full. The reader
-// should then take records at once.
+// Soon returns a channel that receives a value when the ring is at least half full, or when many
+// submissions have ended whose times must be queried. The reader should then call Take at once.
 func (t *Tracer) Soon() <-chan struct{} { return t.soon }
 
 // Sample records for each open device its work in flight, its parked work and its allocated memory.
-// It also records by how much the driver's pools have grown or shrunk since the last sample. It
-// blocks while it queries the driver about its pools.
+// It also records by how much the driver's pools have grown or shrunk since they were last queried.
+// It blocks while it queries the driver about its pools.
 func (t *Tracer) Sample() {
 	for _, o := range t.open() {
 		s := o.dev.Stats()
@@ -192,7 +190,7 @@ func (t *Tracer) push(r *Record) {
 	}
 }
 
-// put adds a record, and reports false if the ring is full.
+// put adds a record. It reports false if the ring is full.
 func (t *Tracer) put(r *Record) bool {
 	for {
 		at := t.head.Load()

@@ -35,14 +35,14 @@ type writer struct {
 	listed  latest.Map[uint64, struct{}] // the recordings whose commands the file has
 	lanes   []lane                       // the tracks of the host
 	devices map[*gpu.Device]*device
-	closed  map[closedDevice][]*device // closed devices; a device that is opened again gets the process of one of them
+	closed  map[closedDevice][]*device // the processes of closed devices, for devices that are opened again
 	pids    int64
 	flows   uint64
 	arrows  arrows
 
 	dropped, undrawn, forgotten uint64 // the counts that the file has
 
-	toldGraph bool // it was logged that recordings of GraphMode have no times of their commands
+	toldGraph bool // a warning that the commands of a graph have no times was logged
 
 	waits    []traceformat.Point
 	signals  []traceformat.Point
@@ -54,7 +54,7 @@ type device struct {
 	pid        int64
 	tids       int64
 	own        []*track                           // the tracks of the device's own queues
-	queues     map[weak.Pointer[gpu.Queue]]*track // all queues in use; a program may run for weeks and adopt a stream for each request
+	queues     map[weak.Pointer[gpu.Queue]]*track // weak, because a program may run for weeks and adopt a stream for each request
 	prune      int                                // when queues has this length, freed queues are removed
 	margin     time.Duration                      // the margin of the last comparison of the clocks
 	timesNodes bool                               // the commands of graphs are timed
@@ -93,7 +93,7 @@ type track struct {
 	end    traceformat.Time // the latest end of a slice of the stream
 	cmd    traceformat.Time // the end of the last command of the last slice, or the slice's beginning
 	until  traceformat.Time // the end of the last slice, which may lie inside an earlier one
-	ch     bool
+	ch     bool             // the queue is a communicator's
 }
 
 const hostPID = 1
@@ -115,7 +115,7 @@ func newWriter(t *Tracer, o Options) *writer {
 	return w
 }
 
-// put writes the event.
+// put appends the event to the buffer.
 func (w *writer) put() {
 	if w.began {
 		w.buf = append(w.buf, ",\n"...)
@@ -212,7 +212,7 @@ func errorOf(r *Record) string {
 	return r.Err.Error()
 }
 
-// points converts points of a record for the file. It reuses the list.
+// points converts points of a record for the file. It writes them to the list, and returns it.
 func (w *writer) points(list *[]traceformat.Point, points []Point) []traceformat.Point {
 	*list = (*list)[:0]
 	for _, p := range points {
@@ -233,7 +233,8 @@ func (w *writer) opened(r *Record) {
 	r.Op, r.Err = "", nil
 }
 
-// device returns the process of a device.
+// device returns the process of a device. If the device has none, device makes one, or takes that
+// of a closed device with the same index and name.
 func (w *writer) device(d *gpu.Device, driver string) *device {
 	x := w.devices[d]
 	if x != nil {
@@ -261,7 +262,7 @@ func (w *writer) device(d *gpu.Device, driver string) *device {
 	return x
 }
 
-// over is called when no more records of a device come.
+// over is called when a device has been closed. It lets another device take the process.
 func (w *writer) over(d *gpu.Device) {
 	if x := w.devices[d]; x != nil {
 		k := closedDevice{d.Info().Index, d.Info().Name}
@@ -271,13 +272,13 @@ func (w *writer) over(d *gpu.Device) {
 	}
 }
 
-// track makes a track for a queue. It has no name until the queue is used.
+// track makes a track for a queue. The track has no name until a record names the queue.
 func (x *device) track() *track {
 	x.tids += 2
 	return &track{tid: x.tids - 1}
 }
 
-// queue returns the track of a queue.
+// queue returns the track of the queue of a record, and writes the track's name the first time.
 func (w *writer) queue(x *device, d *gpu.Device, q *gpu.Queue, r *Record) *track {
 	key := weak.Make(q)
 	t := x.queues[key]
@@ -314,7 +315,7 @@ func (w *writer) stream(x *device, t *track) int64 {
 }
 
 // host writes the event as a slice of the host, from the record's beginning to its end, on the
-// first free thread. It returns the place of the slice's end.
+// first free thread. It returns the last place in the slice.
 func (w *writer) host(r *Record) (pid, tid int64, at traceformat.Time) {
 	from, to := traceformat.Time(r.Submitted), traceformat.Time(r.Done)
 	if r.Kind == KindSubmission {
@@ -400,7 +401,7 @@ func (w *writer) submission(r *Record) {
 		Channel: r.Communicator, Collective: r.Collective, Rank: r.Rank, Ranks: r.Ranks}
 	w.list(x, r)
 	issued := traceformat.Time(r.Issued)
-	if issued == 0 && r.Err == nil { // a barrier that was in no stream, or a notification
+	if issued == 0 && r.Err == nil { // no stream got work, as for a barrier or a notification
 		issued = traceformat.Time(r.Done)
 	}
 	async := func(phase traceformat.Phase, name string, at traceformat.Time, a traceformat.Args) {
@@ -434,7 +435,7 @@ func (w *writer) submission(r *Record) {
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at, r.ID})
 		}
-	default: // keep the signal without a slice: otherwise an arrow would begin at a later signal
+	default: // keep the signal, although it has no slice: otherwise an arrow would begin at a later signal
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{sub: r.ID})
 		}
@@ -444,7 +445,7 @@ func (w *writer) submission(r *Record) {
 	}
 }
 
-// list writes the commands of the recording that a submission executes, unless the file has them.
+// list writes the commands of a record's recording, unless the file has them.
 func (w *writer) list(x *device, r *Record) {
 	if r.recorded == nil {
 		return
@@ -466,8 +467,7 @@ func nameOf(r *Record) string { return cmp.Or(r.Label, r.Kernel, r.Op) }
 // A record's own margin is written if it exceeds the margin of the clocks by more than inexact.
 const inexact = 3 * time.Microsecond
 
-// inexact returns the margin of a record's times if it is clearly larger than the margin of the
-// clocks, otherwise 0.
+// inexact returns the margin of a record's times if that margin is to be written, otherwise 0.
 func (x *device) inexact(r *Record) traceformat.Time {
 	if r.Within > x.margin+inexact {
 		return traceformat.Time(r.Within)
@@ -497,8 +497,7 @@ func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	}
 }
 
-// command writes the slice of a command. The command belongs to the submission that was written
-// last.
+// command writes the slice of a command. The command belongs to the last slice of its stream.
 func (w *writer) command(r *Record) {
 	if r.Timed != DeviceTime {
 		return

@@ -174,7 +174,7 @@ func (p *Pool) absorbBack(a, b *block) {
 	p.stats.Merges++
 }
 
-// lift removes a free block from its set, and from the list of seams.
+// lift removes a free block from its set, and the seams at its ends from the list of seams.
 func (p *Pool) lift(b *block) {
 	p.set(b.tl).remove(b)
 	b.free = false

@@ -7,8 +7,7 @@ const quickLook = 128
 // gather looks for adjacent free blocks that together have n bytes, although their marks differ. It
 // returns the first and the last of these blocks, or nil. It accepts marks that need no wait and,
 // if mayWait is set, also marks of one timeline that need a wait. gather looks at up to look
-// blocks, and only at blocks with a free neighbour. After settle, these are blocks whose marks are
-// not done.
+// blocks, and only at blocks with a free neighbour.
 func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *block) {
 	for x := p.seams; x != nil && look > 0; x = x.seamNext {
 		if x.prev != nil && x.prev.seam {

@@ -10,8 +10,9 @@
 // A timeline is a stream whose work is numbered from 1, and a [Mark] is the place behind the work
 // with a number. Free gets the mark behind which nobody uses the block any more. Alloc gets the
 // timeline whose work will use the block, and an [Order] that knows which work is done and which
-// work is ordered. If no free block that is large enough can be used without a wait, Alloc returns
-// a block with a mark. The timeline must wait for the mark before it uses the block.
+// work is ordered. If no free block that is large enough can be used without a wait, Alloc may
+// return a block with a mark (see [WaitRule]). The timeline must wait for the mark before it uses
+// the block.
 //
 // No mark is ever lost. Adjacent free blocks are merged only if their marks are equal or known to
 // be done. If Alloc makes a block of adjacent blocks with different marks, it keeps these marks for
@@ -19,10 +20,10 @@
 //
 // # Cost
 //
-// Free blocks are sorted by timeline and size. An Alloc that finds a block of its own timeline does
-// not call the Order and allocates nothing on the Go heap. It takes logarithmic time in the number
-// of free blocks of about that size. Alloc looks for work that is done only if there is no such
-// block.
+// Free blocks are sorted by timeline and size. An Alloc that finds a block of its own timeline, or
+// one that no work uses, does not call the Order. It takes logarithmic time in the number of free
+// blocks of about that size. An Alloc that needs no new slab allocates on the Go heap only if the
+// pool then has more blocks, or blocks of more timelines, than ever before.
 package blockpool
 
 import (
@@ -40,9 +41,9 @@ type Source interface {
 	// Grow allocates a slab of at least size bytes, and returns its address and its size. The
 	// address should be aligned like the pool's blocks.
 	Grow(size uint64) (base, got uint64, err error)
-	// Release frees a slab that Grow has returned. No work uses it any more. Release is called once
-	// for each slab. If it fails, the memory may or may not be free; the pool forgets the slab in
-	// any case.
+	// Release frees a slab that Grow has returned. No work uses the slab any more, except in calls
+	// from [Pool.Destroy]. Release is called at most once for each slab. If it fails, the memory
+	// may or may not be free; the pool forgets the slab in any case.
 	Release(base, size uint64) error
 }
 
@@ -51,7 +52,7 @@ type Config struct {
 	Align    uint64   // alignment of addresses and sizes, a power of two; 0 means 256
 	MaxSize  uint64   // maximum bytes in slabs; 0 means no limit
 	Initial  uint64   // size of a slab that New allocates; 0 means none
-	SlabSize uint64   // slab sizes are multiples of it; 0 lets the pool choose
+	SlabSize uint64   // slab sizes are multiples of it, if the source and MaxSize permit; 0 lets the pool choose
 	Waits    WaitRule // whether Alloc prefers a wait or a new slab
 }
 
@@ -248,7 +249,7 @@ func (p *Pool) Free(addr uint64, after Mark) error {
 }
 
 // Cancel undoes an Alloc. Nobody may have used the block, and no stream may have waited for its
-// mark. It returns the errors of Free.
+// mark. It returns the same errors as Free, except [ErrTimeline].
 func (p *Pool) Cancel(addr uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

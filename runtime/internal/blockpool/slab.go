@@ -7,9 +7,10 @@ import (
 	"slices"
 )
 
-// A slab is memory from the source. It is divided into blocks without gaps.
+// A slab is memory from the source, or the caller's memory in a pool made by Fixed. The part
+// between its first and last aligned address is divided into blocks without gaps.
 type slab struct {
-	base, size uint64 // as returned by Source.Grow
+	base, size uint64 // as returned by Source.Grow, or given to Fixed
 	first      *block
 	used       uint64 // bytes in live blocks
 	prev, next *slab  // in the list of empty slabs
@@ -40,9 +41,9 @@ func (p *Pool) slabFor(n uint64) uint64 {
 	return n
 }
 
-// growFor requests a slab for a block of n bytes from the source. If that fails, the pool releases
-// unused slabs and tries again. The caller holds both locks. mu is unlocked during calls of the
-// source.
+// growFor requests a slab for a block of n bytes from the source. If that fails, growFor releases
+// unused slabs and tries again. Without a source it does nothing. The caller holds both locks. mu
+// is unlocked during calls of the source.
 func (p *Pool) growFor(n uint64, o Order) error {
 	if p.src == nil {
 		return nil

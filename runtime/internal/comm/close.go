@@ -21,8 +21,8 @@ import (
 func (c *Communicator) Close() error { return closer.InTime(c.Shutdown) }
 
 // Shutdown closes the communicator and ends its registrations. It waits for operations in flight
-// and for the other ranks until the context ends, then aborts the native communicator. For a nil or
-// zero Communicator it does nothing and returns nil.
+// and for the other ranks. If the context ends first, it aborts the native communicator. For a nil
+// or zero Communicator it does nothing and returns nil.
 func (c *Communicator) Shutdown(ctx context.Context) error {
 	if c.isZero() {
 		return nil
@@ -36,7 +36,7 @@ func (c *Communicator) Shutdown(ctx context.Context) error {
 
 func (c *Communicator) close(ctx context.Context) error {
 	if !c.to(isClosing) {
-		// The communicator has failed before, or is shrinking: this ends the shrink.
+		// The communicator has failed before. If it is shrinking, fail ends that.
 		c.fail(errClosed)
 	}
 	c.deriveMu.Lock() // a Split or Shrink that locks it later finds the communicator closing
@@ -90,7 +90,7 @@ func (c *Communicator) close(ctx context.Context) error {
 	if !abandoned {
 		err = <-done
 		late, cancel := context.WithTimeout(context.Background(), AbortTime)
-		// All operations that waited fail soon, because their waits were cancelled.
+		// All operations with open waits fail soon, because their waits were cancelled.
 		wake.Until(late, func() bool { return !busy() })
 		cancel()
 		// By now there is nothing to abort, or the abort only waits for the library's call to
@@ -98,7 +98,7 @@ func (c *Communicator) close(ctx context.Context) error {
 		c.awaitAbort(engine.GiveBackTime)
 		c.mu.Lock()
 		c.finish(isClosed)
-		<-c.entered[isEnded] // the thread makes its last driver call before the device is closed
+		<-c.entered[isEnded] // the device must not be closed before the thread's last driver call
 	}
 	if unended != nil {
 		err = errors.Join(fmt.Errorf("gpu: communicator on %s: %w", c.dev.Engine.Info.Name, unended), err)
@@ -127,7 +127,8 @@ func (c *Communicator) finish(in phase) {
 }
 
 // abandon gives up on a thread that has not returned from the library. It fails the operation that
-// the thread is issuing, and all operations behind it.
+// the thread is issuing, and all operations behind it. If the thread has closed back, abandon does
+// nothing, and reports false.
 func (c *Communicator) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	c.mu.Lock()
 	select {
@@ -148,7 +149,8 @@ func (c *Communicator) abandon(back <-chan struct{}) (err error, abandoned bool)
 	return errors.Join(late, c.notAborted()), true
 }
 
-// notAborted returns the error with which aborting the native communicator failed, or nil.
+// notAborted returns the error with which aborting the native communicator failed, or nil. It
+// returns nil if the device is lost.
 func (c *Communicator) notAborted() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,10 +161,10 @@ func (c *Communicator) notAborted() error {
 }
 
 // destroy releases everything that the communicator holds. The communicator may have been aborted
-// before, or may be aborted meanwhile. destroy runs on the communicator's thread. After its last call
-// of the library it closes the channel back, with mu held. If the library does not finish aborting
-// the native communicator, the communicator and its registrations leak, and Close of the device
-// destroys the stream.
+// before, or may be aborted meanwhile. destroy runs on the communicator's thread. After its last
+// call of the library it closes the channel back, with mu held. If the communicator is abandoned
+// while the library is still aborting it, destroy leaks the native communicator and its
+// registrations, and Close of the device destroys the stream.
 func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	var failures []error
 	add := func(err error) {
@@ -193,7 +195,7 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 			c.awaitAbort(AbortTime)
 			add(c.notAborted())
 		}
-		if c.Err() == nil { // an aborted communicator reports its own error
+		if c.Err() == nil { // of a failed communicator only the error of the abort counts
 			add(err)
 		}
 	}
@@ -203,12 +205,13 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	defer cancel()
 	wake.Until(late, func() bool {
 		err = tl.Settle(late)
-		// A stream that does not end in time makes the device lost, too.
+		// After another error, try again. If the stream does not end in time, stuck makes the
+		// device lost.
 		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.Engine.Loss() != nil
 	})
 	c.dev.Engine.Check(err)
-	// leave returns the failures. It destroys the stream, unless the device knows of the
-	// communicator: then Close of the device destroys it.
+	// leave returns the failures. It destroys the stream, unless the communicator is a lane of the
+	// device: then Close of the device destroys the stream.
 	leave := func() error {
 		if !slices.Contains(c.dev.Engine.ListLanes(), engine.Lane((*lane)(c))) {
 			add(c.dev.Engine.Native.DestroyStream(tl.Stream))
@@ -230,8 +233,8 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	return errs.Summarize(failures)
 }
 
-// closeWithDevice closes a communicator that is still open when its device is closed. It waits
-// until the communicator's thread no longer needs the driver.
+// closeWithDevice closes a communicator when its device is closed. It waits until the
+// communicator's thread no longer uses the driver, or has been abandoned.
 func (c *Communicator) closeWithDevice(ctx context.Context) error {
 	err, _ := c.closer.Close(ctx, c.close, func() time.Duration { return math.MaxInt64 })
 	return err

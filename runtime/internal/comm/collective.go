@@ -78,10 +78,10 @@ func Unpack(dst, src memory.Range, a, b uint64) Operation {
 	return x
 }
 
-// An Op is one call of the library for an operation.
+// An Op is one step of an operation: a call of the library, or a fill with zeros.
 type Op struct {
 	driver.CommOp        // Dst and Src are set when the group is issued
-	Zero          uint64 // if not 0: fill this many bytes at Dst with zeros, and do nothing else
+	Zero          uint64 // if not 0: the step fills this many bytes at Dst with zeros
 }
 
 // A RangeOp is an Op with the ranges that it uses. A range may have no buffer, if it is not used.
@@ -120,7 +120,7 @@ func (x Operation) times(rank, n int) (dst, src int) {
 	return 1, 1
 }
 
-// Lower checks an operation, and appends the calls of the library that do it, at most two RangeOps.
+// Lower checks an operation, and appends its steps, at most two.
 func (x Operation) Lower(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	if !x.swaps {
 		return x.lowerOne(c, ops)

@@ -9,10 +9,11 @@
 //   - phase.go: the phases of a communicator's life, its failure, aborting
 //   - thread.go, list.go, lane.go: the thread, the list of groups, and the lane
 //   - watch.go: finding other ranks' failures and groups that take too long
-//   - collective.go: the library calls of an operation
+//   - collective.go, element.go: the library calls of an operation
 //   - group.go: the part of a submission's record for a group, and the [engine.Action] that issues
 //     it
 //   - derive.go: splitting and shrinking; suspend.go; memory.go: registered memory; close.go
+//   - limits.go: what the library would refuse
 package comm
 
 import (
@@ -52,13 +53,13 @@ type Owner interface {
 	// NewTimeline makes the timeline of a communicator. The Rest of its records is a [Record].
 	NewTimeline() *engine.Timeline
 
-	// CommunicatorFailed is called once a communicator has failed, with the error that
-	// Options.NewError made. It is not called if the communicator was closed or the device is lost.
-	// The caller may hold the mu of the communicator's timeline.
+	// CommunicatorFailed is called when a communicator fails, with the error that Options.NewError
+	// made. It is not called if the communicator fails because it is closed, or if the device is
+	// lost. The caller may hold the mu of the communicator's timeline.
 	CommunicatorFailed(err error)
 
-	// FailOwed fails the semaphores that a group was to signal, because the library does not return
-	// from issuing the group.
+	// FailOwed fails the semaphores that a group was to signal. It is called if the library does
+	// not return from issuing the group.
 	FailOwed(tl *engine.Timeline, err error, owed []*sema.Semaphore)
 }
 
@@ -72,17 +73,18 @@ type Communicator struct {
 	tl     *engine.Timeline
 	memory memories
 
-	// deriveMu protects comm: only one call at a time splits, shrinks, suspends or closes the
-	// communicator.
+	// deriveMu is held by calls that split, shrink, suspend, resume or close the communicator. So
+	// only one of them runs at a time.
 	deriveMu sync.Mutex
-	// mu protects comm, opt.Rank, opt.Count and fields of the two structs below. It is locked
-	// before the timeline's ring.mu and before the driver's CommError is called.
+	// mu protects comm, opt.Rank, opt.Count and fields of the two structs below. Only the
+	// communicator's thread changes comm, and it reads comm without mu. While mu is held, the
+	// timeline's ring.mu may be locked, and the driver's CommError called.
 	mu sync.Mutex
 	issuing
 	life
 }
 
-// comms returns the driver's communicator interface.
+// comms returns the driver's interface for communicators, or an error if there is none.
 func (d *Device) comms(op string) (driver.Comms, error) {
 	if d == nil || d.Engine == nil {
 		return nil, errs.Zero(op, "Device")
@@ -98,14 +100,15 @@ func (d *Device) comms(op string) (driver.Comms, error) {
 	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.Engine.Info.Name, driver.ErrUnsupported)
 }
 
-// newCommunicator makes a communicator. begin starts making its native communicator, on the
-// communicator's thread. newCommunicator returns nil if begin returns no native communicator.
+// newCommunicator makes a communicator. It calls begin on the new communicator's thread, to begin
+// making the native communicator. If begin returns neither a native communicator nor an error,
+// newCommunicator returns nil without an error.
 func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communicator, begin func(driver.Comms) (driver.Comm, error)) (*Communicator, error) {
 	comms, err := d.comms("communicator")
 	if err != nil {
 		return nil, err
 	}
-	// Keep the device open during this call. Otherwise the communicator's thread could call the
+	// Keep the device open during this call. Otherwise the new communicator's thread could call the
 	// driver after the device has been closed.
 	if err := d.Engine.Stay(); err != nil {
 		return nil, err
@@ -153,8 +156,8 @@ func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communi
 }
 
 // make makes the native communicator. It returns false without an error if begin returns none.
-// Meanwhile the device may be closed. Closing the device closes the communicator, which may destroy
-// the communicator at any time.
+// While make runs, the device may be closed. That closes the communicator, and destroys the native
+// communicator.
 func (c *Communicator) make(ctx context.Context, parent *Communicator, begin func(driver.Comms) (driver.Comm, error)) (made bool, err error) {
 	var h driver.Comm
 	err = c.do(func() (err error) {
@@ -171,7 +174,7 @@ func (c *Communicator) make(ctx context.Context, parent *Communicator, begin fun
 	for {
 		ready := false
 		err := c.do(func() (err error) {
-			if err = c.failed(); err == nil { // a failed communicator may have destroyed h
+			if err = c.failed(); err == nil { // otherwise h may have been destroyed
 				ready, err = c.comms.CommReady(h)
 			}
 			return err

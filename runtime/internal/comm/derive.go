@@ -81,7 +81,8 @@ func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (
 	return made, err
 }
 
-// derive makes a communicator from this one. With idle, it first waits until nothing is in flight.
+// derive makes a communicator from this one. With idle, it first waits until all operations are
+// done.
 func (c *Communicator) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Communicator, error) {
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
@@ -97,15 +98,16 @@ func (c *Communicator) derive(ctx context.Context, idle bool, begin func(driver.
 
 // begin runs fn on the communicator's thread, because only one goroutine at a time may use a native
 // communicator. fn calls the library: it makes a new native communicator, suspends or resumes. The
-// thread may be blocked, before or in fn, until other ranks come. If the context ends or the
-// communicator fails first, begin gives up.
+// thread may be blocked, before or in fn, until other ranks come. If the context ends, or the
+// communicator fails or is closed first, begin gives up. If fn has begun by then, begin also fails
+// the communicator.
 func (c *Communicator) begin(ctx context.Context, fn func() (driver.Comm, error)) (driver.Comm, error) {
 	type result struct {
 		h   driver.Comm
 		err error
 	}
 	done := make(chan result, 1)
-	var taken atomic.Bool // set by the thread when it begins fn, or by this call when it gives up
+	var taken atomic.Bool // set by the thread before it calls fn, or by this call when it gives up
 	posted := c.post(func() {
 		if !taken.CompareAndSwap(false, true) {
 			return
@@ -156,7 +158,8 @@ func (c *Communicator) begin(ctx context.Context, fn func() (driver.Comm, error)
 	}
 }
 
-// idle waits until all submitted operations are done.
+// idle waits until all submitted operations are done. It returns an error if the communicator has
+// failed or is closed, or the context ends first.
 func (c *Communicator) idle(ctx context.Context) error {
 	var err error
 	ended := wake.Until(ctx, func() bool {

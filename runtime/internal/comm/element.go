@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// encode returns a number as an element of a type.
+// encode returns a number as an element of a type, in the first bytes of b.
 func encode(t driver.ElementType, v float64) (b [8]byte) {
 	put := func(bits uint64) {
 		for i := range t.Size() {

@@ -18,12 +18,12 @@ type Part struct {
 	// is issued.
 	first driver.CommOpKind
 	ctx   context.Context // nil if the group has no context that can end
-	// behind is the next submission of the same communicator. The communicator's mu protects behind
+	// behind is the next group in the communicator's list. The communicator's mu protects behind
 	// and arrived.
 	behind   *engine.Submission
-	arrived  bool // the group has no open waits
-	refused  bool // the communicator has not taken the group
-	issuedAt time.Time
+	arrived  bool      // the group has no open waits
+	refused  bool      // the communicator has refused to take the group
+	issuedAt time.Time // when the thread first began to issue the group
 }
 
 // A groupOp is an operation as submitted, before the addresses of its ranges are known.
@@ -47,8 +47,7 @@ func (p *Part) Reset() {
 // IsEmpty reports whether the group has no operations.
 func (p *Part) IsEmpty() bool { return len(p.ops) == 0 }
 
-// Refused reports whether the communicator rejected the group. The submitting call then returns the
-// error.
+// Refused reports whether the communicator has refused to take the group.
 func (p *Part) Refused() bool { return p.refused }
 
 // Add adds an operation whose addresses are known. Operations of a recorded group are added when
@@ -160,8 +159,8 @@ func (c *Communicator) add(s *engine.Submission, x Operation) error {
 	return nil
 }
 
-// hold makes a submission hold a buffer. If the communicator takes no groups, hold does nothing:
-// the submission will fail, so the state of its buffers does not matter.
+// hold makes a submission hold a buffer. If the communicator has failed or is closed, hold does
+// nothing: the submission will fail, so the state of its buffers does not matter.
 func (c *Communicator) hold(s *engine.Submission, kind driver.CommOpKind, b *memory.Buffer) error {
 	if c.failed() != nil {
 		return nil
@@ -177,7 +176,7 @@ func (c *Communicator) hold(s *engine.Submission, kind driver.CommOpKind, b *mem
 // recorded groups embeds Collect, and adds the operations in Issue.
 type Collect struct{ engine.SimpleAction }
 
-// HoldsUp reports that the stream waits for the other ranks.
+// HoldsUp returns true, because the stream waits for the other ranks.
 func (Collect) HoldsUp(*engine.Submission, *engine.Timeline) bool { return true }
 
 // Issue makes the native calls.
@@ -220,8 +219,8 @@ func (c *Communicator) collect(p *Part, tl *engine.Timeline) (started bool, err 
 }
 
 // A refusal is the error of a group that the library has refused because it lacks a feature. The
-// library has received nothing of the group, and the native communicator is unchanged. Ranks with
-// the same library refuse the same groups.
+// stream has no collective operation of the group, and the native communicator is unchanged. Ranks
+// with the same library refuse the same groups.
 type refusal struct{ error }
 
 func (e refusal) Unwrap() error { return e.error }

@@ -28,7 +28,7 @@ func (l *lane) CloseWithDevice(ctx context.Context) error {
 	return (*Communicator)(l).closeWithDevice(ctx)
 }
 
-// Take appends a submission to the communicator's list.
+// Take appends a submission to the communicator's list, or returns why it does not.
 func (l *lane) Take(s *engine.Submission) error {
 	c := (*Communicator)(l)
 	p := partOf(s)
@@ -94,7 +94,7 @@ func (c *Communicator) describe() string {
 	return fmt.Sprintf("communicator %q", c.opt.Name)
 }
 
-// EachReady calls fn for the groups that have nothing left to wait for and have not been issued.
+// EachReady calls fn for the groups of the list that have nothing left to wait for.
 func (l *lane) EachReady(fn func(*engine.Submission)) {
 	c := (*Communicator)(l)
 	c.mu.Lock()

@@ -71,7 +71,6 @@ func (c *Communicator) Register(b *memory.Buffer) (*Memory, error) {
 // ranks. If the context ends first, the communicator is aborted.
 func (c *Communicator) NewWindow(ctx context.Context, b *memory.Buffer, symmetric bool) (*Memory, error) {
 	if err := c.registers("window", b); err != nil {
-		// This check changes nothing, so the communicator stays as it is.
 		return nil, err
 	}
 	if ctx == nil {
@@ -102,9 +101,9 @@ func (c *Communicator) register(op string, b *memory.Buffer, window bool, fn fun
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	m := &Memory{c: c, b: b, window: window}
-	// The first goroutine that sets taken owns the reference to the buffer. The thread keeps the
-	// reference for the registration, and may block in the library. This call releases the
-	// reference.
+	// taken is set by the communicator's thread when it begins, or by this call after do has
+	// returned. The first one to set it owns the reference to the buffer: the thread keeps the
+	// reference for the registration, and this call releases it.
 	var taken atomic.Bool
 	err := c.do(func() (err error) {
 		if !taken.CompareAndSwap(false, true) {
@@ -132,14 +131,15 @@ func (c *Communicator) register(op string, b *memory.Buffer, window bool, fn fun
 	return m, nil
 }
 
-// Close ends the registration. It waits until the communicator is idle or fails. If the
-// communicator has failed, or its library returns an error, the memory stays registered until the
-// communicator is closed.
+// Close ends the registration. It waits until the communicator is idle or fails. While the
+// communicator is suspended, Close returns ErrSuspended and changes nothing. If the communicator
+// has failed, or its library returns an error, the memory stays registered until the communicator
+// is closed.
 func (m *Memory) Close() error {
 	if m == nil || m.c == nil {
 		return nil
 	}
-	m.c.idle(context.Background()) // returns an error only if the communicator has failed
+	m.c.idle(context.Background()) // returns an error only if the communicator has failed or is closed
 	err := m.c.do(func() error {
 		if m.c.failed() == nil && m.c.phase() == isSuspended {
 			return errSuspended // the library still has the memory registered
@@ -149,8 +149,8 @@ func (m *Memory) Close() error {
 			return nil
 		}
 		if err := m.c.comms.ReleaseCommMemory(m.c.comm, m.h); err != nil {
-			// The library may still have the memory registered, for example while the communicator
-			// is suspended. Then the registration, too, ends with the native communicator.
+			// The library may still have the memory registered. So over releases the buffer, after
+			// the native communicator has been destroyed.
 			m.c.memory.add(&Memory{b: m.b})
 			return err
 		}

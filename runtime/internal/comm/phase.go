@@ -29,7 +29,7 @@ const (
 	isAborted                 // the abort is over; the native communicator may be destroyed
 	isClosed                  // nothing is left; the thread ends
 	isAbandoned               // the thread is blocked, or has ended, in a library call
-	isReturned                // that call returned; the device stays until the thread ends
+	isReturned                // that call has returned; the device stays open until the thread ends
 	isEnded                   // the thread has ended
 	phases
 )
@@ -62,7 +62,8 @@ type life struct {
 	entered [phases]chan struct{}
 	// failure is set just before isShrinking or isAborting begins, and nowhere else.
 	failure atomic.Pointer[engine.Failure]
-	// abortedAt is when isShrinking or isAborting began, or when the thread returned after that.
+	// abortedAt is when isShrinking or isAborting began, or when the thread returned from issuing a
+	// group after that.
 	abortedAt time.Time
 	inAbort   bool  // the library is aborting the native communicator
 	unaborted error // why the native communicator could not be aborted
@@ -135,12 +136,12 @@ func (c *Communicator) failed() error {
 	return errClosed
 }
 
-// halted returns why the communicator accepts no more operations, and why its issued operations
-// fail.
+// halted returns why the communicator accepts no more operations, or nil, and why its issued
+// operations fail, or nil.
 func (c *Communicator) halted() (takes, issued error) { return c.failed(), c.Err() }
 
-// fail fails the communicator. The communicator is aborted, and all operations fail immediately,
-// issued or not.
+// fail fails the communicator, unless it is closed. All operations fail immediately, issued or not.
+// Another goroutine aborts the native communicator.
 func (c *Communicator) fail(err error) {
 	c.setFailure(isAborting, err)
 	// A communicator that is being shrunk is already failed, but must be aborted too.

@@ -12,8 +12,8 @@ import (
 // errSuspended is the error of a suspended communicator, which takes no groups.
 var errSuspended = fmt.Errorf("gpu: communicator: resume it before: %w", ErrSuspended)
 
-// Stats returns how much memory the native communicator uses. It blocks until the communicator's
-// thread has queried the library.
+// Stats returns how much device memory the native communicator uses. It blocks until the
+// communicator's thread has queried the library.
 func (c *Communicator) Stats() (driver.CommStats, error) {
 	lib, err := c.suspension("stats")
 	if err != nil {
@@ -34,8 +34,8 @@ func (c *Communicator) Stats() (driver.CommStats, error) {
 
 // Suspend releases device memory that the communicator does not need until Resume. It waits for
 // earlier operations, for the other ranks, and for all work of the device, until the context ends.
-// If the context ends before this rank has begun, the communicator is unchanged. If it ends later,
-// the communicator fails.
+// If the context ends before the library is called, the communicator is unchanged. If the context
+// ends during the call, the communicator fails.
 func (c *Communicator) Suspend(ctx context.Context) error {
 	lib, err := c.suspension("suspend")
 	if err == nil && ctx == nil {
@@ -61,7 +61,8 @@ func (c *Communicator) Suspend(ctx context.Context) error {
 }
 
 // Resume allocates the memory of a suspended communicator again. It waits for the other ranks until
-// the context ends. If the context ends first, or there is not enough memory, the communicator
+// the context ends. If the context ends before the library is called, the communicator stays
+// suspended. If the context ends during the call, or there is not enough memory, the communicator
 // fails.
 func (c *Communicator) Resume(ctx context.Context) error {
 	lib, err := c.suspension("resume")
@@ -98,7 +99,8 @@ func (c *Communicator) suspension(op string) (driver.CommSuspension, error) {
 }
 
 // call runs f, which suspends or resumes the native communicator, on the communicator's thread. If
-// the library fails, the communicator fails, because the state of its memory is unknown.
+// f returns an error other than ErrUnsupported, the communicator fails, because the state of its
+// memory is unknown.
 func (c *Communicator) call(ctx context.Context, f func(driver.Comm) error) error {
 	_, err := c.begin(ctx, func() (driver.Comm, error) {
 		err := f(c.comm)

@@ -18,19 +18,19 @@ import (
 // communicator is aborted.
 
 // issuing is a communicator's thread and the work that it has to issue. The communicator's mu
-// protects the fields that the thread shares.
+// protects todo, list, hand and watch.
 type issuing struct {
 	thread *wake.Thread
-	ops    []driver.CommOp // used by the thread alone
-	todo   []func()
+	ops    []driver.CommOp // room for the operations of a group; used by the thread alone
+	todo   []func()        // posted functions
 	list   groupList
 	sought atomic.Uint64 // the thread polls the device for this number while it lingers
 	hand   groupInHand
 	watch  watch
 }
 
-// groupInHand is the group that a communicator's thread has taken off the list and has not
-// finished. No other group overtakes it.
+// groupInHand is the group that a communicator's thread has taken off the list and has not finished
+// issuing. No other group overtakes it.
 type groupInHand struct {
 	state handState
 	ctx   context.Context   // the group's context; nil if the group has none that can end
@@ -45,7 +45,7 @@ type handState int
 const (
 	isEmpty   handState = iota // there is no group in hand
 	isIssuing                  // the thread is issuing the group
-	isForeign                  // the group was returned because it waits for another driver's device
+	isForeign                  // IssueReady returned Foreign: the group waits for another driver's device
 	isBack                     // the group's wait is over, and the group is the first of the list
 )
 
@@ -95,8 +95,8 @@ func (c *Communicator) askSought() bool {
 	return true
 }
 
-// ask makes the thread poll the device until seq is done. It reports false if the thread is not
-// available for that.
+// ask makes the thread poll the device until seq is done. It reports false if the thread does not
+// linger: then it does not poll.
 func (c *Communicator) ask(seq uint64) bool {
 	if !c.thread.Attends() {
 		return false
@@ -107,7 +107,8 @@ func (c *Communicator) ask(seq uint64) bool {
 	return true
 }
 
-// step runs the posted functions, or issues one group.
+// step runs the posted functions, or issues one group. It reports whether it did either, and
+// whether the thread has to end.
 func (c *Communicator) step() (worked, ended bool) {
 	c.mu.Lock()
 	todo := c.todo
@@ -134,8 +135,9 @@ func (c *Communicator) step() (worked, ended bool) {
 	return len(todo) > 0 || s != nil, ended
 }
 
-// returned is called after the library has returned. If the communicator has been abandoned and the
-// device is closed, returned ends the thread: nothing that the thread could use is left.
+// returned is called after the library has returned. If the communicator has been abandoned,
+// returned keeps the device open until the thread ends. If the device is closing or closed, it ends
+// the thread instead.
 func (c *Communicator) returned() {
 	switch p := c.phase(); {
 	case p == isAbandoned && c.dev.Engine.Stay() == nil:
@@ -147,8 +149,9 @@ func (c *Communicator) returned() {
 	}
 }
 
-// issue issues a group. If issuing fails, the group and the communicator fail. But if the library
-// refuses the group at the start, only the group and the operations that wait for the group fail.
+// issue issues a group. If a wait of the group has failed, or issuing fails, the group and the
+// communicator fail. But if the library refuses the group ([refusal]), only the group and the
+// operations that wait for the group fail.
 func (c *Communicator) issue(s *engine.Submission) {
 	err := c.failed()
 	if f := s.Err.Load(); f != nil {
@@ -163,7 +166,7 @@ func (c *Communicator) issue(s *engine.Submission) {
 		return
 	}
 	g := partOf(s)
-	if s.Mode != engine.UntilReached { // keep the time when a returned group is issued again
+	if s.Mode != engine.UntilReached { // a group that is issued again keeps its time
 		g.issuedAt = time.Now()
 	}
 	c.mu.Lock()
@@ -189,7 +192,7 @@ func (c *Communicator) issue(s *engine.Submission) {
 	}
 	c.mu.Unlock()
 	if how != engine.Foreign && how != engine.Issued && !isRefusal(err) {
-		c.setFailure(isAborting, err) // changes nothing if the communicator is being shrunk
+		c.setFailure(isAborting, err) // changes nothing if the communicator has failed already
 	}
 	// The failure may have come before this group was in the ring or parked, and so have missed it.
 	c.failAll()
@@ -199,7 +202,8 @@ func (c *Communicator) signal() {
 	c.thread.Signal()
 }
 
-// post queues a function to run on the thread. It reports false if the thread has ended.
+// post queues a function to run on the thread. It reports false if the communicator is closed or
+// abandoned.
 func (c *Communicator) post(fn func()) bool {
 	c.mu.Lock()
 	if c.phase() >= isClosed {
@@ -212,7 +216,8 @@ func (c *Communicator) post(fn func()) bool {
 	return true
 }
 
-// do runs a function on the thread and waits for it.
+// do runs a function on the thread and waits for it. It returns errClosed if the communicator is
+// closed, or is abandoned before the function returns.
 func (c *Communicator) do(fn func() error) error {
 	done := make(chan error, 1)
 	if !c.post(func() { done <- fn() }) {
@@ -234,7 +239,7 @@ func (c *Communicator) busy() bool {
 }
 
 // stuck makes the device lost, because the communicator's stream does not end although the native
-// communicator has been aborted. It returns the error.
+// communicator has been aborted or destroyed. It returns the error.
 func (c *Communicator) stuck(err error) error {
 	err = fmt.Errorf("gpu: communicator: its stream does not end: %w", err)
 	c.dev.Engine.Lose(err)

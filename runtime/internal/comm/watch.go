@@ -8,14 +8,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
-// watchEvery is the interval at which look checks a communicator with operations in flight.
+// watchEvery is how often a communicator with work under way is checked.
 const watchEvery = 10 * time.Millisecond
 
 // watch is the timer that calls look. The communicator's mu protects it.
 type watch struct {
 	look    func() // Communicator.look; set once, because a method value allocates
 	timer   *time.Timer
-	started bool // look is going to be called
+	started bool // a call of look is scheduled
 }
 
 // start schedules a call of look, unless one is scheduled already.
@@ -45,7 +45,9 @@ func (c *Communicator) tick() {
 	}
 }
 
-// look fails the communicator if another rank has gone, or an operation takes too long.
+// look fails the communicator if the library reports an error, such as the loss of another rank, or
+// if an operation takes too long. If the stream of a failed communicator does not end, look makes
+// the device lost.
 func (c *Communicator) look() {
 	c.tl.Poll(c.tl.Latest(), 1)
 	c.mu.Lock()
@@ -93,7 +95,8 @@ func (c *Communicator) fault() error {
 	return nil
 }
 
-// late returns an error if a group's context has ended or its timeout has expired.
+// late returns an error if a group's context has ended or its timeout has expired. issued is zero
+// for a group that has not been issued.
 func (c *Communicator) late(ctx context.Context, issued time.Time) error {
 	if ctx != nil {
 		if err := ctx.Err(); err != nil {

@@ -1,6 +1,6 @@
-// Package observe has the interfaces through which package gpu informs a tracer. Packages trace and
-// nvtxtrace implement them. A gpu.Device without a tracer has a nil [Device], so each hook of
-// package gpu costs one comparison with nil. The scheduler calls a [Submission] as an
+// Package observe has the interfaces through which package gpu and the packages below it inform a
+// tracer. Packages trace and nvtxtrace implement them. A gpu.Device without a tracer has a nil
+// [Device], so each hook costs one comparison with nil. The scheduler calls a [Submission] as an
 // [engine.Observer], and knows nothing else about tracers.
 //
 // No method changes the order of work or its results. Unless its comment says otherwise, a method
@@ -30,8 +30,8 @@ type Device interface {
 	// value.
 	TimesNodes() bool
 
-	// Describes reports whether a Description has a Recording. It always returns the same value,
-	// and true if TimesNodes returns true.
+	// Describes reports whether the observer needs the Recording of a Description. It always
+	// returns the same value, and true if TimesNodes returns true.
 	Describes() bool
 
 	// NewRecordingID returns a number for a recording. It is called only if Describes returns true.
@@ -43,7 +43,8 @@ type Device interface {
 	Node(n driver.Node, r *Recording, command int)
 
 	// Submitted returns the observer of a submission that is complete and is about to be submitted,
-	// or nil if it does not observe the submission. The submitter calls it, without locks.
+	// or nil if nothing observes the submission. The goroutine that submits calls it. It holds no
+	// lock, except the mutex of a Stream.
 	Submitted(s *engine.Submission, d Description) Submission
 
 	// Happened is called when an event that is no submission ends. The event began at began.
@@ -55,7 +56,7 @@ type Device interface {
 	Stopped(ctx context.Context)
 
 	// Closed is called at the end of gpu.Device.Close, or of a gpu.Open that fails, without locks.
-	// It may block, and call the program.
+	// It may block, and may call functions of the program.
 	Closed()
 }
 
@@ -122,17 +123,18 @@ const (
 type Submission interface {
 	engine.Observer
 
-	// fn calls the program's function of a host call or of a notification. Calls returns the
-	// function to call instead of fn. Calls is called without locks. The function returned for a
-	// notification is called after Ends.
+	// Calls returns the function to call instead of fn, which calls the program's function of a
+	// host call or a notification. Calls is called without locks. The function that it returns for
+	// a notification is called after Ends.
 	Calls(fn func() error) func() error
 
-	// Collective says which group of collectives the submission is. Lane.Take calls it.
+	// Collective says which group of collectives the submission is. kernel names the group's first
+	// operation. Collective is called when a communicator is asked to take the group.
 	Collective(kernel, communicator string, rank, ranks int)
 
 	// CommandBegins and CommandBegun are called before and after the native calls of a command, if
 	// a recording is replayed as calls. They are called between Begins and Begun. CommandBegins is
-	// called only for commands with a label, unless the device's TimesCommands returns true.
+	// not called for a command without a label, unless the device's TimesCommands returns true.
 	CommandBegins(tl *engine.Timeline, c Command)
 	CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool)
 }

@@ -12,7 +12,7 @@ type list[T comparable] struct {
 	spare  []*row[Point[T]] // empty chunks for reuse, each with room for chunkSize points
 	peak   int              // largest number of chunks since the list was last empty
 	moved  int              // number of points and entries moved since the list was made; for tests
-	first  row[Point[T]]    // the first chunk, which grows from 2 points to chunkSize
+	first  row[Point[T]]    // the chunk of an empty list, with room for 2 points at first and chunkSize later
 	points [2]Point[T]      // storage of first.buf for two points
 	entry  [1]entry[T]      // storage of dir.buf for one entry
 }
@@ -82,13 +82,13 @@ func (l *list[T]) begin() {
 	l.peak = 1
 }
 
-// room makes room for a point in chunk k, which is full. at is the index for the point in that
-// chunk, and value is the value of the point. room may split the chunk, so it returns the chunk and
-// the index for the point.
+// room makes room for a point in chunk k, in which it does not fit (see fits). at is the index for
+// the point in that chunk, and value is the value of the point. room may split the chunk or add
+// one, so it returns the chunk and the index for the point.
 func (l *list[T]) room(k, at int, value uint64) (*row[Point[T]], int) {
 	c := l.dir.all()[k].chunk
 	n := c.len()
-	if len(c.buf) < chunkSize { // only the first chunk can be that small, and it is the only one
+	if len(c.buf) < chunkSize { // only l.first can be that small, and then it is the only chunk
 		l.moved += c.resize(min(4*len(c.buf), chunkSize), at < n/2)
 		return c, at
 	}
@@ -252,7 +252,7 @@ func (r *row[E]) insert(i int, e E) (moved int) {
 		r.high++
 		return 0
 	}
-	front := 2*i < n || n == 0 // move the elements in front of i, because they are fewer than the elements behind
+	front := 2*i < n || n == 0 // move the elements in front of i, because they are fewer than those behind
 	if front && r.low == 0 || !front && r.high == len(r.buf) {
 		if n <= len(r.buf)/2 {
 			moved = r.resize(len(r.buf), front)

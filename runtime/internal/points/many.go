@@ -131,8 +131,7 @@ func (m *many[T]) overtake(p Point[T]) {
 }
 
 func (m *many[T]) takeOvertaken(p Point[T]) bool {
-	// A lookup in an empty map takes longer than this check, because it checks the types of
-	// interfaces in the key.
+	// This check is faster than a lookup in an empty map.
 	if len(m.overtaken) == 0 {
 		return false
 	}

@@ -1,7 +1,6 @@
 // Package points implements the set of signals in flight of one semaphore: the values that issued
 // work will signal when it is done. The package takes no locks and does not know what kind of work
-// it is. No operation looks at all elements of a set. Once a set has been as large as it gets,
-// operations allocate nothing.
+// it is. No operation looks at all points of a set. Only Arrive may look at many: it removes them.
 //
 // A producer does numbered work in order, such as a GPU stream. A [Point] says that one piece of a
 // producer's work, given by its number, will signal a value. When the semaphore has reached that
@@ -40,7 +39,7 @@ type Front[T comparable] struct {
 	value    uint64 // the highest value of the producer's points
 	jumbled  uint64 // the producer's points above this value were added with growing values and growing numbers
 	n        int    // how many points the producer has
-	want     uint64 // the number that many.want passes to ask
+	want     uint64 // used by many.want: the number that it passes to ask, or 0
 }
 
 // A Set holds the points in flight of one semaphore. The zero Set is empty. It must not be copied.
@@ -48,7 +47,7 @@ type Set[T comparable] struct {
 	// Work alone, and not the host, has raised the value of the semaphore from since to last.
 	since, last uint64
 	one         Point[T] // the only point if many is nil; none if its Seq is 0
-	many        *many[T] // all points; not nil once the set has had two points at a time
+	many        *many[T] // all points; nil as long as the field one suffices
 }
 
 // spread returns s.many. If that is nil, spread first makes it and moves the point s.one into it.

@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// OpenCommunicators opens a group with a communicator over all of its devices, and closes it at the
-// end of the test.
+// OpenCommunicators opens the first n devices as a group, and makes a communicator over all of
+// them. At the end of the test it closes the group.
 func OpenCommunicators(t *testing.T, d driver.Driver, n int, o collective.Options) (*gpu.Group, []*collective.Communicator) {
 	t.Helper()
 	CheckLeaks(t)
@@ -22,7 +22,8 @@ func OpenCommunicators(t *testing.T, d driver.Driver, n int, o collective.Option
 	return g, comms
 }
 
-// NewCommunicators opens a group and makes its communicators. The caller closes the group.
+// NewCommunicators opens a group and makes a communicator over all of its devices. The caller
+// closes the group.
 func NewCommunicators(t *testing.T, d driver.Driver, o gpu.Options, of collective.Options, indices ...int) (*gpu.Group, []*collective.Communicator) {
 	t.Helper()
 	g, err := gpu.OpenGroup(d, o, indices...)

@@ -58,13 +58,13 @@ func NewForeign(t testing.TB, d *simdriver.Driver, device int) *Foreign {
 	return f
 }
 
-// Give calls a function on a bound thread.
+// Give calls a function on a bound thread, and ends the test if the function fails.
 func (f *Foreign) Give(t testing.TB, fn func() error) {
 	t.Helper()
 	Must(t, Natively(f, fn))
 }
 
-// End destroys the stream and closes the device. Calls to a lost device fail; that is not an error.
+// End destroys the stream and closes the device. It ignores the error of a lost device.
 func (f *Foreign) End(t testing.TB) {
 	t.Helper()
 	if err := Natively(f, func() error { return errors.Join(f.DestroyStream(f.Stream), f.Close()) }); err != nil && !errors.Is(err, driver.ErrLost) {
@@ -72,7 +72,7 @@ func (f *Foreign) End(t testing.TB) {
 	}
 }
 
-// Adopt makes a queue of the stream, or skips the test.
+// Adopt makes a queue of the stream. If the driver does not support that, it skips the test.
 func (f *Foreign) Adopt(t testing.TB, dev *gpu.Device) *gpu.Queue {
 	t.Helper()
 	q, err := interop.AdoptStream(dev, f.Stream)

@@ -25,7 +25,7 @@ func Alloca(t testing.TB, q *gpu.Queue, o gpu.Order, p *gpu.Pool, size uint64) *
 	return b
 }
 
-// Allocated is [Alloca] and a wait for the memory.
+// Allocated is like [Alloca], and waits until the memory is allocated.
 func Allocated(t testing.TB, q *gpu.Queue, p *gpu.Pool, size uint64) *gpu.Buffer {
 	t.Helper()
 	s := Semaphores(t, 1)[0]

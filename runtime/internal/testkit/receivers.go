@@ -16,15 +16,16 @@ import (
 // A Receiver is a type whose methods [Receivers] calls on a nil pointer and on a zero value.
 type Receiver struct {
 	Nil       any  // a nil pointer to the type
-	NilWorks  bool // a nil pointer works, and so does a zero value
-	ZeroWorks bool // a zero value works
+	NilWorks  bool // methods of a nil pointer may succeed
+	ZeroWorks bool // methods of a zero value may succeed
 }
 
 // Receivers calls every exported method of the types on a nil pointer and on a zero value: once
 // with zero arguments, and once with other arguments, so that no check of an argument hides the
 // check of the receiver. No call may panic. A method that returns an error must return
-// [gpu.ErrArgument], with the names of the operation and the type. Close, Shutdown and Err must
-// return nil. Methods of a value are not called on nil, because Go itself panics then.
+// [gpu.ErrArgument], with the names of the operation and the type, but Close, Shutdown and Err must
+// return nil. This is not checked where methods may succeed. Methods of a value are not called on
+// nil, because Go itself panics then.
 func Receivers(t *testing.T, receivers ...Receiver) {
 	for _, r := range receivers {
 		typ := reflect.TypeOf(r.Nil)
@@ -42,7 +43,7 @@ func Receivers(t *testing.T, receivers ...Receiver) {
 	}
 }
 
-// call calls one method.
+// call calls one method and checks its results.
 func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, works bool) {
 	t.Helper()
 	text := fmt.Sprintf("%s of a zero %s, with arguments: %t", m.Name, of, given)
@@ -94,7 +95,8 @@ func arguments(m reflect.Method, given bool) (args []reflect.Value) {
 }
 
 // namesOperation reports whether an error has a word of the method's name, or is the error of a
-// wrong Op. The error of a method that takes Ops names the Ops instead.
+// wrong Op. For a method that takes Ops it returns true, because the error may name the Ops
+// instead.
 func namesOperation(err error, m reflect.Method) bool {
 	for i := 1; i < m.Type.NumIn(); i++ {
 		if in := m.Type.In(i); in == reflect.TypeFor[gpu.Op]() || in == reflect.TypeFor[[]gpu.Op]() {
@@ -112,9 +114,8 @@ func namesOperation(err error, m reflect.Method) bool {
 	return strings.Contains(text, "wrong op") || slices.ContainsFunc(strings.Fields(words.String()), func(w string) bool { return strings.Contains(text, w) })
 }
 
-// argument returns the zero value of a type. If given is set, it returns another value if one is
-// easy to make: a function that returns zero values, a pointer to a zero value, a number 1, a list
-// of one element.
+// argument returns the zero value of a type. If given is set, it returns a value other than zero if
+// one is easy to make, such as a pointer to a zero value, a number 1, or a list of one element.
 func argument(t reflect.Type, given bool) reflect.Value {
 	v := reflect.New(t).Elem()
 	if !given {

@@ -14,7 +14,7 @@ type CapabilitySet struct {
 	Caps driver.Caps
 }
 
-// CapabilitySets are the capabilities of the existing drivers, and a set without any optional
+// CapabilitySets returns the capabilities of the existing drivers, and a set without any optional
 // capability.
 func CapabilitySets() []CapabilitySet {
 	return []CapabilitySet{
@@ -25,7 +25,7 @@ func CapabilitySets() []CapabilitySet {
 	}
 }
 
-// HIPPoolCaps returns the capabilities of HIP's own pools from 6.2 on.
+// HIPPoolCaps returns the capabilities of HIP from 6.2 on, which has pools of its own.
 func HIPPoolCaps() driver.Caps {
 	caps := simdriver.HIPCaps()
 	caps.Cooperative, caps.Pools, caps.PoolsByStream = true, true, true
@@ -37,7 +37,7 @@ func BothCaps() map[string]driver.Caps {
 	return map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "hip": simdriver.HIPCaps()}
 }
 
-// NewSim makes a simulated driver and checks for leaks at the end of the test.
+// NewSim makes a simulated driver. At the end of the test it reports native objects that are left.
 func NewSim(t testing.TB, c simdriver.Config) *simdriver.Driver {
 	c.Strict = true
 	c.Kernels = Kernels
@@ -63,8 +63,8 @@ func OnEach(t *testing.T, devices int, test func(t *testing.T, d *simdriver.Driv
 	}
 }
 
-// OnEachLeaky is like [OnEach], with two devices. It does not check for leaks: in these tests Close
-// leaves native objects to the driver, and reports them.
+// OnEachLeaky is like [OnEach], with two devices. It does not check for native objects that are
+// left: in these tests Close leaves some to the driver, and returns an error that says so.
 func OnEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
 	for _, set := range CapabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {
@@ -87,12 +87,12 @@ func EachCaps(t *testing.T, name string, f func(t *testing.T, caps driver.Caps))
 	}
 }
 
-// Calls counts a device's calls of an operation.
+// Calls returns how many calls of an operation a device has had.
 func Calls(d *simdriver.Driver, device int, op simdriver.Op) uint64 {
 	return d.Counters().Devices[device].Calls[op]
 }
 
-// CallsOf counts a device's calls for the conformance suite.
+// CallsOf returns a function that is like [Calls], for the conformance suite.
 func CallsOf(d *simdriver.Driver) func(device int, op string) uint64 {
 	return func(device int, op string) uint64 { return Calls(d, device, simdriver.Op(op)) }
 }

@@ -23,7 +23,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// CheckLeaks reports goroutines that the test leaks.
+// CheckLeaks reports goroutines that the test has started and that have not ended when it ends.
 func CheckLeaks(t testing.TB) {
 	t.Helper()
 	now := goleak.IgnoreCurrent()
@@ -37,11 +37,11 @@ func Within(t testing.TB, limit time.Duration) context.Context {
 	return ctx
 }
 
-// Minute returns a context for a wait that ends on any machine.
+// Minute returns a context of a minute, for a wait that ends earlier on any machine.
 func Minute(t testing.TB) context.Context { return Within(t, time.Minute) }
 
-// Eventually waits until a condition holds. If it gives up, it prints the work in flight on the
-// devices.
+// Eventually waits until a condition holds. After a minute it ends the test, and prints the work in
+// flight on the devices.
 func Eventually(t testing.TB, what string, holds func() bool, devices ...*gpu.Device) {
 	t.Helper()
 	ctx := Minute(t)
@@ -122,7 +122,7 @@ func Content(t testing.TB, q *gpu.Queue, b *gpu.Buffer, after ...gpu.Point) []by
 	return data
 }
 
-// Holds checks that every byte of a buffer has one value.
+// Holds checks that every byte of a buffer is want.
 func Holds(t *testing.T, what string, dev *gpu.Device, b *gpu.Buffer, want byte) {
 	t.Helper()
 	for i, got := range Content(t, dev.Queue(0), b) {

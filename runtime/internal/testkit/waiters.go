@@ -7,8 +7,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Waiters are the ways to wait for a value without polling the device. Each returns a channel that
-// receives the error of the wait. dev is not the device whose work reaches the value.
+// Waiters has the ways to wait for a value. Each function begins a wait, and returns a channel that
+// receives the error of the wait. Operations that wait are submitted to dev, which must not be the
+// device whose work signals the value.
 var Waiters = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error{
 	"a host wait": func(t *testing.T, _ *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
 		ended := make(chan error, 1)
@@ -46,7 +47,7 @@ var Waiters = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, v
 	},
 }
 
-// Ends checks that a wait ends with an error of a kind.
+// Ends checks that a wait ends with the error want.
 func Ends(t *testing.T, ended <-chan error, want error) {
 	t.Helper()
 	select {

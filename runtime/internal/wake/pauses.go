@@ -11,7 +11,7 @@ import (
 type Pauses struct {
 	Clock Clock         // System if nil
 	Poll  time.Duration // how long the first stage lasts
-	Nap   time.Duration // the longest nap, or 0 for no naps; nothing can end a nap early
+	Nap   time.Duration // the longest nap, or 0 for no naps; a send to wake does not end a nap
 
 	rounds int
 	paused bool // the first stage is over
@@ -26,8 +26,7 @@ const (
 	longNap  = 250 * time.Microsecond // longer pauses use timers instead of naps
 
 	// The longest pause in a testing/synctest bubble. There a pause takes no real time, and it
-	// costs the same processor time whether it is short or long. With pauses of a millisecond, a
-	// minute of bubble time would take seconds.
+	// costs the same processor time whether it is short or long.
 	stillLongest = 100 * time.Millisecond
 )
 
@@ -44,7 +43,7 @@ func (p *Pauses) Began() bool { return p.rounds > 0 }
 func (p *Pauses) Without() bool { return p.rounds > 0 && !p.paused && p.Poll > 0 }
 
 // Pause is called after each poll. It pauses, or yields, or only returns, depending on the stage.
-// It reports whether it has received from wake, which ends a pause.
+// It reports whether it has received from wake. That ends a pause with a timer; a nap goes on.
 func (p *Pauses) Pause(wake <-chan struct{}) (woken bool) {
 	p.rounds++
 	spins := p.Poll > 0 && !p.paused

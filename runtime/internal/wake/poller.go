@@ -60,7 +60,7 @@ func (p *Poller) poll() bool {
 	for {
 		if !pauses.Began() {
 			select {
-			case <-p.wake: // clear an old signal: Policy.Parked, called next, sees the goroutine that sent it
+			case <-p.wake: // clear an old signal: Policy.Parked, called next, sees why it was sent
 			default:
 			}
 		}
@@ -87,7 +87,7 @@ func (p *Poller) poll() bool {
 			x.Policy.clock().Yield()
 		default:
 			if pauses.Pause(p.wake) {
-				pauses.Reset() // p.wake says that another goroutine has parked
+				pauses.Reset() // one more goroutine has parked, or Stop was called
 			}
 		}
 	}

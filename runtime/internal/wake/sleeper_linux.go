@@ -10,15 +10,14 @@ import (
 
 // A sleeper lets the thread of a locked goroutine sleep in the kernel, on a futex. If the goroutine
 // blocked on a channel instead, waking it would take two steps: Go wakes another thread, which then
-// wakes this one and hands it a P. That takes twice as long, and tens of microseconds more in a
-// virtual machine.
+// wakes this one and hands it a P.
 type sleeper struct {
 	word  atomic.Uint32 // the futex: 1 while the thread sleeps, or is about to
-	limit time.Duration // sleepLimit if 0
+	limit time.Duration // the longest sleep; sleepLimit if 0
 }
 
-// sleepLimit is the longest time that a thread sleeps. After about that time, Go's monitor (sysmon)
-// takes the P away from a thread that is in a system call.
+// sleepLimit is the longest time that a thread sleeps. At the latest after about that time, Go's
+// monitor (sysmon) takes the P away from a thread that is in a system call.
 const sleepLimit = 10 * time.Millisecond
 
 const (
@@ -28,7 +27,7 @@ const (
 
 // sleep blocks the thread until it can receive from wake, and returns true when it has received.
 // The sender must call rouse after it has sent. sleep returns false if the goroutine should park
-// instead: at once if too many processors are kept, or after sleepLimit.
+// instead: at once if too many processors are kept, or after the limit.
 func (s *sleeper) sleep(wake <-chan struct{}, p *Processors) bool {
 	if !p.keep(longKeep) { // the sleeping thread keeps its P
 		return false
@@ -52,7 +51,7 @@ func (s *sleeper) sleep(wake <-chan struct{}, p *Processors) bool {
 	}
 }
 
-// sleeps reports whether the thread sleeps.
+// sleeps reports whether the thread sleeps or is about to.
 func (s *sleeper) sleeps() bool { return s.word.Load() != 0 }
 
 // rouse wakes the thread if it sleeps.

@@ -14,6 +14,7 @@ type Thread struct {
 	parked  atomic.Bool
 }
 
+// NewThread makes a Thread with a policy. The caller starts the goroutine.
 func NewThread(p *Policy) *Thread { return &Thread{policy: p, wake: make(chan struct{}, 1)} }
 
 // Signal wakes the thread: its Wait returns.

@@ -16,11 +16,11 @@
 //     so in place of the Waiters, while it has nothing else to do.
 //
 // A polling goroutine yields between polls. A yield is cheap, except on a goroutine that is locked
-// to its thread. There a [Waiter] yields only once in a [Slice], and so keeps its processor.
-// Devices that goroutines simulate are an exception, because their work needs the yields to
-// proceed. [Processors] counts the processors that are kept. It limits them to half of all for a
-// moment, and to a quarter for longer. Polling goroutines skip some polls while other goroutines
-// issue work to the device: see [PollThrottle].
+// to its thread. There a [Waiter] may yield only once in a [Slice], and so keep its processor. It
+// does not if yields let work proceed, as on devices that goroutines simulate. [Processors] counts
+// the processors that are kept. It limits them to half of all for a moment, and to a quarter for
+// longer. Polling goroutines skip some polls while other goroutines issue work to the device: see
+// [PollThrottle].
 //
 // A goroutine that waits for another goroutine is woken through a channel or a [Count]. If nobody
 // can signal a condition, [Until] and [Lock] check it again and again, with pauses.
@@ -28,7 +28,7 @@
 // In a testing/synctest bubble no time passes while a goroutine runs. So there nobody polls without
 // a pause for a given time, keeps a processor, or lets a thread sleep. Waits park soon. Pauses use
 // timers and are longer, because a long pause costs as little as a short one. [Clock.Still] detects
-// a bubble; nothing else depends on it.
+// a bubble.
 package wake
 
 import (
@@ -56,8 +56,8 @@ type Policy struct {
 	Clock      Clock // nil means System
 
 	stood atomic.Bool // set while a Waiter stands in for the Poller
-	// keep is 1 if Waiters keep their processors between polls. Otherwise keep is lower, and each
-	// slow yield raises it by 1. See Waiter.yield.
+	// keep is 1 if Waiters may keep their processors between polls. Otherwise keep is lower, and
+	// each slow yield raises it by 1. See Waiter.yield.
 	keep atomic.Int32
 }
 

@@ -70,8 +70,8 @@ func (l Layout) Append(words []uint64, values []unsafe.Pointer) []uint64 {
 	return words
 }
 
-// Point appends a pointer to each argument to args. The first argument begins at words[0].
-// Afterwards words must not be moved to other memory.
+// Point appends a pointer to each argument to args. The first argument begins at words[0]. The
+// pointers point into the memory of words.
 func (l Layout) Point(args []unsafe.Pointer, words []uint64) []unsafe.Pointer {
 	word := 0
 	for _, size := range l {

@@ -43,7 +43,7 @@ func (x *Extra) CallNative(s driver.Stream) error {
 var errKind = errors.New("no operation that the driver knows")
 
 // Run makes the native calls of the operation on the stream h. started reports whether the stream
-// has received any of them. A barrier makes none.
+// has received any of them, or for a Native operation may have. A Barrier and a Nothing make none.
 func (o *Op) Run(d driver.Device, h driver.Stream, dst, src driver.Ptr, x *Extra) (started bool, err error) {
 	switch o.Kind {
 	case Barrier, Nothing:
@@ -99,8 +99,8 @@ func (x *Extra) copyPeer(d driver.Device, h driver.Stream, dst, src driver.Ptr, 
 	return d.(driver.Peers).CopyPeer(h, dst, x.DstOf, src, x.SrcOf, n)
 }
 
-// Nodes returns the number of graph nodes that the operation needs. A barrier needs none: it
-// becomes edges.
+// Nodes returns the number of graph nodes that the operation needs. A Barrier becomes edges and
+// needs none, and neither does a Nothing.
 func (o *Op) Nodes() int {
 	switch o.Kind {
 	case Barrier, Nothing:
@@ -111,9 +111,10 @@ func (o *Op) Nodes() int {
 	return 1
 }
 
-// Node returns the graph node with the index i of the operation. A node cannot name other devices.
-// If dst or src moves, the same address in the node moves by the same distance, and nothing else in
-// the node changes. The arguments of a kernel are read from where x.Launch points to.
+// Node returns the graph node with the index i of the operation. A node cannot name other devices,
+// so Node ignores DstOf and SrcOf. If dst or src moves, the same address in the node moves by the
+// same distance, and nothing else in the node changes. The node of a Launch refers to the arguments
+// of x.Launch, and does not copy them.
 func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err error) {
 	switch o.Kind {
 	case Fill:

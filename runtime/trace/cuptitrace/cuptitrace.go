@@ -1,4 +1,5 @@
-// Package cuptitrace times the commands of CUDA graphs for traces, by CUPTI. Import it for its effect:
+// Package cuptitrace times the commands of CUDA graphs for traces, by CUPTI. Import it for its
+// effect:
 //
 //	import _ "github.com/puregpu/puregpu/runtime/trace/cuptitrace"
 //
@@ -90,8 +91,8 @@ type collecting struct {
 	origins  latest.Map[uint64, uint64]    // a clone's number to the number of the original node
 	children latest.Map[uint64, []uint64]  // a child graph's node to the original nodes of the child
 	inside   latest.Map[uint64, []child]   // by instance, its children whose nodes have no origin yet
-	launches latest.Map[uint64, launching] // by the number that the program gave the launch
-	calls    latest.Map[uint32, uint64]    // a correlation number to the program's number
+	launches latest.Map[uint64, launching] // by the number that this package gave the launch
+	calls    latest.Map[uint32, uint64]    // a correlation number to the launch's number
 	last     uint64                        // number of the last launch
 	pending  []record
 }
@@ -105,7 +106,7 @@ type child struct {
 // A launching is a launch of a graph.
 type launching struct {
 	timer  *timer
-	launch uint64
+	launch uint64 // the number that BeginLaunch was given
 }
 
 // A record has the times of one execution of a node, until the node's timer takes it.
@@ -114,7 +115,7 @@ type record struct {
 	correlation uint32
 	kernel      string
 	begun, end  uint64 // times on CUPTI's clock
-	age         int    // how many times NodeTimes has left the record for later
+	age         int    // how many calls of NodeTimes have looked at the record
 }
 
 // Limits of the data that is kept.
@@ -123,8 +124,9 @@ const (
 	mostPending = 1 << 20
 	bufferSize  = 4 << 20
 
-	// A record whose launch is unknown is left for later, since the record of the launch may come
-	// later. A record of another device is left for that device.
+	// A record whose launch is unknown stays until mostAge calls of NodeTimes have looked at it,
+	// because the record of the launch may come later. A record of another device stays for oldAge
+	// calls, so that the other device's timer can take it.
 	mostAge = 2
 	oldAge  = 64
 )
@@ -227,7 +229,7 @@ func (c *collecting) first(node uint64) uint64 {
 	return node
 }
 
-// take takes the records of a buffer that belong to graphs.
+// take takes the records of nodes and of launches from a buffer.
 func (c *collecting) take(buffer []byte) {
 	var nodes []record
 	calls := map[uint32]uint64{}
@@ -339,10 +341,10 @@ func (t *timer) BeginLaunch(_ driver.Stream, launch uint64) {
 	c.cupti.ActivityPushExternalCorrelationId(correlations, id)
 }
 
-// EndLaunch ends BeginLaunch.
+// EndLaunch ends the effect of BeginLaunch.
 func (t *timer) EndLaunch(driver.Stream) { t.c.cupti.ActivityPopExternalCorrelationId(correlations) }
 
-// NodeTimes appends the times of the device's nodes.
+// NodeTimes appends the times of the device's nodes that CUPTI has delivered since the last call.
 func (t *timer) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime {
 	c := t.c
 	flag := uint32(0)

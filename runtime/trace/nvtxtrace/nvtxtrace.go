@@ -1,6 +1,6 @@
 // Package nvtxtrace shows the labels of GPU work in NVIDIA's profilers, such as Nsight Systems.
-// While a profiler is attached through NVTX, the submission of each labelled operation is a range
-// in the NVTX domain "puregpu".
+// While a profiler is attached through NVTX, each labelled operation has a range in the NVTX domain
+// "puregpu".
 //
 //	dev, err := gpu.Open(driver, 0, gpu.Options{Tracer: nvtxtrace.Tracer{}})
 //
@@ -8,13 +8,14 @@
 // tracer if the environment variable NVTX_INJECTION64_PATH is set, as profilers set it, and
 // PUREGPU_TRACE is not.
 //
-// A range belongs to the thread that submits the work: it begins before the calls of the GPU API
+// A range belongs to the thread that makes the calls of the GPU API: it begins before these calls
 // and ends after them. So the profiler knows which GPU work belongs to the range, and also shows
 // the range next to that work. The category of a range is the kind of its operation. The payload is
 // the number of bytes of a copy, a fill or an allocation. A labelled function of the program that
 // the runtime calls, such as a host call, is also a range.
 //
-// The labels of a recording's commands are ranges if the recording runs as calls (gpu.StreamMode).
+// The labels of a recording's commands are ranges if the recording runs as calls, as it does with
+// gpu.StreamMode.
 // A graph is one call of the GPU API, so it has only one range, for the whole execution.
 //
 // Without a profiler a device with this tracer works like one without a tracer.
@@ -76,13 +77,13 @@ func (Tracer) Observe(*gpu.Device, *engine.Device, func() (reserved, used uint64
 // A device observes a device.
 type device struct{}
 
-// TimesCommands reports that recordings need not run as calls.
+// TimesCommands returns false: recordings need not run as calls.
 func (device) TimesCommands() bool { return false }
 
-// TimesNodes reports that no nodes of graphs are timed.
+// TimesNodes returns false: no nodes of graphs are timed.
 func (device) TimesNodes() bool { return false }
 
-// Describes reports that no descriptions of recordings are needed.
+// Describes returns false: no descriptions of recordings are needed.
 func (device) Describes() bool { return false }
 
 // NewRecordingID is not called.
@@ -92,7 +93,7 @@ func (device) NewRecordingID() uint64 { return 0 }
 func (device) Node(driver.Node, *observe.Recording, int) {}
 
 // Submitted returns the observer of a submission that has a label, or commands that may have
-// labels.
+// labels. For other submissions it returns nil.
 func (device) Submitted(s *engine.Submission, d observe.Description) observe.Submission {
 	if d.Label == "" && d.Commands == 0 {
 		return nil
@@ -109,8 +110,8 @@ func (device) Stopped(context.Context) {}
 // Closed does nothing.
 func (device) Closed() {}
 
-// A submission is the observer of one submission of the engine. Its ranges are open while the
-// engine issues that submission.
+// A submission is the observer of an engine.Submission. Its ranges are open while the engine issues
+// the work.
 type submission struct {
 	kind    work.Kind
 	label   string
