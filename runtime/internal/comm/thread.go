@@ -101,8 +101,7 @@ func (c *Communicator) ask(seq uint64) bool {
 	if !c.thread.Attends() {
 		return false
 	}
-	if c.sought.Load() < seq {
-		c.sought.Store(seq)
+	for now := c.sought.Load(); now < seq && !c.sought.CompareAndSwap(now, seq); now = c.sought.Load() {
 	}
 	return true
 }

@@ -281,7 +281,7 @@ func (s *Semaphore) pollAll() {
 		n = s.list.signals.ToPoll(asks[:])
 		for i := range s.list.joins {
 			for _, m := range s.list.joins[i].marks[1:] {
-				if n < len(asks) {
+				if n < len(asks) && !m.Producer.Passed(m.Seq) {
 					asks[n] = points.Front[Producer]{Producer: m.Producer, Seq: m.Seq}
 					n++
 				}

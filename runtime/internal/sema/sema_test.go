@@ -234,6 +234,27 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// TestJoinOfMany joins so many producers that Query polls only some of them. If Query is called again
+// and again, all must be polled.
+func TestJoinOfMany(t *testing.T) {
+	var s Semaphore
+	var behind []Mark
+	for range 3 * pollAtOnce {
+		w := new(worker)
+		w.onAsk = func(seq uint64) { w.passed = seq }
+		behind = append(behind, Mark{w, 1})
+	}
+	s.Publish(Signal{Value: 1, Producer: behind[0].Producer, Seq: 1, ByBarrier: true}, behind)
+	for range behind {
+		s.Query()
+	}
+	for i, m := range behind {
+		if !m.Producer.Passed(1) {
+			t.Errorf("producer %d has not been polled", i)
+		}
+	}
+}
+
 // TestWaitAsks checks that a wait polls the producer, even if the context of the wait has ended.
 func TestWaitAsks(t *testing.T) {
 	var s Semaphore
