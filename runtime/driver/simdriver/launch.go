@@ -68,8 +68,8 @@ func (v *device) resident(f *function, l *driver.Launch) uint64 {
 	return uint64(v.held(int(block[0])*int(block[1])*int(block[2]), f.shared+uint64(l.SharedMem)) * v.info.Processors)
 }
 
-// NewPriorityStream makes a stream with a priority, clamped to Caps.PriorityRange. The priority does
-// not affect execution. [Executed] reports it.
+// NewPriorityStream makes a stream with a priority, clamped to Caps.PriorityRange. The priority
+// does not affect execution. [Executed] reports it.
 func (v *device) NewPriorityStream(priority int) (driver.Stream, error) {
 	if r := v.d.caps.PriorityRange; r[0] == r[1] {
 		return 0, v.cannot(codeNewStream)

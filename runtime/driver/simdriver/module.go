@@ -30,9 +30,9 @@ type function struct {
 }
 
 // Load makes a module from PTX, a cubin, a fat binary, an AMD code object, a bundle, or text with a
-// line in the form of [Image]. It reads the names, parameter sizes, static shared memory and cluster
-// sizes of the kernels, and the variables without initial values. The code is neither compiled nor
-// run.
+// line in the form of [Image]. It reads the names, parameter sizes, static shared memory and
+// cluster sizes of the kernels, and the variables without initial values. The code is neither
+// compiled nor run.
 func (v *device) Load(b []byte) (driver.Module, error) {
 	if err := v.enter(codeLoad, true); err != nil {
 		return 0, err

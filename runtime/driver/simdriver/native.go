@@ -164,9 +164,9 @@ func (x *exec) setChild(t *task, child []node) error {
 	return nil
 }
 
-// sameEdges reports whether the predecessors of t are exactly the elements of tasks with the indices
-// in after, in this order. tasks are the tasks of a child's nodes. If after is empty, t must have no
-// predecessor in the child.
+// sameEdges reports whether the predecessors of t are exactly the elements of tasks with the
+// indices in after, in this order. tasks are the tasks of a child's nodes. If after is empty, t
+// must have no predecessor in the child.
 func (t *task) sameEdges(tasks []*task, after []int) bool {
 	if len(after) == 0 {
 		// A task without a predecessor in the child comes after the task before the child's nodes.

@@ -23,8 +23,8 @@ func (v *device) NodeIDs(to []uint64, n driver.Node) []uint64 {
 	return append(to, uint64(n))
 }
 
-// BeginLaunch sets the launch number of the graphs that are launched in a stream until EndLaunch. The
-// device records the times of their nodes.
+// BeginLaunch sets the launch number of the graphs that are launched in a stream until EndLaunch.
+// The device records the times of their nodes.
 func (v *device) BeginLaunch(h driver.Stream, launch uint64) {
 	if s := v.d.streams.get(uintptr(h)); s != nil {
 		s.launch.Store(launch)

@@ -200,8 +200,8 @@ func (v *viewed) addRuns(to []access) []access {
 	return all
 }
 
-// checkOrder returns an OrderError if two tasks of the run used the same memory, at least one of them
-// wrote it, and the graph does not order them.
+// checkOrder returns an OrderError if two tasks of the run used the same memory, at least one of
+// them wrote it, and the graph does not order them.
 func (r *run) checkOrder(x *exec) error {
 	if x.before == nil {
 		return nil

@@ -40,8 +40,8 @@ func (v *device) peer(c code, other driver.Device) (*device, error) {
 }
 
 // CopyPeer copies n bytes between memory of two devices. Counters, faults and latencies treat the
-// call as Copy. It returns ErrInvalidValue if dst is an address of a device that is not to, or src of
-// one that is not from.
+// call as Copy. It returns ErrInvalidValue if dst is an address of a device that is not to, or src
+// of one that is not from.
 func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	if !v.d.caps.Peers {
 		return v.cannot(codeCopy)

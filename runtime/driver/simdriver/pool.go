@@ -12,8 +12,8 @@ import (
 
 var _ driver.Pools = (*device)(nil)
 
-// segmentSize is the unit of a pool's growth, in bytes. A pool grows by a multiple of it, or by less
-// if its limit or the free memory does not allow that.
+// segmentSize is the unit of a pool's growth, in bytes. A pool grows by a multiple of it, or by
+// less if its limit or the free memory does not allow that.
 const segmentSize = 64 << 10
 
 // A pool holds memory that is allocated and freed in stream order.
@@ -123,9 +123,9 @@ func (v *device) SetCurrentPool(h driver.Pool) error {
 	return nil
 }
 
-// NewPool makes a pool. The pool reserves memory when it first needs it, at least 64 KiB if its limit
-// and the free memory allow. Its reuse switches are on, except PoolReuseEvents if Caps.PoolsByStream is set. Its release
-// threshold is unlimited.
+// NewPool makes a pool. The pool reserves memory when it first needs it, at least 64 KiB if its
+// limit and the free memory allow. Its reuse switches are on, except PoolReuseEvents if
+// Caps.PoolsByStream is set. Its release threshold is unlimited.
 func (v *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if err := v.pooling(codeNewPool); err != nil {
 		return 0, err
@@ -260,8 +260,8 @@ func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) err
 	return nil
 }
 
-// TrimPool gives back segments that have no allocations, and whose frees have all executed. At least
-// keep bytes stay reserved, if as many were.
+// TrimPool gives back segments that have no allocations, and whose frees have all executed. At
+// least keep bytes stay reserved, if as many were.
 func (v *device) TrimPool(h driver.Pool, keep uint64) error {
 	p, err := v.usePool(codeTrimPool, h)
 	if err != nil {

@@ -28,9 +28,9 @@ func (m *Machine) released(b *block) {
 	}
 }
 
-// offers checks an access to n bytes at an offset of the segment by a process that has opened memory
-// in it. It returns an error unless a live allocation of the segment contains the bytes, or the
-// segment's process has ended.
+// offers checks an access to n bytes at an offset of the segment by a process that has opened
+// memory in it. It returns an error unless a live allocation of the segment contains the bytes, or
+// the segment's process has ended.
 func (g *segment) offers(offset, n uint64) *AccessError {
 	p := g.memory.base + driver.Ptr(offset)
 	// left is read again after has, because the segment's process may end meanwhile, and its

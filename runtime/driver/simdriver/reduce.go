@@ -11,9 +11,9 @@ import (
 // batch is the number of elements that are reduced at a time.
 const batch = 256
 
-// reduce writes the reduction of srcs to each of dsts. All these slices have the same length. A slice
-// of dsts may be in srcs too. scales holds the factor of each source for PreMulSum. Floats are reduced
-// as float64 and rounded once. Integers wrap.
+// reduce writes the reduction of srcs to each of dsts. All these slices have the same length. A
+// slice of dsts may be in srcs too. scales holds the factor of each source for PreMulSum. Floats
+// are reduced as float64 and rounded once. Integers wrap.
 func reduce(t driver.ElementType, r driver.Reduction, dsts, srcs [][]byte, scales [][8]byte) {
 	size := t.Size()
 	var out [batch * 8]byte

@@ -8,8 +8,8 @@ import (
 
 // The regions of a pool run ahead of the streams: they show the state after all submitted work has
 // executed. Each segment is divided into regions. A region is allocated or free. A free region
-// remembers its last free. An allocation may use the region if that free has executed, or is ordered
-// before the allocation.
+// remembers its last free. An allocation may use the region if that free has executed, or is
+// ordered before the allocation.
 
 // A region is a part of a segment.
 type region struct {
@@ -151,8 +151,8 @@ func (p *pool) tidy(r *region) {
 	}
 }
 
-// open lets any stream use a free region whose free has executed, if PoolReuseOpportunistic is on or
-// the freeing stream was destroyed.
+// open lets any stream use a free region whose free has executed, if PoolReuseOpportunistic is on
+// or the freeing stream was destroyed.
 func (p *pool) open(r *region) {
 	if l := r.lane; l != nil && l.done >= r.seq && (p.switches[driver.PoolReuseOpportunistic] || l.stream.stopped.Load()) {
 		r.lane, r.seq = nil, 0

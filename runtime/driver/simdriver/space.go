@@ -52,8 +52,8 @@ func (a *allocation) bytes() []byte {
 	return unsafe.Slice(p, a.size)
 }
 
-// touch allocates the bytes of an allocation at first use. If the allocation was freed meanwhile, as
-// may happen on a lost device, the bytes are new ones that no allocation has.
+// touch allocates the bytes of an allocation at first use. If the allocation was freed meanwhile,
+// as may happen on a lost device, the bytes are new ones that no allocation has.
 func (a *allocation) touch() *byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,8 +98,8 @@ func (s *space) insert(a *allocation) {
 	s.live = slices.Insert(s.live, s.search(a.base)+1, a)
 }
 
-// explain sets the fields of e that describe the freed allocation at its address, or else the nearest
-// live allocation.
+// explain sets the fields of e that describe the freed allocation at its address, or else the
+// nearest live allocation.
 func (s *space) explain(e *AccessError) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -124,9 +124,9 @@ func (s *space) explain(e *AccessError) {
 	}
 }
 
-// remove removes the allocation with base p and returns it. It returns an error if there is none with
-// this device, kind and value of registered, or if the allocation is a pool's segment, a reservation,
-// or memory that OpenMem or OpenPoolMem has opened.
+// remove removes the allocation with base p and returns it. It returns an error if there is none
+// with this device, kind and value of registered, or if the allocation is a pool's segment, a
+// reservation, or memory that OpenMem or OpenPoolMem has opened.
 func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered bool) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +145,8 @@ func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered 
 	return a, nil
 }
 
-// take removes the allocation at index i of live, and adds it to freed unless it was registered. The
-// caller holds mu.
+// take removes the allocation at index i of live, and adds it to freed unless it was registered.
+// The caller holds mu.
 func (s *space) take(i int) {
 	a := s.live[i]
 	s.live = slices.Delete(s.live, i, i+1)
@@ -260,8 +260,8 @@ func (s *deviceSpace) init(index int) {
 	s.end = rangeOfDevices + driver.Ptr(index+1)<<rangeBits
 }
 
-// alloc allocates memory of a kind for v. It returns an error if more than limit bytes would then be
-// in use. g is the segment that the memory is for, or nil.
+// alloc allocates memory of a kind for v. It returns an error if more than limit bytes would then
+// be in use. g is the segment that the memory is for, or nil.
 func (s *deviceSpace) alloc(v *device, kind driver.MemKind, size, limit uint64, g *segment) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
