@@ -42,8 +42,7 @@ func isSigned(t driver.ElementType) bool {
 	return false
 }
 
-// reduceFloats writes the reduction of the bytes of srcs from offset at on to out, as many as out
-// holds.
+// reduceFloats reduces len(out) bytes of each of srcs, from offset at on, into out.
 func reduceFloats(t driver.ElementType, r driver.Reduction, out []byte, at int, srcs [][]byte, scales [][8]byte) {
 	var all, one [batch]float64
 	n := len(out) / t.Size()

@@ -71,8 +71,8 @@ type Library interface {
 	Want(calls ...string)
 	Live() int
 
-	// Open makes a driver over the library. pools is for drivers that have pools only on request:
-	// it makes the request.
+	// Open makes a driver over the library. If pools is true, it requests pools from drivers that
+	// have them only on request.
 	Open(pools bool) (driver.Driver, error)
 	// Device opens device 0, with or without pools, and binds it to the test's thread, which stays
 	// locked until the test ends.
@@ -84,8 +84,8 @@ type Library interface {
 	Left(what string, dev int)
 }
 
-// An API holds the differences between APIs, and descriptions of the tests. Fields that name
-// functions have the API's names, and fields that hold calls have the text that a fake records.
+// An API holds what differs between APIs, and descriptions of the tests. Functions have the names
+// of the API, and calls the text that a fake records.
 type API struct {
 	Name   string                                   // name of the driver
 	Prefix string                                   // prefix of the functions

@@ -40,8 +40,8 @@ func Run(d driver.Device, image []byte, elsewhere func(f func() error) error, wa
 	if errors.Is(err, driver.ErrLost) {
 		return false, err
 	}
-	// The expected error is a missing context or device. Any other error also shows that bound
-	// threads are safer.
+	// The expected error is a missing context or device. Other errors have the same result: the
+	// driver makes the device current around each submitting call.
 	return err == nil, nil
 }
 
