@@ -23,8 +23,8 @@ type stream struct {
 	priority int
 	done     atomic.Uint64 // number of operations executed; does not grow while the device is lost or closed
 	stalled  atomic.Bool
-	stopped  atomic.Bool
-	started  bool // the goroutine has been started; protected by mu
+	stopped  atomic.Bool // the stream was destroyed, or its process was killed
+	started  bool        // the goroutine has been started; protected by mu
 
 	captured atomic.Pointer[capture] // the capture that gets the operations, or nil; changed under mu
 	launch   atomic.Uint64           // launch number for graphs launched in the stream, or 0

@@ -8,12 +8,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A task is a node of an exec. A child node has two tasks, one before and one after the tasks of
-// the child graph's nodes. Unordered tasks run concurrently. The race detector must not see an
-// order of tasks that the graph does not have. So after a task its goroutine runs only an heir of
-// the task, which comes after the task in the graph. Each task has its own WaitGroup for its other
-// predecessors. Wait orders the waiting goroutine after these predecessors, but does not order the
-// predecessors with each other.
+// A task is a node of an exec. A child node whose graph is not empty has two tasks, one before and
+// one after the tasks of that graph's nodes. Unordered tasks run concurrently. The race detector
+// must not see an order of tasks that the graph does not have. So after a task its goroutine runs
+// only an heir of the task, which comes after the task in the graph. Each task has its own
+// WaitGroup for its other predecessors. Wait orders the waiting goroutine after these predecessors,
+// but does not order the predecessors with each other.
 type task struct {
 	exec  *exec
 	index int
