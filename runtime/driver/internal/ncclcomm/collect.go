@@ -74,8 +74,8 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 	return err
 }
 
-// wait waits until ops is ready, if it is nonblocking. It is so in plain ranks, and in other ranks
-// if an environment variable of the library says so.
+// wait waits until a nonblocking ops is ready. ops is nonblocking in plain ranks, and in other
+// ranks if an environment variable of the library says so.
 func (r *rank) wait(x nccl.Comm) error {
 	for p := pause(0); ; p.wait() {
 		done := false

@@ -278,8 +278,8 @@ func TestMissingInGroup(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestLimits checks that CheckOp and CheckShrink return ErrUnsupported for exactly what the release
-// does not support, without a call of the library.
+// TestLimits checks that CheckOp and CheckShrink return ErrUnsupported if the release does not
+// support the call, and nil otherwise, without a call of the library.
 func TestLimits(t *testing.T) {
 	op := func(k driver.CommOpKind, e driver.ElementType, r driver.Reduction) driver.CommOp {
 		return driver.CommOp{Kind: k, Type: e, Reduction: r, Count: 1}
