@@ -146,9 +146,9 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 }
 
 // Close closes the communicator and ends its registrations. Operations that have not been issued
-// fail with [gpu.ErrClosed]. Close waits for operations in flight. If the library does so, Close
-// also waits until the other ranks have closed their ends. After ten seconds of waiting, the
-// communicator is aborted, and the error is [gpu.ErrClosed]. Closing a failed communicator is not
+// fail with [gpu.ErrClosed]. Close waits for operations in flight. Some libraries
+// destroy a communicator only when the other ranks destroy theirs. Then Close waits for those ranks
+// too. After ten seconds of waiting, the communicator is aborted, and Close returns [gpu.ErrClosed]. Closing a failed communicator is not
 // an error by itself. [gpu.Device.Close] closes the remaining communicators. Closing again returns
 // the same error.
 func (c *Communicator) Close() error { return c.in().Close() }

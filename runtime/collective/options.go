@@ -54,9 +54,9 @@ type Options struct {
 	// Plain makes the communicator with a single call of the library (C: ncclCommInitRankConfig),
 	// as other programs do. So other ranks may belong to a C program or to PyTorch. All ranks that
 	// use this package must then set Plain. A plain communicator can be aborted and suspended, but
-	// Split and Shrink return [gpu.ErrUnsupported]. Without Plain, all ranks together make further
-	// native communicators for Split. Ranks of other programs do not, so this rank would wait for
-	// them in vain.
+	// Split and Shrink return [gpu.ErrUnsupported]. Without Plain, New and NewAll make further
+	// native communicators, for example for Split, and all ranks must take part. Ranks of other
+	// programs do not, so New would wait for them in vain.
 	Plain bool
 
 	// Rendezvous supplies the missing fields above. It may be nil if no field is missing.

@@ -555,8 +555,8 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestSharingFaults runs share many times, with a different native call that fails each time. No
-// stream may hang, and nothing may leak.
+// TestSharingFaults calls the function share many times. Each time another native call of the first
+// process fails. No stream may hang, and nothing may leak.
 func TestSharingFaults(t *testing.T) {
 	sharingFaults(t, share)
 }

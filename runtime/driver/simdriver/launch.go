@@ -11,7 +11,7 @@ var _ driver.Priorities = (*device)(nil)
 // maxCluster is the maximum number of blocks in a cluster.
 const maxCluster = 16
 
-// checkAttrs checks the attributes of a launch that is valid otherwise.
+// checkAttrs checks the attributes of a launch of f. The caller has checked its dimensions.
 func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 	a, caps := &l.Attrs, &v.d.caps
 	if *a == (driver.LaunchAttrs{}) {
@@ -48,10 +48,10 @@ func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 	return nil
 }
 
-// relied reports whether a graph node has attributes that need Caps.NodeAttrs.
+// relied reports whether a graph node with these attributes needs Caps.NodeAttrs.
 func relied(a *driver.LaunchAttrs) bool { return a.Cooperative || a.Cluster != [3]uint32{} }
 
-// clusterOf returns the cluster dimensions of a launch of f.
+// clusterOf returns the cluster dimensions of a launch of f, or ones if it has no clusters.
 func (f *function) clusterOf(a *driver.LaunchAttrs) [3]uint32 {
 	switch {
 	case a.Cluster != [3]uint32{}:
@@ -62,14 +62,14 @@ func (f *function) clusterOf(a *driver.LaunchAttrs) [3]uint32 {
 	return [3]uint32{1, 1, 1}
 }
 
-// resident returns how many blocks of a valid launch run at once.
+// resident returns how many blocks of a launch of f the device can hold at once.
 func (v *device) resident(f *function, l *driver.Launch) uint64 {
 	_, block := l.Dims()
 	return uint64(v.held(int(block[0])*int(block[1])*int(block[2]), f.shared+uint64(l.SharedMem)) * v.info.Processors)
 }
 
-// NewPriorityStream makes a stream with a priority. The priority has no effect, but [Executed]
-// reports it.
+// NewPriorityStream makes a stream with a priority, clamped to Caps.PriorityRange. The priority
+// does not affect execution. [Executed] reports it.
 func (v *device) NewPriorityStream(priority int) (driver.Stream, error) {
 	if r := v.d.caps.PriorityRange; r[0] == r[1] {
 		return 0, v.cannot(codeNewStream)

@@ -79,8 +79,8 @@ func (v *device) Register(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
 	return v.register(p, size, v.d.caps.HostRegister, false)
 }
 
-// RegisterReadOnly is Register for memory that devices must not write. A fill or copy into it loses
-// the device.
+// RegisterReadOnly is Register for memory that devices must not write. Fill, Copy, Upload and
+// WriteValue lose the device if they write to the address that RegisterReadOnly returned.
 func (v *device) RegisterReadOnly(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
 	return v.register(p, size, v.d.caps.ReadOnlyRegister, true)
 }
@@ -101,7 +101,7 @@ func (v *device) register(p unsafe.Pointer, size uint64, able, readOnly bool) (d
 	return driver.Ptr(uintptr(p)), nil
 }
 
-// Unregister undoes Register.
+// Unregister undoes Register or RegisterReadOnly.
 func (v *device) Unregister(p unsafe.Pointer) error {
 	err, ok := v.end(codeUnregister)
 	if !ok {

@@ -14,12 +14,12 @@ var _ driver.MemSharing = (*device)(nil)
 type sharedMem struct {
 	name    string
 	origin  *allocation // the exported allocation, which may have been freed
-	first   *byte
-	holders int // number of allocations of the memory in all processes; without any the memory is freed
+	first   *byte       // the first byte of the memory
+	holders int         // number of allocations that have the memory, in all processes; at 0 the export ends
 }
 
-// lose records that a process has freed an allocation. Other processes may have imported its
-// memory. The caller holds mu.
+// lose records that an allocation was freed, or that its process has ended. If the allocation has
+// memory of ExportShareable, it is no longer one of the holders. The caller holds mu.
 func (m *Machine) lose(a *allocation) {
 	s := a.shared
 	if s == nil {
@@ -52,8 +52,9 @@ func nameIn(f *os.File) string {
 	return string(text[:n])
 }
 
-// ExportShareable returns a file that names memory of the [Machine]. The memory exists while a
-// process has it. Unlike a descriptor of CUDA, the file alone does not keep the memory alive.
+// ExportShareable returns a file that names memory of the [Machine]. The file is valid while a
+// process has the memory. Unlike a descriptor of CUDA, the file alone does not keep the memory
+// alive.
 func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
 	if err := v.enterIf(codeExportShareable, true, v.d.caps.MemSharing); err != nil {
 		return nil, err
@@ -85,13 +86,13 @@ func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
 	return f, nil
 }
 
-// sharedPages returns the number of pages of 2 MiB that memory takes. CUDA's pages usually have
-// this size.
+// sharedPages returns the number of pages that size bytes take. A page has 2 MiB, as CUDA's pages
+// usually do.
 func sharedPages(size uint64) uint64 { return (size + 2<<20 - 1) / (2 << 20) }
 
-// ImportShareable maps the memory that a file names at a new address. As with CUDA, size may leave
-// out bytes of the last page. The memory may be on another device if there is a link to that
-// device.
+// ImportShareable makes the memory that a file names accessible at a new address. As with CUDA,
+// size may leave out bytes of the last page. Importing memory of another device needs Caps.Peers,
+// and fails if Config.Apart is set.
 func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
 	if err := v.enterIf(codeImportShareable, true, v.d.caps.MemSharing); err != nil {
 		return driver.Mem{}, err

@@ -17,7 +17,7 @@ type module struct {
 	vars     map[string]*allocation
 	unloaded atomic.Bool
 
-	functions map[string]driver.Function // handles of the functions that Function has found; protected by dev.mu
+	functions map[string]driver.Function // by name: the handles that Function has returned; protected by dev.mu
 }
 
 // A function is a kernel in a module.
@@ -29,10 +29,10 @@ type function struct {
 	cluster [3]int
 }
 
-// Load makes a module from an image of [Image], PTX, a cubin, a fat binary, an AMD code object, a
-// bundle, or any text with a line in the form of [Image]. The code is neither compiled nor run.
-// Only these parts count: the names, parameter sizes, static shared memory and clusters of kernels,
-// and the variables without initial values.
+// Load makes a module from PTX, a cubin, a fat binary, an AMD code object, a bundle, or text with a
+// line in the form of [Image]. It reads the names, parameter sizes, static shared memory and
+// cluster sizes of the kernels, and the variables without initial values. The code is neither
+// compiled nor run.
 func (v *device) Load(b []byte) (driver.Module, error) {
 	if err := v.enter(codeLoad, true); err != nil {
 		return 0, err
@@ -74,11 +74,11 @@ func (v *device) Unload(h driver.Module) error {
 	return err
 }
 
-// unload frees the module's variables, and removes its functions.
+// unload frees the module's variables and removes its functions.
 func (m *module) unload() {
 	m.unloaded.Store(true)
 	for _, a := range m.vars {
-		m.dev.space.release(a.base, m.dev, driver.DeviceMem) // cannot fail, because nothing else frees the variable
+		m.dev.space.release(a.base, m.dev, driver.DeviceMem) // fails only if the program has passed the variable to Free
 	}
 	m.dev.mu.Lock()
 	defer m.dev.mu.Unlock()
@@ -168,8 +168,8 @@ func (v *device) Global(h driver.Module, name string) (driver.Ptr, uint64, error
 	return a.base, a.size, nil
 }
 
-// Launch launches a kernel. If the launch has an event for the kernel's beginning, an operation
-// before the kernel records it. So the event is complete when the stream reaches the kernel.
+// Launch launches a kernel. If l.Begun is set, a separate operation before the kernel records that
+// event. So the event is complete when the stream reaches the kernel.
 func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 	later, err := v.submit(codeLaunch)
 	if err != nil {
@@ -196,7 +196,7 @@ func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 	return nil
 }
 
-// launchWith is Launch for launches with an event for the kernel's beginning.
+// launchWith is Launch for a launch whose Begun is set.
 func (v *device) launchWith(h driver.Stream, l *driver.Launch, later error) error {
 	f, err := v.checkLaunch(l)
 	if err == nil && !v.d.caps.LaunchEvents {
@@ -239,7 +239,7 @@ func (v *device) launchWith(h driver.Stream, l *driver.Launch, later error) erro
 	return nil
 }
 
-// checkLaunch checks a launch, and returns the launch's kernel.
+// checkLaunch checks a launch, except Begun, and returns its kernel.
 func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 	f := v.d.functions.get(uintptr(l.Function))
 	if f == nil {

@@ -12,8 +12,8 @@ var (
 	_ driver.Capturer = (*device)(nil)
 )
 
-// Enter makes the device current on the calling thread. It returns 0 if no device was current
-// before. Otherwise it returns that device's index plus 1.
+// Enter makes the device current on the calling thread. It returns the index of the device that was
+// current before plus 1, or 0 if none was.
 func (v *device) Enter() (was uintptr, err error) {
 	if err := v.enter(codeEnter, false); err != nil {
 		return 0, err
@@ -28,8 +28,8 @@ func (v *device) Enter() (was uintptr, err error) {
 	return was, nil
 }
 
-// Leave makes the device current again that was current before Enter, even if other code has made
-// another device current meanwhile. Counters do not count the call. It never fails.
+// Leave makes the device current again that was current before Enter, or no device if none was. It
+// does so even if other code has called Bind meanwhile. It never fails. Counters do not count it.
 func (v *device) Leave(was uintptr) error {
 	if was == 0 {
 		v.d.threads.forget()
@@ -43,11 +43,11 @@ func (v *device) Leave(was uintptr) error {
 type capture struct {
 	g   *graph
 	op  operation // the operation being added
-	bad error     // error of a call that could not be captured; there is then no graph
+	bad error     // if not nil, EndCapture returns this error and no graph
 }
 
-// BeginCapture makes the stream collect fills, copies and launches, each ordered after the previous
-// one.
+// BeginCapture makes the stream put fills, copies and launches into a graph, each ordered after the
+// previous one, instead of executing them.
 func (v *device) BeginCapture(h driver.Stream) error {
 	if err := v.enter(codeBeginCapture, true); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (v *device) BeginCapture(h driver.Stream) error {
 	return nil
 }
 
-// EndCapture returns the graph.
+// EndCapture ends the capture and returns its graph.
 func (v *device) EndCapture(h driver.Stream) (driver.Graph, error) {
 	err, ok := v.end(codeEndCapture)
 	if !ok {
@@ -137,8 +137,9 @@ func (c *capture) note(d *Driver) {
 	c.g.total++
 }
 
-// setChild makes a child node do the work of another graph. The graph must have as many nodes as
-// the child, with the same kinds, kernels and edges. The caller holds the exec's mu.
+// setChild makes a child node do the work of another graph, whose nodes are in child. t is the task
+// after the nodes of the present child graph. Both graphs must have as many nodes, with the same
+// kinds, kernels and edges, and no child nodes. The caller holds mu of the outermost exec.
 func (x *exec) setChild(t *task, child []node) error {
 	if len(child) != len(t.inner) {
 		return fmt.Errorf("%w: a child of %d nodes instead of %d", ErrInvalidValue, len(child), len(t.inner))
@@ -163,24 +164,25 @@ func (x *exec) setChild(t *task, child []node) error {
 	return nil
 }
 
-// sameEdges reports whether a task of a child runs after the tasks with the indices in after. If
-// after is empty, the task must have no predecessor in the child.
+// sameEdges reports whether the predecessors of t are exactly the elements of tasks with the
+// indices in after, in this order. tasks are the tasks of a child's nodes. If after is empty, t
+// must have no predecessor in the child.
 func (t *task) sameEdges(tasks []*task, after []int) bool {
 	if len(after) == 0 {
-		// Such a task runs only after the task at the child's beginning.
+		// A task without a predecessor in the child comes after the task before the child's nodes.
 		return len(t.after) == 1 && !slices.Contains(tasks, t.after[0])
 	}
 	return slices.EqualFunc(t.after, after, func(a *task, i int) bool { return i < len(tasks) && a == tasks[i] })
 }
 
-// fresh makes sure that no launch uses the current plan, so that it may change. The caller holds
-// mu.
+// fresh makes sure that no launch uses the current plan, so that the plan may change. The caller
+// holds mu of the outermost exec.
 func (x *exec) fresh() {
 	if x.plan.launches.Load() > 0 {
 		p := x.spare()
 		p.copy(x.plan)
 		x.plan = p
-		if x.parent != nil { // a launch that uses the old plan also uses the parent's current plan
+		if x.parent != nil { // the parent's plan must refer to p, and a launch may be using that plan too
 			x.parent.fresh()
 			x.parent.plan.ops[x.at].body = p
 		}

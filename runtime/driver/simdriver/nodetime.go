@@ -23,7 +23,8 @@ func (v *device) NodeIDs(to []uint64, n driver.Node) []uint64 {
 	return append(to, uint64(n))
 }
 
-// BeginLaunch makes a stream record the times of nodes in the graphs that are launched in it.
+// BeginLaunch sets the launch number of the graphs that are launched in a stream until EndLaunch.
+// The device records the times of their nodes.
 func (v *device) BeginLaunch(h driver.Stream, launch uint64) {
 	if s := v.d.streams.get(uintptr(h)); s != nil {
 		s.launch.Store(launch)
@@ -33,7 +34,7 @@ func (v *device) BeginLaunch(h driver.Stream, launch uint64) {
 // EndLaunch ends the effect of BeginLaunch.
 func (v *device) EndLaunch(h driver.Stream) { v.BeginLaunch(h, 0) }
 
-// NodeTimes appends the times of nodes and forgets them.
+// NodeTimes appends the recorded times and forgets them.
 func (v *device) NodeTimes(to []driver.NodeTime, _ bool) []driver.NodeTime {
 	t := &v.nodeTimes
 	t.mu.Lock()
@@ -42,22 +43,23 @@ func (v *device) NodeTimes(to []driver.NodeTime, _ bool) []driver.NodeTime {
 	return to
 }
 
-// begins records the time at which a task begins.
+// begins notes the time at which a task begins, if its launch has a launch number.
 func (t *task) begins() {
 	if t.exec.run.number != 0 {
 		t.begun, t.ended = time.Now(), time.Time{}
 	}
 }
 
-// ends records the time at which a task ends.
+// ends notes the time at which a task ends, if its launch has a launch number.
 func (t *task) ends() {
 	if t.exec.run.number != 0 {
 		t.ended = time.Now()
 	}
 }
 
-// tellTimes keeps the times of the tasks in a launch that has executed. The lock makes launches in
-// different streams look ordered to the race detector, but only while nodes are timed.
+// tellTimes adds the times of the tasks of an executed launch to the list for NodeTimes, if the
+// launch has a launch number. The lock makes launches in different streams look ordered to the race
+// detector.
 func (r *run) tellTimes(x *exec) {
 	if r.number == 0 {
 		return

@@ -1,7 +1,7 @@
 package simdriver
 
-// An Op names a method of [driver.Driver], of [driver.Device] or of an optional interface of a
-// device, such as [driver.Pools]. It is the Op of a [driver.Error].
+// An Op names a kind of call: a method of [driver.Driver], of [driver.Device] or of an optional
+// interface of a device, such as [driver.Pools]. It is the Op of the call's [driver.Error].
 type Op string
 
 // The operations. Those with the comment "submitted" go to a stream and execute later.
@@ -55,7 +55,7 @@ const (
 	OpReadyConditionals Op = "ready conditionals"
 	OpNewCondition      Op = "new condition"
 	OpAddConditional    Op = "add conditional"
-	OpTest              Op = "test" // not a call: a node of a graph does this
+	OpTest              Op = "test" // not a call: a test node of a graph
 
 	OpNewTimer Op = "new timer"
 	OpElapsed  Op = "elapsed"
@@ -243,7 +243,7 @@ var ops = [codes]Op{
 	OpCollect, OpRegisterComm, OpNewWindow, OpReleaseCommMemory, OpCommStats, OpSuspendComm, OpResumeComm,
 }
 
-// String returns the Op's name.
+// String returns the Op of c as text.
 func (c code) String() string { return string(ops[c]) }
 
 // codeOf returns the code of op, if there is one.

@@ -13,11 +13,11 @@ import (
 // writes it, and that no edges order the nodes. On a GPU the result would be undefined. The
 // simulated GPU loses the device with this error, as a GPU does after an illegal access.
 //
-// Only certain conflicts are reported. The memory of fills and copies is known. A kernel reads the
-// memory of [ReadView], and writes the bytes of a [View] that differ afterwards. Its other uses of
-// a View are unknown. If two unordered kernels have overlapping Views, it is unknown which of them
-// has written, unless [Config.Deterministic] runs them one after the other. Graphs of more than
-// about 4096 nodes are not checked.
+// The simulated GPU reports only what it can prove. It knows the memory of fills, copies and test
+// nodes. It takes the memory of a [ReadView] as read by the kernel, and the bytes of a [View] that
+// the kernel has changed as written. Other uses of a View are unknown. If Views of two unordered
+// kernels overlap, it is unknown which kernel has written, unless [Config.Deterministic] runs them
+// one after the other. Graphs of more than about 4096 nodes are not checked.
 type OrderError struct {
 	Nodes  [2]string // the nodes, for example "command 3, launch of scale"
 	Device int       // the device that executed the graph
@@ -43,8 +43,8 @@ type access struct {
 // end returns the address behind the memory.
 func (a *access) end() driver.Ptr { return a.at + driver.Ptr(a.n) }
 
-// interleaved reports whether two fills with a stride write different bytes, as the two halves of a
-// fill with a pattern of 8 bytes do.
+// interleaved reports whether a and b are fills with the same stride that write different bytes, as
+// the two halves of a fill with a pattern of 8 bytes do.
 func (a *access) interleaved(b *access) bool {
 	if a.stride == 0 || a.stride != b.stride {
 		return false
@@ -60,7 +60,7 @@ func (a *access) interleaved(b *access) bool {
 type uses struct {
 	mu    sync.Mutex // protects the following fields: a kernel may call View concurrently
 	views []viewed
-	known []access // accesses of fills, copies and ReadViews; of Views when the node is done
+	known []access // accesses of fills, copies, tests and ReadViews; after the node, also the changes in its Views
 }
 
 // A viewed is the memory of a View, and the content that it had when the View was made.
@@ -70,7 +70,8 @@ type viewed struct {
 	before []byte
 }
 
-// maxKept is the largest copy of a View, in bytes, that is kept for the next execution.
+// maxKept is the size, in bytes, of the largest buffer for the content of a View that is kept for
+// the next execution.
 const maxKept = 64 << 10
 
 // maxRuns is the largest number of changed pieces of one View that are compared with other
@@ -132,7 +133,7 @@ func (u *uses) read(t *task, at driver.Ptr, n uint64) {
 	u.known = append(u.known, access{task: t, at: at, n: n})
 }
 
-// view records memory that a kernel may read and write, unless the memory is recorded already.
+// view records memory that a kernel may read and write, unless an earlier View contains it.
 func (u *uses) view(t *task, at driver.Ptr, memory []byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -149,7 +150,8 @@ func (u *uses) view(t *task, at driver.Ptr, memory []byte) {
 	copyUnseen(v.before, memory)
 }
 
-// note records the memory that an operation uses.
+// note records the memory that an operation has used. For a kernel this is the memory that the
+// kernel has changed in its Views.
 func (u *uses) note(t *task, o *operation) {
 	switch o.code {
 	case codeFill:
@@ -198,8 +200,8 @@ func (v *viewed) addRuns(to []access) []access {
 	return all
 }
 
-// checkOrder returns an OrderError if two tasks of the run used the same memory without an order
-// between them, and one of them wrote it.
+// checkOrder returns an OrderError if two tasks of the run used the same memory, at least one of
+// them wrote it, and the graph does not order them.
 func (r *run) checkOrder(x *exec) error {
 	if x.before == nil {
 		return nil
@@ -216,7 +218,7 @@ func (r *run) checkOrder(x *exec) error {
 			all = append(all, t.uses.known...)
 			continue
 		}
-		for _, a := range t.uses.known { // another task may have made the changes in its Views, so compare only its reads
+		for _, a := range t.uses.known { // another task may have made the changes in t's Views, so compare only t's reads
 			if !a.write {
 				all = append(all, a)
 			}

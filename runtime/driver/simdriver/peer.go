@@ -26,7 +26,8 @@ func (v *device) EnablePeer(other driver.Device) error {
 	return nil
 }
 
-// peer returns another device of the same driver that is not closed.
+// peer returns other as a device of this driver. It returns an error if other belongs to another
+// driver, or is closed and not v itself.
 func (v *device) peer(c code, other driver.Device) (*device, error) {
 	w, ok := other.(*device)
 	if !ok || w.d != v.d {
@@ -39,8 +40,8 @@ func (v *device) peer(c code, other driver.Device) (*device, error) {
 }
 
 // CopyPeer copies n bytes between memory of two devices. Counters, faults and latencies treat the
-// call as Copy. It returns ErrInvalidValue if an address belongs to another device than the given
-// one.
+// call as Copy. It returns ErrInvalidValue if dst is an address of a device that is not to, or src
+// of one that is not from.
 func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	if !v.d.caps.Peers {
 		return v.cannot(codeCopy)
@@ -64,8 +65,7 @@ func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src
 	return v.transfer(codeCopy, h, dst, t, src, f, nil, n)
 }
 
-// forgetPeers is called when the device is closed. It ends the access between the device and all
-// other devices, in both directions.
+// forgetPeers undoes EnablePeer between the device and all other devices, in both directions.
 func (v *device) forgetPeers() {
 	for _, w := range v.d.devices {
 		v.peers[w.index].Store(false)

@@ -18,7 +18,7 @@ func (s *stream) perform(o *operation) error {
 			ok = ok && n >= uint64(o.width)
 		}
 		if !ok {
-			n = ^uint64(0) // a size too large to be valid, so that reach returns an error
+			n = ^uint64(0) // a size too large to be valid, so that reachTo returns an error
 		}
 		if n > 0 && uint64(o.dst)%uint64(o.width) != 0 {
 			e := d.miss(o.dst, n)
@@ -105,7 +105,7 @@ func (s *stream) perform(o *operation) error {
 	return nil
 }
 
-// blame sets the fields of e that say which operation made the access.
+// blame sets the fields of e that say which operation made the access, and returns e.
 func (s *stream) blame(o *operation, e *AccessError) error {
 	e.Op, e.Node, e.Device, e.Stream = ops[o.code], o.node, s.dev.index, s.id
 	return e
@@ -164,8 +164,8 @@ func (v *device) access(p driver.Ptr, n uint64, writes bool) ([]byte, *AccessErr
 	return a.bytes()[offset : offset+n : offset+n], nil
 }
 
-// reachHost returns n bytes at p, which the program passed as its own memory. If p is not the
-// driver's memory, it is trusted.
+// reachHost returns n bytes at the host address p, which the program has passed to Upload or
+// Download. It checks p only if the driver has allocated or registered memory there.
 func (v *device) reachHost(p unsafe.Pointer, n uint64) ([]byte, *AccessError) {
 	if n == 0 {
 		return nil, nil
@@ -199,7 +199,7 @@ func (d *Driver) owner(p driver.Ptr) *device {
 	return nil
 }
 
-// fill fills b with a pattern of 1, 2 or 4 bytes. The length of b is a multiple of width.
+// fill fills b with a pattern of 1, 2 or 4 bytes. The length of b must be a multiple of width.
 func fill(b []byte, pattern uint32, width int) {
 	if len(b) == 0 {
 		return
@@ -212,7 +212,7 @@ func fill(b []byte, pattern uint32, width int) {
 	}
 }
 
-// product returns a·b, and false if it overflows.
+// product returns a·b, or false if it overflows.
 func product(a, b uint64) (uint64, bool) {
 	if a != 0 && b > ^uint64(0)/a {
 		return 0, false

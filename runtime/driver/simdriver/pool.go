@@ -12,7 +12,8 @@ import (
 
 var _ driver.Pools = (*device)(nil)
 
-// segmentSize is the unit in bytes by which a pool grows, if its limit and the free memory allow.
+// segmentSize is the unit of a pool's growth, in bytes. A pool grows by a multiple of it, or by
+// less if its limit or the free memory does not allow that.
 const segmentSize = 64 << 10
 
 // A pool holds memory that is allocated and freed in stream order.
@@ -22,7 +23,7 @@ type pool struct {
 	kind      driver.MemKind
 	max       uint64        // maximum of reserved bytes
 	users     []atomic.Bool // by device index: the device has access to the memory
-	dying     atomic.Bool   // the pool was destroyed, and is removed with its last allocation
+	dying     atomic.Bool   // the pool was destroyed; it is removed when it gives back its last segment
 	shareable bool          // the memory can be exported
 	left      atomic.Bool   // the process that exported the pool has ended
 	origin    *pool         // if the pool was imported, the exported pool
@@ -122,9 +123,9 @@ func (v *device) SetCurrentPool(h driver.Pool) error {
 	return nil
 }
 
-// NewPool makes a pool. The pool reserves memory when it first needs it, at least 64 KiB if that is
-// free. Its reuse switches are on, except PoolReuseEvents if Caps.PoolsByStream is set. Its release
-// threshold is unlimited.
+// NewPool makes a pool. The pool reserves memory when it first needs it, at least 64 KiB if its
+// limit and the free memory allow. Its reuse switches are on, except PoolReuseEvents if
+// Caps.PoolsByStream is set. Its release threshold is unlimited.
 func (v *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if err := v.pooling(codeNewPool); err != nil {
 		return 0, err
@@ -259,7 +260,8 @@ func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) err
 	return nil
 }
 
-// TrimPool gives segments back to the device if the frees of all their allocations have executed.
+// TrimPool gives back segments that have no allocations, and whose frees have all executed. It
+// keeps at least keep bytes reserved, if as many are.
 func (v *device) TrimPool(h driver.Pool, keep uint64) error {
 	p, err := v.usePool(codeTrimPool, h)
 	if err != nil {
@@ -296,8 +298,8 @@ func (v *device) AccessPool(h driver.Pool, by driver.Device, allow bool) error {
 // AllocAsync allocates in stream order, also from a pool of another device of the driver. It
 // immediately reuses memory that the same stream freed. It reuses memory that another stream freed
 // if the free has executed, or if an event orders the free before the allocation. If the pool
-// cannot grow, the stream waits for another stream's free. The pool's switches can turn off each of
-// these kinds of reuse except the first.
+// cannot grow, it reuses memory whose free is pending in another stream, and makes the stream wait
+// for that free. The pool's switches can turn off each of these kinds of reuse except the first.
 //
 // New memory of a pool is zero. Reused memory has undefined content.
 func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driver.Mem, error) {
@@ -408,7 +410,7 @@ func (v *device) pool(c code, h driver.Pool) (*pool, error) {
 	return p, nil
 }
 
-// noPool makes the error for a handle that is no pool's.
+// noPool makes the error for a handle without a pool.
 func noPool(c code, h driver.Pool) error {
 	return failf(c, "pool %#x: %w: no such pool, or it was destroyed", uint64(h), ErrInvalidHandle)
 }
@@ -455,8 +457,8 @@ func (p *pool) trim(keep uint64) {
 	}
 }
 
-// shrink gives the newest free segment back, if there is one. The caller holds mu and has called
-// settle.
+// shrink gives the newest free segment back, and reports whether there was one. The caller holds mu
+// and has called settle.
 func (p *pool) shrink() bool {
 	for i, g := range slices.Backward(p.segments) {
 		if g.vacant() {

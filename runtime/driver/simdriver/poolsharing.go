@@ -28,13 +28,13 @@ func (m *Machine) released(b *block) {
 	}
 }
 
-// offers checks an access of this process to n bytes at an offset of another process's segment. It
-// returns an error if no allocation that this process may have opened contains them. If the other
-// process has ended, all its memory stays accessible.
+// offers checks an access to n bytes at an offset of the segment by a process that has opened
+// memory in it. It returns an error unless a live allocation of the segment contains the bytes, or
+// the segment's process has ended.
 func (g *segment) offers(offset, n uint64) *AccessError {
 	p := g.memory.base + driver.Ptr(offset)
-	// left is read twice, because the other process may end in between, and then abandons its
-	// allocations.
+	// left is read again after has, because the segment's process may end meanwhile, and its
+	// allocations are then abandoned.
 	if g.pool.left.Load() || g.has(p, n) || g.pool.left.Load() {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (g *segment) offers(offset, n uint64) *AccessError {
 	switch at := uint64(p - e.Base); {
 	case e.Base == 0:
 		e.Base, e.Length, e.Freed = g.memory.base, g.memory.size, true
-	case !e.Freed && !e.Early && at < e.Length && n <= e.Length-at: // the allocation has executed meanwhile
+	case !e.Freed && !e.Early && at < e.Length && n <= e.Length-at: // the allocation has executed since the call of has
 		e.Early = true
 	}
 	return e

@@ -8,27 +8,27 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An operation is one operation in a stream.
+// An operation is one operation of a stream or of a graph's node.
 type operation struct {
 	code    code
 	width   uint8
-	stride  uint64 // of a strided fill, in bytes
+	stride  uint64 // bytes from one element of a strided fill to the next, or the highest value of a test
 	pattern uint32
 	dst     driver.Ptr
 	src     driver.Ptr
-	to      *device        // device of dst in a copy between devices; the waiting device for a value
-	from    *device        // device of src in a copy between devices; nil means the stream's device
-	n       uint64         // elements of a fill, marks of a timer record, a value, a launch number, or a number of bytes
-	host    unsafe.Pointer // the host's memory of a copy, in place of src or dst
+	to      *device        // device of dst in a copy between devices; for a value, the stream's device
+	from    *device        // device of src in a copy between devices; nil if to is nil
+	n       uint64         // elements of a fill, marks of a timer record, a value, a launch number, the lowest value of a test, or a number of bytes
+	host    unsafe.Pointer // host address of an upload or download, in place of src or dst
 	fail    error          // if not nil, the operation fails with this error
 	call    *call          // the kernel to call
 	event   *event         // the event to wait for, or the timer to record
 	record  uint64         // number of the timer record
-	source  *stream        // stream that must have executed seq operations before; nil if none
+	source  *stream        // the operation waits until source has executed seq operations; nil if it waits for no stream
 	seq     uint64
 	block   *block      // the block to allocate or free
 	plan    *plan       // the plan to launch
-	group   *group      // the group of operations with other ranks
+	group   *group      // the group of a Collect
 	node    driver.Node // the graph's node, if the operation is a node's
 	cond    *condition  // the condition of a test node or a conditional node
 	body    *plan       // the plan of a conditional node's body
@@ -43,8 +43,8 @@ type chunk struct {
 }
 
 // A queue holds the operations of a stream in order. Goroutines that add operations hold mu. Only
-// one goroutine at a time takes operations. It does not hold mu, and locks freeMu once per chunk.
-// Chunks are used again, so a queue that has grown does not allocate.
+// one goroutine at a time, the taker, takes operations. It does not hold mu, and locks freeMu once
+// per chunk. Chunks are reused.
 type queue struct {
 	mu   sync.Mutex
 	last *chunk        // chunk of the newest operation
@@ -55,7 +55,7 @@ type queue struct {
 	pos   int           // index of the oldest operation in first; only for the taker
 
 	freeMu sync.Mutex
-	free   *chunk
+	free   *chunk // list of unused chunks; protected by freeMu
 }
 
 // slot returns the place for the next operation. The caller fills it in and then calls add. The
@@ -92,7 +92,7 @@ func (q *queue) grow() {
 // add adds the operation that is in the place of slot. The caller holds mu.
 func (q *queue) add() { q.tail.Store(q.tail.Load() + 1) }
 
-// peek returns the oldest operation, or nil.
+// peek returns the oldest operation, or nil. Only the taker may call it.
 func (q *queue) peek() *operation {
 	if q.head.Load() == q.tail.Load() {
 		return nil
@@ -107,7 +107,7 @@ func (q *queue) peek() *operation {
 	return &q.first.ops[q.pos]
 }
 
-// take removes o, the oldest operation.
+// take removes o, the oldest operation. Only the taker may call it.
 func (q *queue) take(o *operation) {
 	*o = operation{}
 	q.pos++

@@ -4,8 +4,8 @@ package simdriver
 
 import "runtime"
 
-// hush hides the order between goroutines from the race detector, until unhush. Functions that read
-// memory in between must be marked go:norace.
+// hush hides the calling goroutine's locks and atomic operations from the race detector, until
+// unhush. Functions that read shared memory in between must be marked go:norace.
 func hush() { runtime.RaceDisable() }
 
 func unhush() { runtime.RaceEnable() }

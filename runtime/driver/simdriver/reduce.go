@@ -11,9 +11,9 @@ import (
 // batch is the number of elements that are reduced at a time.
 const batch = 256
 
-// reduce writes the reduction of srcs to each of dsts. All slices have the same length. A slice of
-// dsts may be in srcs too. scales are the factors of PreMulSum. Floats are reduced as float64 and
-// rounded once. Integers wrap.
+// reduce writes the reduction of srcs to each of dsts. All these slices have the same length. A
+// slice of dsts may be in srcs too. scales holds the factor of each source for PreMulSum. Floats
+// are reduced as float64 and rounded once. Integers wrap.
 func reduce(t driver.ElementType, r driver.Reduction, dsts, srcs [][]byte, scales [][8]byte) {
 	size := t.Size()
 	var out [batch * 8]byte
@@ -42,7 +42,7 @@ func isSigned(t driver.ElementType) bool {
 	return false
 }
 
-// reduceFloats reduces the elements of srcs from offset at on into out.
+// reduceFloats reduces len(out) bytes of each of srcs, from offset at on, into out.
 func reduceFloats(t driver.ElementType, r driver.Reduction, out []byte, at int, srcs [][]byte, scales [][8]byte) {
 	var all, one [batch]float64
 	n := len(out) / t.Size()
@@ -67,7 +67,7 @@ func reduceFloats(t driver.ElementType, r driver.Reduction, out []byte, at int, 
 			switch r {
 			case driver.Prod:
 				*y *= x
-			case driver.Min: // if one operand is NaN, the result is the other, as on GPUs
+			case driver.Min: // if one operand of Min or Max is NaN, the result is the other one, as on GPUs
 				if x < *y || *y != *y {
 					*y = x
 				}

@@ -8,8 +8,8 @@ import (
 
 // The regions of a pool run ahead of the streams: they show the state after all submitted work has
 // executed. Each segment is divided into regions. A region is allocated or free. A free region
-// remembers the stream that freed it last. An allocation that is ordered after that free may use
-// the region.
+// remembers its last free. An allocation may use the region if that free has executed, or is
+// ordered before the allocation.
 
 // A region is a part of a segment.
 type region struct {
@@ -25,7 +25,7 @@ type region struct {
 type lane struct {
 	stream      *stream
 	done        uint64 // the frees among the first done operations of the stream have executed
-	first, last *block // list of freed blocks whose frees have not executed
+	first, last *block // list of freed blocks whose frees settle has not yet found executed
 }
 
 // settle finds out which frees have executed. The caller holds mu.
@@ -47,8 +47,8 @@ func (p *pool) settle() {
 	p.lanes = p.lanes[:n]
 }
 
-// take allocates a block. It returns a mark that the stream has to wait for, which is usually the
-// zero mark. The caller holds the mutexes of the pool and the stream.
+// take allocates a block. It also returns the mark that the stream has to wait for; the zero mark
+// means none. The caller holds the mutexes of the pool and the stream.
 func (p *pool) take(s *stream, size uint64) (*block, mark, error) {
 	p.settle()
 	room := (min(size, maxMemory) + alignment - 1) / alignment * alignment
@@ -84,10 +84,11 @@ func (p *pool) take(s *stream, size uint64) (*block, mark, error) {
 	return b, after, nil
 }
 
-// search finds adjacent free regions that have room for size bytes and that the stream may use. It
-// prefers regions that the stream itself freed last, because such reuse exposes mistakes in the
-// order of streams. Otherwise it takes the first ones. If wait is true, the frees of one other
-// stream may be pending. Then after is the mark that the stream must wait for.
+// search finds adjacent free regions that together have room for size bytes and that the stream may
+// use. It returns the first of them, and its segment. It prefers the regions that the stream itself
+// freed most recently, because such reuse exposes mistakes in the order of streams. Otherwise it
+// takes the first regions that it finds. If wait is true, frees of one other stream may be pending.
+// Then after is the mark that the stream must wait for.
 func (p *pool) search(s *stream, size uint64, wait bool) (g *segment, r *region, after mark) {
 	last := uint64(0)
 	for _, seg := range p.segments {
@@ -131,8 +132,8 @@ func (p *pool) search(s *stream, size uint64, wait bool) (g *segment, r *region,
 	return g, r, after
 }
 
-// usable reports whether the stream may use a free region. The caller holds the mutexes of the pool
-// and the stream.
+// usable reports whether the stream may use a free region without a wait. The caller holds the
+// mutexes of the pool and the stream.
 func (p *pool) usable(s *stream, r *region) bool {
 	l := r.lane
 	return l == nil || l.stream == s || p.switches[driver.PoolReuseEvents] && s.after(l.stream, r.seq)
@@ -150,7 +151,8 @@ func (p *pool) tidy(r *region) {
 	}
 }
 
-// open lets any stream use a free region whose free has executed.
+// open lets any stream use a free region whose free has executed, if PoolReuseOpportunistic is on
+// or the freeing stream was destroyed.
 func (p *pool) open(r *region) {
 	if l := r.lane; l != nil && l.done >= r.seq && (p.switches[driver.PoolReuseOpportunistic] || l.stream.stopped.Load()) {
 		r.lane, r.seq = nil, 0
@@ -217,7 +219,7 @@ func (p *pool) abandon(b *block) {
 	p.vacate(b, nil, 0)
 }
 
-// vacate marks a block's region as free.
+// vacate marks a block's region as free, and merges it with free neighbours of the same lane.
 func (p *pool) vacate(b *block, l *lane, seq uint64) {
 	r := b.region
 	r.block, r.lane, r.seq = nil, l, seq
@@ -232,7 +234,7 @@ func (p *pool) vacate(b *block, l *lane, seq uint64) {
 	}
 }
 
-// lane returns the lane of the stream. The caller holds mu.
+// lane returns the lane of the stream, and makes it if there is none. The caller holds mu.
 func (p *pool) lane(s *stream) *lane {
 	for _, l := range p.lanes {
 		if l.stream == s {
@@ -258,7 +260,7 @@ func (g *segment) vacant() bool {
 	return true
 }
 
-// block finds the block at an address. The caller holds the pool's mu.
+// block finds the block that begins at m.Ptr. The caller holds the pool's mu.
 func (g *segment) block(m driver.Mem) (*block, error) {
 	if g.gone {
 		return nil, fmt.Errorf("memory at %#x: %w: it was freed already", uint64(m.Ptr), ErrInvalidValue)
@@ -306,7 +308,8 @@ func (p *pool) newBlock() *block {
 	return b
 }
 
-// oldBlock keeps an unused block for newBlock, unless a stream may still refer to it.
+// oldBlock keeps an unused block for newBlock, except an abandoned one, to which a stream may still
+// refer.
 func (p *pool) oldBlock(b *block) {
 	b.prev, b.next, b.later = nil, nil, nil
 	if b.state.Load() == freed {

@@ -18,9 +18,9 @@ const (
 	rangeBits                 = 48
 
 	alignment = 512      // alignment of allocations, in bytes
-	guard     = 64 << 10 // minimum gap between allocations, in bytes
-	graves    = 1024     // number of freed allocations that are kept for error messages
-	graveyard = 16 << 20 // bytes of freed host memory that are kept from the garbage collector
+	guard     = 64 << 10 // minimum gap between allocations of a device, in bytes
+	graves    = 1024     // maximum number of freed allocations that are kept for error messages
+	graveyard = 16 << 20 // maximum number of bytes of freed host memory that are kept from the garbage collector
 )
 
 // An allocation is memory that devices can reach.
@@ -33,11 +33,11 @@ type allocation struct {
 	registered bool           // it is the program's memory, and was registered
 	readOnly   bool           // devices must not write the memory
 	segment    *segment       // the segment, if the memory is a pool's; else nil
-	origin     *allocation    // the other process's allocation, if this one was opened; else nil
-	opens      int            // number of times that it was opened; protected by the space's mu
+	origin     *allocation    // the exported allocation, if this one was opened or imported; else nil
+	opens      int            // calls that have opened or imported it, minus calls that have closed it; protected by the space's mu
 	withdrawn  atomic.Bool    // it was exported, and was freed before its process ended
-	virtual    *reservation   // set if the allocation is a reservation of addresses
-	shared     *sharedMem     // set if other processes may have imported the memory; protected by Machine.mu
+	virtual    *reservation   // the reservation, if the allocation is one of addresses; else nil
+	shared     *sharedMem     // the export by ExportShareable that has this memory, or nil; protected by Machine.mu
 
 	mu   sync.Mutex
 	data atomic.Pointer[byte] // pointer to the first byte; nil until the memory is first touched
@@ -52,8 +52,8 @@ func (a *allocation) bytes() []byte {
 	return unsafe.Slice(p, a.size)
 }
 
-// touch allocates the program's memory for an allocation at first use. If the allocation was freed
-// meanwhile, as on a lost device, the caller gets memory that nothing else uses.
+// touch allocates the bytes of an allocation at first use. If the allocation was freed meanwhile,
+// as may happen on a lost device, the bytes are new ones that no allocation has.
 func (a *allocation) touch() *byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,7 +98,8 @@ func (s *space) insert(a *allocation) {
 	s.live = slices.Insert(s.live, s.search(a.base)+1, a)
 }
 
-// explain sets the fields of e that describe the allocation nearest to its address.
+// explain sets the fields of e that describe the freed allocation at its address, or else the
+// nearest live allocation.
 func (s *space) explain(e *AccessError) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -123,9 +124,9 @@ func (s *space) explain(e *AccessError) {
 	}
 }
 
-// remove removes the allocation with base p. It returns an error if there is none, or if the
-// allocation is of another device or kind, in a pool, a reservation, or opened memory of another
-// process.
+// remove removes the allocation with base p and returns it. It returns an error if there is none
+// with this device, kind and value of registered, or if the allocation is a pool's segment, a
+// reservation, or memory that OpenMem or OpenPoolMem has opened.
 func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered bool) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +145,8 @@ func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered 
 	return a, nil
 }
 
-// take removes the allocation at index i of live. The caller holds mu.
+// take removes the allocation at index i of live, and adds it to freed unless it was registered.
+// The caller holds mu.
 func (s *space) take(i int) {
 	a := s.live[i]
 	s.live = slices.Delete(s.live, i, i+1)
@@ -154,8 +156,8 @@ func (s *space) take(i int) {
 	}
 }
 
-// counts returns the bytes of memory that the allocation takes. A reservation takes none: its pages
-// are counted by claim.
+// counts returns the bytes of memory that the allocation takes. Registered and opened memory take
+// none. A reservation takes none either: claim counts its pages.
 func (a *allocation) counts() uint64 {
 	if a.registered || a.origin != nil || a.virtual != nil {
 		return 0
@@ -248,7 +250,7 @@ func (s *space) clear(v *device) {
 // A deviceSpace is the memory of a device.
 type deviceSpace struct {
 	space
-	next driver.Ptr // lowest address that was never used; addresses are not used again
+	next driver.Ptr // base of the next allocation; addresses are never reused
 	end  driver.Ptr
 }
 
@@ -258,8 +260,8 @@ func (s *deviceSpace) init(index int) {
 	s.end = rangeOfDevices + driver.Ptr(index+1)<<rangeBits
 }
 
-// alloc allocates memory of a kind for v, up to limit bytes in use. g is the segment that the
-// memory is for, or nil.
+// alloc allocates memory of a kind for v. It returns an error if more than limit bytes would then
+// be in use. g is the segment that the memory is for, or nil.
 func (s *deviceSpace) alloc(v *device, kind driver.MemKind, size, limit uint64, g *segment) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +297,8 @@ func (s *deviceSpace) release(p driver.Ptr, v *device, kind driver.MemKind) erro
 	return err
 }
 
-// bury drops the memory of an allocation that was removed.
+// bury drops the bytes of an allocation that was removed. It keeps only the last allocations in
+// freed.
 func (s *deviceSpace) bury(a *allocation) {
 	if a.virtual == nil { // the host addresses of a reservation stay valid
 		a.data.Store(nil) // a goroutine that still uses the memory keeps it alive

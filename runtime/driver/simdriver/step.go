@@ -7,7 +7,7 @@ import (
 
 // A stepper executes the operations of a driver with Config.Deterministic.
 type stepper struct {
-	mu    sync.Mutex // held while an operation executes
+	mu    sync.Mutex // held by Step, so also while an operation executes
 	rand  *rand.Rand
 	ready []*stream
 }
@@ -15,9 +15,10 @@ type stepper struct {
 // Step executes one ready operation, and reports whether there was one. An operation is ready when
 // all earlier operations of its stream have executed, its waits are complete, and the stream is not
 // stalled. If several streams have a ready operation, [Config.Seed] chooses. A graph launch takes
-// one step for each node that does something, and at least one step. Seed chooses among the ready
-// nodes too. A Collect takes one step to begin, and one more to end if it waits for other ranks.
-// Without [Config.Deterministic] Step does nothing and returns false.
+// at least one step. It takes one for each operation that its nodes execute, and one when a
+// conditional node finds its condition false. Seed chooses among the ready nodes too. A Collect
+// takes one step to begin, and one more to end if it waits for other ranks. Without
+// [Config.Deterministic] Step does nothing and returns false.
 //
 // A kernel must not call Step or Run.
 func (d *Driver) Step() bool {

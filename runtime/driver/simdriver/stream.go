@@ -21,10 +21,10 @@ type stream struct {
 	id    driver.Stream
 
 	priority int
-	done     atomic.Uint64 // number of operations executed; stays behind head after the device is lost
+	done     atomic.Uint64 // number of operations executed; does not grow while the device is lost or closed
 	stalled  atomic.Bool
-	stopped  atomic.Bool
-	started  bool // the goroutine has been started; protected by mu
+	stopped  atomic.Bool // the stream was destroyed, or its process was killed
+	started  bool        // the goroutine has been started; protected by mu
 
 	captured atomic.Pointer[capture] // the capture that gets the operations, or nil; changed under mu
 	launch   atomic.Uint64           // launch number for graphs launched in the stream, or 0
@@ -36,14 +36,14 @@ type stream struct {
 	// The next fields are only for the goroutine that executes the stream.
 	due      time.Time // when the latency of the oldest operation ends; zero before it begins
 	timer    *time.Timer
-	pause    time.Duration // pause before an awaited value is read again; 0 before the first time
+	pause    time.Duration // last pause before an awaited value was read again; 0 before the first pause
 	enlisted uint64        // head+1 when the stream last became a waiter
 
 	executing atomic.Bool  // the goroutine executes the oldest operation
 	outside   atomic.Int32 // number of goroutines in code of the program: a kernel or Config.OnExecute
 	question  atomic.Pointer[question]
 
-	seen []mark // marks in other streams; the stream's next operations come after the frees before them; protected by mu
+	seen []mark // marks in other streams that the stream's next operation comes after; protected by mu
 
 	waitersMu sync.Mutex
 	waiters   []waiter
@@ -75,8 +75,8 @@ func (s *stream) note(src *stream, seq uint64) {
 	s.seen = append(s.seen, mark{src, seq})
 }
 
-// after reports whether the stream's next operations come after the first seq operations of src.
-// The caller holds mu.
+// after reports whether note has recorded that the stream's next operations come after the frees
+// among the first seq operations of src. The caller holds mu.
 func (s *stream) after(src *stream, seq uint64) bool {
 	for _, m := range s.seen {
 		if m.stream == src {
@@ -134,9 +134,8 @@ func (v *device) DestroyStream(h driver.Stream) error {
 	return err
 }
 
-// awaitStop waits until no stream of the device executes an operation, after the device was lost.
-// It waits no longer than awaitEnd would. It also waits for streams that other code has made, and
-// may destroy much later.
+// awaitStop waits until no stream of a lost device executes an operation, except streams that were
+// destroyed. It waits for a kernel or OnExecute no longer than lastMoment.
 func (v *device) awaitStop() {
 	var all []*stream
 	v.d.streams.all(func(_ uintptr, s *stream) {
@@ -152,15 +151,13 @@ func (v *device) awaitStop() {
 	}
 }
 
-// lastMoment limits the wait for a kernel or OnExecute when a stream of a lost device is destroyed.
-// It is shorter than a program's likely limit for that call.
+// lastMoment limits how long DestroyStream waits for a kernel or OnExecute on a lost device.
 const lastMoment = 250 * time.Millisecond
 
-// awaitEnd waits until the stream's goroutine has ended. The goroutine ends at once if the stream
-// is idle, or waits for work that can never execute. On a lost device the goroutine may be
-// executing an operation, which touches memory. awaitEnd waits without a limit for such an
-// operation, because the operation ends even on a slow machine. It waits for code of the program
-// only for lastMoment.
+// awaitEnd waits until the goroutine of a dropped stream has ended. idle means that the stream
+// executes nothing, so that the goroutine ends at once. Otherwise the goroutine may be executing an
+// operation, which touches memory. awaitEnd waits without a limit for the driver's own operations,
+// which always end, but for a kernel or OnExecute only about lastMoment.
 func (s *stream) awaitEnd(idle bool) {
 	if idle {
 		<-s.ended
@@ -243,7 +240,8 @@ func (s *stream) idle(c code) bool {
 // held reports whether the stream or its device is stalled.
 func (s *stream) held() bool { return s.stalled.Load() || s.dev.stalled.Load() }
 
-// publish adds the operation that is in the place of slot. The caller holds mu.
+// publish adds the operation that is in the place of slot to the stream, or to the stream's
+// capture. The caller holds mu.
 func (s *stream) publish() {
 	if c := s.captured.Load(); c != nil {
 		c.note(s.dev.d)

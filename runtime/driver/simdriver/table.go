@@ -50,8 +50,8 @@ func (t *table[T]) add(o *T) uintptr {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var i uintptr
-	// A place is used again only when many places are free, so that old handles stay invalid for
-	// long.
+	// A place is reused only if many places are free, or all have been used. This way a handle does
+	// not come back soon.
 	if len(t.free)-t.head > 64 || t.used == indexMask+1 && len(t.free) > t.head {
 		i = uintptr(t.free[t.head])
 		t.head++

@@ -8,17 +8,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A task is a node of an exec. Unordered tasks run concurrently. The race detector must not see an
-// order between them that the graph does not have. So after a task its goroutine runs only a task
-// that comes after it in the graph, an heir. Each task has its own WaitGroup for its other
-// predecessors. Wait orders the waiting goroutine after these predecessors, but does not order the
-// predecessors with each other.
+// A task is a node of an exec. A child node whose graph is not empty has two tasks, one before and
+// one after the tasks of that graph's nodes. Unordered tasks run concurrently. The race detector
+// must not see an order of tasks that the graph does not have. So after a task its goroutine runs
+// only an heir of the task, which comes after the task in the graph. Each task has its own
+// WaitGroup for its other predecessors. Wait orders the waiting goroutine after these predecessors,
+// but does not order the predecessors with each other.
 type task struct {
 	exec  *exec
 	index int
 	kind  driver.NodeKind
 	name  string      // the node's name, or ""
-	node  driver.Node // handle of the node in the instantiated graph; for nodes of a child graph, of the child node
+	node  driver.Node // handle of the node in the instantiated graph; for a node of a child graph, the handle of the child node
 	uses  uses        // used only if exec.tracks is set
 	after []*task
 	inner []*task // of a task after a child's nodes: the tasks of these nodes
@@ -26,7 +27,7 @@ type task struct {
 	heirs []*task // tasks that this task's goroutine starts: the first on itself, the others on new goroutines
 
 	wait  sync.WaitGroup // counts the unfinished tasks in after, except the task whose heir this task is
-	start func()         // spawned as a method value
+	start func()         // t.spawned
 	timer *time.Timer
 
 	begun, ended time.Time // times of the last launch with a launch number
@@ -43,7 +44,7 @@ type task struct {
 type run struct {
 	roots  []*task
 	chains int            // number of goroutines, including the one that calls execute
-	all    sync.WaitGroup // counts the other goroutines
+	all    sync.WaitGroup // counts the goroutines that have not ended, except the one that calls execute
 
 	stream *stream
 	plan   *plan
@@ -89,7 +90,7 @@ func (r *run) begin(s *stream, o *operation) {
 	r.err.Store(nil)
 }
 
-// execute executes a launch of an exec, or of a body.
+// execute executes a launch, and waits until it is done.
 func (r *run) execute(s *stream, o *operation) (err error) {
 	r.begin(s, o)
 	if len(r.roots) == 0 {
@@ -123,7 +124,7 @@ func (t *task) spawned() {
 	t.chain()
 }
 
-// chain executes a task, and then its heirs.
+// chain executes a task, then the task's first heir, then that task's first heir, and so on.
 func (t *task) chain() {
 	defer func() {
 		if t != nil { // a kernel has called Goexit; the tasks after t must still be released
@@ -141,7 +142,8 @@ func (t *task) chain() {
 	}
 }
 
-// finish releases the tasks after t. It returns the first heir, which the caller must execute.
+// finish releases the tasks after t, and starts all heirs of t but the first on new goroutines. It
+// returns the first heir, or nil if there is none. The caller must execute it.
 func (t *task) finish() *task {
 	for _, n := range t.next {
 		n.wait.Done()
@@ -183,7 +185,8 @@ func (r *run) over() bool {
 	return r.err.Load() != nil || r.stream.dev.down.Load() != nil || r.stream.stopped.Load()
 }
 
-// sleep waits for the latency of o, and reports whether there was one.
+// sleep waits until the latency of o has passed or the device is lost. It reports whether o has a
+// latency.
 func (t *task) sleep(o *operation) bool {
 	v := t.exec.dev
 	delay := time.Duration(v.d.delays[o.code].Load())
@@ -233,8 +236,8 @@ func (r *run) perform(t *task, o *operation) error {
 }
 
 // step executes one of the ready tasks, or one step of the body of a conditional task. choose
-// returns a number below its argument. step reports whether the launch is over: no task is left, or
-// the task has failed. In the second case step sets o.fail to the task's error.
+// returns a number below its argument. step reports whether the launch is done, because no task is
+// left or the task has failed. If the task has failed, or checkOrder fails, step sets o.fail.
 func (r *run) step(s *stream, o *operation, choose func(int) int) (done bool) {
 	if r.launch != o {
 		r.begin(s, o)
@@ -285,7 +288,7 @@ func (r *run) step(s *stream, o *operation, choose func(int) int) (done bool) {
 	return true
 }
 
-// reach makes a task ready. If the task does nothing, reach calls pass immediately.
+// reach makes a task ready. If the task does nothing, reach calls pass instead.
 func (r *run) reach(t *task) {
 	if t.active() {
 		r.ready = append(r.ready, t)

@@ -9,11 +9,11 @@ import (
 
 var _ driver.Timers = (*device)(nil)
 
-// A timer holds the times of an event of NewTimer. All timer records of a driver are numbered. A
-// later record of the same timer has a higher number.
+// A timer holds the time of an event of NewTimer. A driver numbers the records of all its timers. A
+// later record of a timer has a higher number.
 type timer struct {
-	record uint64 // number of the last record, and number of marks that complete it; protected by the event's mu
-	marks  uint64
+	record uint64 // number of the last record; protected by the event's mu
+	marks  uint64 // number of marks that complete the last record; protected by the event's mu
 
 	mu     sync.Mutex
 	marked uint64    // the newest record that a mark was made for
@@ -21,12 +21,12 @@ type timer struct {
 	at     time.Time // time of the last mark
 }
 
-// unmarked is the number of marks of a record in a stream. Such a record is complete when the
-// stream has executed it, and no number of marks completes it. A record by nodes of a graph is
-// complete when all of these nodes have made their marks.
+// unmarked is the value of marks for a record that Record has put into a stream. Such a record is
+// complete when the stream has executed it; marks do not complete it. A record by nodes of a graph
+// is complete when each of these nodes has made a mark.
 const unmarked = ^uint64(0)
 
-// mark makes a mark: the device has reached the record.
+// mark makes a mark at the current time: a stream or a node of a graph has reached the record.
 func (e *event) mark(record uint64) {
 	t, now := e.timer, time.Now()
 	t.mu.Lock()
@@ -40,8 +40,8 @@ func (e *event) mark(record uint64) {
 	}
 }
 
-// passed reports whether a record's marks have completed it. If a later record has made marks,
-// passed may return false for a complete record.
+// passed reports whether a record's marks have completed it. It returns false if a later record has
+// marks, even if this record is complete.
 func (e *event) passed(record, marks uint64) bool {
 	t := e.timer
 	if t == nil {

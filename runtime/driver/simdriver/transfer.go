@@ -48,7 +48,8 @@ func (v *device) FillStrided(h driver.Stream, dst driver.Ptr, pattern uint32, st
 	return nil
 }
 
-// Prefetch touches managed memory. It does not move the memory.
+// Prefetch checks in stream order that the device can use n bytes of managed memory. It moves
+// nothing.
 func (v *device) Prefetch(h driver.Stream, p driver.Ptr, n uint64, to driver.MemKind) error {
 	later, err := v.submit(codePrefetch)
 	if err != nil {
@@ -90,8 +91,8 @@ func (v *device) Download(h driver.Stream, dst unsafe.Pointer, src driver.Ptr, n
 	return v.transfer(codeDownload, h, 0, nil, src, nil, dst, n)
 }
 
-// transfer submits a copy. host is one of its sides, unless c is codeCopy. If to or from is set,
-// that device must be able to reach the address, and v need not.
+// transfer submits a copy. host is the source of an upload or the destination of a download. If to
+// and from are not nil, to writes dst and from reads src in place of v.
 func (v *device) transfer(c code, h driver.Stream, dst driver.Ptr, to *device, src driver.Ptr, from *device, host unsafe.Pointer, n uint64) error {
 	later, err := v.submit(c)
 	if err != nil {

@@ -16,7 +16,7 @@ func (v *device) WriteValue(h driver.Stream, p driver.Ptr, value uint64) error {
 	return v.value(codeWriteValue, h, p, value)
 }
 
-// WaitValue makes the stream wait for a value.
+// WaitValue makes the stream wait until the number at p has reached value.
 func (v *device) WaitValue(h driver.Stream, p driver.Ptr, value uint64) error {
 	return v.value(codeWaitValue, h, p, value)
 }
@@ -60,8 +60,8 @@ func (v *device) word(p driver.Ptr, writes bool) (*atomic.Uint64, *AccessError) 
 	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b))), nil
 }
 
-// reached reports whether the value that o waits for has come. It also returns true if there is no
-// such memory: executing o then returns the error.
+// reached reports whether the value that o waits for has come. It also returns true if the device
+// cannot read the memory: executing o then returns the error.
 func (o *operation) reached() bool {
 	w, err := o.to.word(o.dst, false)
 	return err != nil || int64(w.Load()-o.n) >= 0

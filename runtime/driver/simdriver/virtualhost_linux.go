@@ -22,7 +22,7 @@ type pageStore struct {
 	old  map[uint64][]int64 // offsets of free places by size
 }
 
-// alloc allocates memory. The memory is zero.
+// alloc allocates size bytes of the file. They are zero.
 func (s *pageStore) alloc(size uint64) (m pageMemory, err error) {
 	if s.file == nil {
 		if s.file, err = pageFile(); err != nil {
@@ -41,7 +41,8 @@ func (s *pageStore) alloc(size uint64) (m pageMemory, err error) {
 	return pageMemory{s.end - int64(size)}, nil
 }
 
-// pageFile makes a file without a path, in a directory whose files are in memory if there is one.
+// pageFile makes a file without a path. The file is in /dev/shm, and so in memory, if it can be
+// made there.
 func pageFile() (*os.File, error) {
 	f, err := os.CreateTemp("/dev/shm", "simulated-pages-*")
 	if err != nil {
@@ -53,7 +54,7 @@ func pageFile() (*os.File, error) {
 	return f, err
 }
 
-// free frees memory.
+// free frees memory of alloc.
 func (s *pageStore) free(m pageMemory, size uint64) {
 	const keepSize, punchHole = 1, 2
 	if syscall.Fallocate(int(s.file.Fd()), keepSize|punchHole, m.offset, int64(size)) != nil {

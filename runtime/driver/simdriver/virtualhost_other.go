@@ -17,8 +17,8 @@ type pageContents struct {
 	mapped bool
 }
 
-// A pageStore holds the physical memory of a device. On this platform pages have host memory only
-// at the addresses where they are mapped, so they can be mapped at one place only.
+// A pageStore makes the physical memory of a device. On this platform mapped pages are the host
+// memory at their addresses, so pages can be mapped at one place only.
 type pageStore struct{}
 
 func (*pageStore) alloc(uint64) (pageMemory, error) { return pageMemory{new(pageContents)}, nil }

@@ -12,7 +12,7 @@ import (
 
 var _ driver.VirtualMem = (*device)(nil)
 
-// virtualPage is CUDA's usual granularity of physical memory.
+// virtualPage is the size of a page in bytes: CUDA's usual granularity of physical memory.
 const virtualPage = 2 << 20
 
 // A reservation is a range of addresses at which pages are mapped. Kernels see the whole range as
@@ -29,12 +29,12 @@ type mapping struct {
 	devices []int // indexes of the devices with access
 }
 
-// A pages is physical memory. It exists while it has a handle or a mapping.
+// pages is physical memory of one NewPages. The memory exists while it has a handle or a mapping.
 type pages struct {
 	dev     *device
 	size    uint64
 	memory  pageMemory
-	holders int // number of mappings, plus 1 for the handle; protected by the device's virtualMem.mu
+	holders int // number of mappings, plus 1 while there is a handle; protected by the device's virtualMem.mu
 }
 
 // virtualMemory holds the physical memory of a device, and host addresses for reservations.
@@ -42,8 +42,8 @@ type virtualMemory struct {
 	mu    sync.Mutex // protects the following fields
 	store pageStore
 	// hosts has the host addresses of reservations that were freed, by size. Operations of a lost
-	// device that are still executing may touch the addresses, so they stay valid while the driver
-	// exists. hosts is nil until the first reservation.
+	// device that are still executing may touch these addresses, so the addresses stay valid until
+	// the garbage collector frees the device. hosts is nil until the first reservation.
 	hosts map[uint64][]unsafe.Pointer
 }
 
@@ -206,14 +206,15 @@ func (v *device) pagesOf(h driver.Pages) (*pages, error) {
 	return p, nil
 }
 
-// drop removes the handle of the pages.
+// drop records that the pages have no handle any more.
 func (p *pages) drop() {
 	p.dev.virtualMem.mu.Lock()
 	p.leave()
 	p.dev.virtualMem.mu.Unlock()
 }
 
-// leave removes one holder of the pages. The caller holds virtualMem.mu.
+// leave removes one holder of the pages, and with the last holder frees the memory. The caller
+// holds virtualMem.mu.
 func (p *pages) leave() {
 	if p.holders--; p.holders == 0 {
 		p.dev.virtualMem.store.free(p.memory, p.size)
@@ -221,7 +222,7 @@ func (p *pages) leave() {
 	}
 }
 
-// FreePages frees the handle of pages.
+// FreePages frees the handle of pages. Mapped pages stay mapped.
 func (v *device) FreePages(h driver.Pages) error {
 	err, ok := v.endVirtual(codeFreePages)
 	if !ok {
@@ -312,7 +313,7 @@ func (a *allocation) unmap(m *mapping) error {
 	return nil
 }
 
-// AccessPages sets which devices may use addresses with pages.
+// AccessPages sets which devices may use the pages that are mapped at a range of addresses.
 func (v *device) AccessPages(at driver.Ptr, size uint64, devices []driver.Device) error {
 	if err := v.virtual(codeAccessPages); err != nil {
 		return err
@@ -346,7 +347,8 @@ func (v *device) AccessPages(at driver.Ptr, size uint64, devices []driver.Device
 	return nil
 }
 
-// allows returns an error if the device must not access n bytes at p.
+// allows returns an error if the device must not access n bytes at p, an address in the
+// reservation.
 func (r *reservation) allows(v *device, a *allocation, p driver.Ptr, n uint64) *AccessError {
 	from := uint64(p - a.base)
 	if n > a.size-from {
@@ -366,8 +368,8 @@ func (r *reservation) allows(v *device, a *allocation, p driver.Ptr, n uint64) *
 	return nil
 }
 
-// clearVirtual frees the device's pages and mappings, when the device is closed. The addresses are
-// freed with its other allocations.
+// clearVirtual frees the device's pages and mappings, when the device is closed. space.clear then
+// frees the reservations.
 func (v *device) clearVirtual() {
 	var all []*allocation
 	v.space.each(v, func(a *allocation) {

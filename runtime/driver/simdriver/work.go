@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// spins is the number of times that a stream without operations yields before it sleeps. Waking it
-// costs the submitter more than the rest of the call, and operations often follow each other
-// quickly.
+// spins is the number of times that a stream without operations, or one that waits for a value,
+// yields before it sleeps. Waking it costs the submitter more than the rest of the call, and
+// operations often follow each other quickly.
 const spins = 32
 
-// work is the function of the stream's goroutine. It returns when the stream is destroyed.
+// work is the function of the stream's goroutine. It returns when the stream is stopped.
 func (s *stream) work() {
 	defer func() { // deferred, because a kernel may call runtime.Goexit
 		s.drop()
@@ -39,7 +39,7 @@ func (s *stream) work() {
 	}
 }
 
-// rest waits until the stream has an operation.
+// rest waits until the stream has an operation or is poked.
 func (s *stream) rest() {
 	for range spins {
 		runtime.Gosched()
@@ -54,7 +54,8 @@ func (s *stream) rest() {
 	s.asleep.Store(false)
 }
 
-// ready reports whether the operation waits neither for another stream nor for a value.
+// ready reports whether the operation waits neither for another stream nor for a value. An
+// operation with an error in fail waits for nothing.
 func (o *operation) ready() bool {
 	if o.code == codeWaitValue {
 		return o.fail != nil || o.reached()
@@ -66,8 +67,8 @@ func (o *operation) ready() bool {
 // stream is stalled, because other ranks wait for it.
 func (o *operation) begun() bool { return o.group != nil && o.group.begun }
 
-// meet begins the group of o, if o has one. It reports whether o can end now. If not, the stream
-// will be poked when the other ranks have come.
+// meet begins the group of o, if o has one. It reports whether o can execute now: o has no group,
+// an error in fail, or a group that is over. Otherwise the stream is poked when the group is over.
 func (s *stream) meet(o *operation) bool {
 	g := o.group
 	if g == nil || o.fail != nil {
@@ -99,8 +100,8 @@ func (s *stream) await(o *operation) {
 	<-s.wake
 }
 
-// early waits until the latency of o is over or the stream is poked, and then returns true. It
-// returns false if it did not have to wait.
+// early reports whether the latency of o is not over yet. In that case it first waits until the
+// latency is over or the stream is poked. The caller must then check again whether o can execute.
 func (s *stream) early(o *operation) bool {
 	delay := time.Duration(s.dev.d.delays[o.code].Load())
 	if delay <= 0 {
@@ -159,7 +160,7 @@ func (s *stream) execute(o *operation) {
 	}
 }
 
-// tell calls Config.OnExecute for an operation that has executed or failed.
+// tell calls Config.OnExecute, if it is set, for an operation that has executed or failed.
 func (s *stream) tell(o *operation, err error) {
 	f := s.dev.d.executed
 	if f == nil {
@@ -175,14 +176,14 @@ func (s *stream) tell(o *operation, err error) {
 }
 
 // away adds n to the number of goroutines in code of the program. It hides the change from the race
-// detector, to which unordered nodes of a graph must not look ordered.
+// detector, which would take it for an order of a graph's nodes.
 func (s *stream) away(n int32) {
 	hush()
 	s.outside.Add(n)
 	unhush()
 }
 
-// lose makes the device lost because an operation failed, unless the stream was destroyed.
+// lose makes the device lost because an operation failed, unless the stream is stopped.
 func (s *stream) lose(err error) {
 	if !s.stopped.Load() {
 		s.dev.lose(err)
@@ -232,7 +233,7 @@ func (s *stream) discard(o *operation) {
 	s.take(o)
 }
 
-// drop removes all operations.
+// drop removes all operations without executing them.
 func (s *stream) drop() {
 	for o := s.peek(); o != nil; o = s.peek() {
 		s.discard(o)

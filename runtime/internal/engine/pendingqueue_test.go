@@ -171,7 +171,7 @@ func TestHeldGrowth(t *testing.T) {
 				if name == "none" {
 					d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 0, OOM: true})
 				}
-				// The signal of this host call makes the pending-queue thread issue the parked work.
+				// The signal of this host call makes the parked work ready.
 				must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil })))
 				synctest.Wait()
 				start := time.Now()
@@ -223,7 +223,7 @@ func TestHeldInstantiate(t *testing.T) {
 		must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c, m.All())))
 		must(t, q.Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.All(), []byte{1})))
 		d.SetLatency(simdriver.OpInstantiate, time.Minute)
-		// The signal of this host call makes the pending-queue thread issue the parked work.
+		// The signal of this host call makes the parked work ready.
 		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil })))
 		synctest.Wait()
 		start := time.Now()

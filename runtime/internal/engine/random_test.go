@@ -465,7 +465,7 @@ func (g *graph) add() {
 		}
 	case kind < 28 && g.values:
 		c := g.cell(q)
-		for c.pooled { // pool memory of another process cannot have values
+		for c.pooled { // WriteValue and WaitValue refuse imported memory of a pool
 			c = g.cell(q)
 		}
 		to := c.r

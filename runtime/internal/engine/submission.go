@@ -106,7 +106,7 @@ type Memory interface {
 	Ptr(size uint64) (driver.Ptr, error)
 }
 
-// Resolve returns the address as a pointer. It is called when the operation is issued.
+// Resolve returns the address as a pointer, or an error if the memory has not been allocated yet.
 func (a Address) Resolve() (driver.Ptr, error) {
 	if a.Late == nil {
 		return a.Ptr, nil

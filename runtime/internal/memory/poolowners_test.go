@@ -228,9 +228,9 @@ func TestOwnersAdopted(t *testing.T) {
 	})
 }
 
-// TestOwnersUnrelated frees memory in order after its last use. Other work after that use fails
-// while it is in the stream. The queue must be able to reuse the memory at once: a pool at its
-// limit allocates it again.
+// TestOwnersUnrelated frees memory on the queue that used it last. Between the use and the free, work
+// that does not use the memory fails. The queue must be able to reuse the memory at once: a pool at
+// its limit allocates it again.
 func TestOwnersUnrelated(t *testing.T) {
 	for name, fail := range map[string]func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore){
 		"a program fails the semaphore of": func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore) {

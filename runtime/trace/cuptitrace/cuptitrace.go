@@ -118,11 +118,10 @@ type record struct {
 	age         int    // how many calls of NodeTimes have looked at the record
 }
 
-// Limits of the data that is kept.
 const (
-	mostNodes   = 1 << 19
-	mostPending = 1 << 20
-	bufferSize  = 4 << 20
+	mostNodes   = 1 << 19 // entries in each map of nodes; the oldest are dropped
+	mostPending = 1 << 20 // records in pending; further ones are dropped
+	bufferSize  = 4 << 20 // bytes of a buffer that CUPTI fills with records
 
 	// A record whose launch is unknown stays until mostAge calls of NodeTimes have looked at it,
 	// because the record of the launch may come later. A record of another device stays for oldAge

@@ -13,7 +13,8 @@
 //
 //	b.cu: link error: error: Linking globals named 'f': symbol multiply defined!
 //
-// The lines up to the next message or an empty line are the message's details.
+// The details of a message are the lines after it, up to the next message, an empty line, or a line
+// about the whole compilation.
 package compilelog
 
 import (
@@ -39,7 +40,7 @@ var (
 	footer = regexp.MustCompile(`^(\d+ (catastrophic )?errors? (detected|generated)|\d+ warnings? (and \d+ errors? )?generated|Compilation terminated|Remark: )`)
 )
 
-// Parse returns the messages of a log. It skips lines that it cannot parse.
+// Parse returns the messages of a log. It skips lines that are neither messages nor details.
 func Parse(log string) []driver.Message {
 	var all []driver.Message
 	var details []string // detail lines of the last message
@@ -104,8 +105,8 @@ func number(digits string) int {
 	return int(n)
 }
 
-// column returns the column of the caret in the source line, or 0. NVRTC indents the source line by
-// two spaces.
+// column returns the column of the caret in NVRTC's details, or 0 if there is none. NVRTC indents
+// the source line and the caret by two spaces.
 func column(details []string) int {
 	for _, line := range details {
 		if strings.TrimSpace(line) == "^" {

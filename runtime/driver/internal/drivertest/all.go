@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// NodeOps returns operations of all kinds but those of conditionals, on 64 bytes at p. The third
-// operation has attributes.
+// NodeOps returns operations of all kinds except those of conditionals, on 64 bytes at p. The third
+// operation has the attributes attrs.
 func NodeOps(p driver.Ptr, attrs driver.LaunchAttrs, child driver.Graph) []driver.NodeOp {
 	return []driver.NodeOp{
 		{Kind: driver.EmptyNode},
@@ -26,8 +26,8 @@ func NodeOps(p driver.Ptr, attrs driver.LaunchAttrs, child driver.Graph) []drive
 	}
 }
 
-// All returns calls of every method except Bind, Close and the methods of driver.VirtualMem, by the
-// Op of their errors.
+// All returns calls of d's methods for each Op of their errors, except the Ops of Bind, Unbind,
+// Close, Compiler, driver.Comms and driver.VirtualMem.
 func (a *API) All(d Device) map[string]func() error {
 	buf := make([]uint64, 8)
 	p, ptr := unsafe.Pointer(&buf[0]), driver.Ptr(uintptr(unsafe.Pointer(&buf[0])))
@@ -184,7 +184,7 @@ func (a *API) All(d Device) map[string]func() error {
 	return all
 }
 
-// Submitting lists the operations of All that any thread may call.
+// Submitting lists the submitting operations of All, which any thread may call.
 var Submitting = []string{
 	"record", "query", "wait", "fill", "copy", "upload", "download", "prefetch", "launch", "alloc async", "free async", "set node",
 	"launch graph", "capturing", "elapsed",
@@ -197,7 +197,8 @@ var (
 	GraphOps = strings.Split("new graph, destroy graph, add node, instantiate, destroy exec, set node, launch graph, begin capture, end capture", ", ")
 )
 
-// Unsupported checks that operations fail without a native call. Their error must contain says.
+// Unsupported checks that operations of All return ErrUnsupported without a native call. The text
+// of the error must contain says.
 func (a *API) Unsupported(t *testing.T, f Library, d Device, ops []string, says string) {
 	t.Helper()
 	calls := a.All(d)

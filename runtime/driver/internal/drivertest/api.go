@@ -71,8 +71,8 @@ type Library interface {
 	Want(calls ...string)
 	Live() int
 
-	// Open makes a driver over the library. pools is for drivers that have pools only on request:
-	// it makes the request.
+	// Open makes a driver over the library. If pools is true, it requests pools from drivers that
+	// have them only on request.
 	Open(pools bool) (driver.Driver, error)
 	// Device opens device 0, with or without pools, and binds it to the test's thread, which stays
 	// locked until the test ends.
@@ -84,8 +84,8 @@ type Library interface {
 	Left(what string, dev int)
 }
 
-// An API holds the differences between APIs, and descriptions of the tests. Fields that name
-// functions have the API's names, and fields that hold calls have the text that a fake records.
+// An API holds what differs between APIs, and descriptions of the tests. Functions are
+// given by the API's names, and calls by the text that a fake records.
 type API struct {
 	Name   string                                   // name of the driver
 	Prefix string                                   // prefix of the functions
@@ -123,7 +123,7 @@ type API struct {
 	PoolDesc  driver.PoolDesc
 	Destroy   func(Device, driver.Stream) error // destroys a stream by a direct call of the library
 	Neighbour func(Device) driver.Device        // returns another device of the same library
-	Leave     func(Device) error                // calls Leave with the value that Enter returns if the device is current
+	Leave     func(Device) error                // calls Leave with a value that Enter returns
 	Graph     func(Device) Graph
 	More      func(Device) map[string]func() error // returns calls of methods that only this API has
 }

@@ -19,10 +19,10 @@ import (
 
 // DevicesTest describes the results of Devices with some settings of the fake.
 type DevicesTest struct {
-	Settings map[string]int          // with these settings
-	One      driver.Info             // device 1 has this Info
-	Odd      map[string]int          // with these settings
-	IsOdd    func(*driver.Info) bool // device 0 satisfies this function
+	Settings map[string]int          // settings with which the Info of device 1 is One
+	One      driver.Info             // the Info of device 1 with Settings
+	Odd      map[string]int          // more settings, with which device 0 satisfies IsOdd
+	IsOdd    func(*driver.Info) bool // checks the Info of device 0 with Odd
 }
 
 func testDevices(t *testing.T, a *API) {
@@ -54,13 +54,13 @@ func testDevices(t *testing.T, a *API) {
 
 // OpenErrorsTest lists the functions that can fail while a driver and a device are opened.
 type OpenErrorsTest struct {
-	Init map[string]struct { // by function that New needs: the code that it returns, and the error
+	Init map[string]struct { // by function that New calls: the code that the function returns, and the Op and a part of the text of New's error
 		Code int
 		Op   string
 		Says string
 	}
-	Device []string // functions that Open of device 1 needs
-	Lost   string   // a function that can return that the device is lost
+	Device []string // functions that must succeed when device 1 is opened
+	Lost   string   // one of the functions that Open calls, which can return that the device is lost
 }
 
 func testOpenErrors(t *testing.T, a *API) {
@@ -83,7 +83,7 @@ func testOpenErrors(t *testing.T, a *API) {
 			t.Errorf("device %d: %v, %v", index, dev, err)
 		}
 	}
-	// Open leaves nothing behind, whichever function fails.
+	// A failed Open leaves nothing behind, whichever function fails.
 	for _, name := range a.OpenErrors.Device {
 		f.Set(name, OutOfMemory)
 		dev, err := d.Open(1)
@@ -232,7 +232,8 @@ type ErrorsTest struct {
 	Before    func(Device)        // if not nil, called before a function is made to fail
 }
 
-// testErrors makes every function fail with every kind of error.
+// testErrors checks the error of each operation of All when one of its functions fails, for each
+// kind of error.
 func testErrors(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	d := f.Device(true)
@@ -282,7 +283,7 @@ func testErrors(t *testing.T, a *API) {
 	}
 }
 
-// testLost checks which error codes mean a lost device.
+// testLost checks which error codes mean a lost device, and which mean out of memory.
 func testLost(t *testing.T, a *API) {
 	for r := range 1100 {
 		if e := a.Wrap("test", a.Result(r)); e.Lost != a.Sticky[r] || e.OOM != (r == OutOfMemory) {
@@ -359,7 +360,7 @@ type HotTest struct {
 // errSink keeps the compiler from removing the calls.
 var errSink error
 
-// fewestAllocs returns the smallest number of allocations of a call in three measurements.
+// fewestAllocs returns the smallest number of allocations of a call in up to three measurements.
 // [testing.AllocsPerRun] counts allocations of the whole process, and a goroutine that an earlier
 // test left running may add to one measurement.
 func fewestAllocs(call func()) float64 {
@@ -373,7 +374,8 @@ func fewestAllocs(call func()) float64 {
 	return n
 }
 
-// testAllocs calls through the interface, as the runtime does.
+// testAllocs checks that submitting calls and Bind do not allocate. It calls them through an
+// interface, as the runtime does.
 func testAllocs(t *testing.T, a *API) {
 	if !dl.Fast {
 		t.Skip("no fast path in this build")

@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// The first handles that all fakes return.
+// The first handles that the fakes of all APIs return.
 const (
 	Stream0 = 0x5000
 	Event0  = 0xe000
@@ -93,7 +93,8 @@ func (f *Fake) Number(handle int, args ...uintptr) uint64 {
 // Live returns the number of objects that were made and not destroyed.
 func (f *Fake) Live() int { return int(int32(f.Number(2))) }
 
-// Want compares the calls since the last use of Calls or Want with calls.
+// Want fails the test unless the calls since the last use of Calls or Want, without Trim, are
+// these.
 func (f *Fake) Want(want ...string) {
 	f.t.Helper()
 	got := f.Calls()
@@ -106,6 +107,7 @@ func (f *Fake) Want(want ...string) {
 }
 
 // Bound opens device 0 and binds it to the test's thread, which stays locked until the test ends.
+// It forgets the calls so far.
 func (f *Fake) Bound(d driver.Driver) driver.Device {
 	f.t.Helper()
 	runtime.LockOSThread()

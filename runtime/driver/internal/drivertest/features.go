@@ -195,7 +195,7 @@ func testCaptureErrors(t *testing.T, a *API) {
 type AdoptTest struct {
 	Releases []dl.Version
 	Calls    []string
-	Each     string // "device" if each device has its own default streams
+	Each     string // what has default streams of its own, according to the error: such as "device"
 }
 
 func testAdopt(t *testing.T, a *API) {
@@ -236,7 +236,7 @@ func testAdopt(t *testing.T, a *API) {
 	}
 }
 
-// IPCTest lists the calls of a release that open another process's memory.
+// IPCTest lists the calls of a release that open and close another process's memory.
 type IPCTest struct {
 	Release dl.Version
 	Calls   []string
@@ -255,7 +255,7 @@ func testIPC(t *testing.T, a *API) {
 		o, err := d.OpenMem(h)
 		OK(t, err)
 		if o.Kind != driver.DeviceMem || o.Ptr != m.Ptr || o.Size != 4096-256 || o.Host != nil {
-			t.Errorf("opened %+v", o) // the fake returns an address 256 bytes after the start of the allocation
+			t.Errorf("opened %+v", o) // the fake says that the allocation begins 256 bytes before the opened address
 		}
 		OK(t, d.CloseMem(o))
 		f.Want(c.Calls...)
@@ -269,7 +269,7 @@ func testIPC(t *testing.T, a *API) {
 			t.Errorf("a handle of this process: %v", err)
 		}
 		f.Set("own process", 0)
-		// Memory of unknown size can be opened too.
+		// OpenMem succeeds even if the size of the memory is unknown.
 		f.Set(c.Range, InvalidValue)
 		o, err = d.OpenMem(h)
 		if OK(t, err); o.Size != 0 {
@@ -290,7 +290,7 @@ func testIPC(t *testing.T, a *API) {
 type PeersTest struct {
 	Releases []dl.Version
 	Enable   string // the function that enables access
-	Codes    []int  // codes that mean that there is no link, in addition to NoPeers
+	Codes    []int  // codes of Enable that mean that there is no link, in addition to NoPeers
 }
 
 func testPeers(t *testing.T, a *API) {

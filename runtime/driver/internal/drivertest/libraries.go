@@ -20,11 +20,11 @@ import (
 
 // CompileTest describes a compiler's library and its fake's results.
 type CompileTest struct {
-	Info driver.CompilerInfo // Info.Build needs only to be a prefix
+	Info driver.CompilerInfo // the compiler's Info, but with only a prefix of its Build
 	Env  string              // variable with the path of the library
 	File string
 	Fake func(t *testing.T) string // builds the fake, makes the driver find it, and returns its path
-	Bare func(t *testing.T) string // like Fake, for testCompileErrors
+	Bare func(t *testing.T) string // like Fake, but for testCompileErrors
 	Ext  string                    // file extension of sources
 
 	Headers    map[string]string
@@ -36,7 +36,7 @@ type CompileTest struct {
 	BareVersion string // version of the compiler that Bare builds
 	Failed      string // prefix of the errors of compilation
 	Errors      []CompileError
-	Check       func(t *testing.T, name string, e *driver.CompileError) // if not nil, another check of each error
+	Check       func(t *testing.T, name string, e *driver.CompileError) // if not nil, an additional check of each error
 }
 
 // A CompileError is a source that fails to compile.
@@ -44,7 +44,7 @@ type CompileError struct {
 	Name     string
 	Source   driver.Source
 	Kind     error
-	Text     string // the error's text after CompileTest.Failed
+	Text     string // the beginning of the error's text after CompileTest.Failed
 	Messages int
 }
 
@@ -130,7 +130,8 @@ func testCompileErrors(t *testing.T, a *API) {
 	}
 }
 
-// testNoCompiler tests a device without the compiler's library. Everything else still works.
+// testNoCompiler checks that, without the compiler's library, compiling returns ErrUnsupported and
+// modules can still be loaded.
 func testNoCompiler(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	t.Setenv(a.Compile.Env, filepath.Join(t.TempDir(), a.Compile.File))
@@ -150,7 +151,7 @@ func testNoCompiler(t *testing.T, a *API) {
 	OK(t, x.Close())
 }
 
-// testWithCompiler names the library's file with an option. The option has precedence over the
+// testWithCompiler checks that an option with the library's file has precedence over the
 // environment variable.
 func testWithCompiler(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
@@ -180,8 +181,8 @@ type Real struct {
 	Before     func()            // if not nil, called after the fake library is built
 }
 
-// RealCompiler compiles a source with the compiler of this machine, and loads the code into the
-// fake.
+// RealCompiler checks that a source can be compiled with the compiler of this machine, that the
+// result is cached and can be loaded into the fake, and that mistakes are reported.
 func (a *API) RealCompiler(t *testing.T, r Real) {
 	f := a.Fake(t, a.Release)
 	if r.Before != nil {
@@ -248,7 +249,8 @@ type CommTest struct {
 	Says string                    // text of the errors if the library is missing
 }
 
-// testNoComms tests a device without the library for communicators.
+// testNoComms checks that, without the library for communicators, calls that need it return
+// ErrUnsupported, and other memory can still be allocated.
 func testNoComms(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	t.Setenv(a.Comm.Env, filepath.Join(t.TempDir(), a.Comm.File))
@@ -267,8 +269,8 @@ func testNoComms(t *testing.T, a *API) {
 	OK(t, d.Free(m))
 }
 
-// testWithComms names the library's file with an option. The option has precedence over the
-// environment variable.
+// testWithComms checks that an option with the library's file has precedence over the environment
+// variable.
 func testWithComms(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	there, absent := a.Comm.Fake(t), filepath.Join(t.TempDir(), a.Comm.File)

@@ -12,11 +12,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// virtualCalls returns calls of the methods of driver.VirtualMem, by the Op of their errors. Each
-// call works once.
+// virtualCalls returns calls of the methods of driver.VirtualMem, by the Op of their errors. If the
+// device has virtual memory, each call can succeed once.
 func virtualCalls(d Device) map[string]func() error {
 	size := d.PageSize()
-	var at, free driver.Ptr // reservations of two pages, with the first page mapped, and of one page
+	var at, free driver.Ptr // two reservations: at has two pages, the first one mapped, and free has one page
 	var pages, more driver.Pages
 	if d.Caps().VirtualMem {
 		at, _ = d.ReserveAddresses(2 * size)
@@ -36,7 +36,8 @@ func virtualCalls(d Device) map[string]func() error {
 	}
 }
 
-// testVirtualMem maps, shares and unmaps pages. It checks their contents, and that nothing is left.
+// testVirtualMem checks that pages can be mapped at two places and unmapped, that their contents
+// are right, and that no objects are left.
 func testVirtualMem(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	d := f.Device(false)
@@ -67,7 +68,7 @@ func testVirtualMem(t *testing.T, a *API) {
 		t.Errorf("the shared page has %v", got)
 	}
 	OK(t, d.UnmapPages(p+driver.Ptr(size), size))
-	OK(t, d.FreePages(pages[1])) // the pages' other mapping keeps the memory alive
+	OK(t, d.FreePages(pages[1])) // the mapping at q keeps the memory alive
 	OK(t, d.Fill(Stream0, q, 9, 1, size))
 	OK(t, d.Download(Stream0, unsafe.Pointer(&got[0]), p, 2))
 	if got[0] != 7 {
@@ -104,7 +105,8 @@ type stranger struct{ driver.Device }
 
 func only[T any](_ T, err error) error { return err }
 
-// testVirtualMemErrors makes each native call fail.
+// testVirtualMemErrors checks the error of each method of driver.VirtualMem when its native call
+// fails, and that the method then succeeds.
 func testVirtualMemErrors(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	d := f.Device(false)
@@ -135,8 +137,8 @@ func testVirtualMemErrors(t *testing.T, a *API) {
 	}
 }
 
-// Virtual checks that a device without virtual memory refuses these operations without a native
-// call.
+// Virtual checks that the methods of driver.VirtualMem return ErrUnsupported on a device without
+// virtual memory, and make no native call.
 func (a *API) Virtual(t *testing.T, f Library, d Device) {
 	t.Helper()
 	f.Calls()

@@ -74,8 +74,8 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 	return err
 }
 
-// wait waits until a nonblocking communicator is ready. Even ops is nonblocking if an environment
-// variable says so.
+// wait waits until a nonblocking ops is ready. ops is nonblocking in plain ranks, and in other
+// ranks if an environment variable of the library says so.
 func (r *rank) wait(x nccl.Comm) error {
 	for p := pause(0); ; p.wait() {
 		done := false
@@ -135,7 +135,8 @@ func (r *rank) check(o *driver.CommOp) error {
 	return nil
 }
 
-// CheckOp returns an error if the library lacks a function or a type for an operation.
+// CheckOp returns an error if the rank is ready, and the library lacks a function or a type for an
+// operation.
 func (c *Comms) CheckOp(h driver.Comm, o driver.CommOp) error {
 	r := c.made(h)
 	if r == nil {
@@ -155,14 +156,14 @@ func hasPeer(k driver.CommOpKind) bool {
 	return false
 }
 
-// byMessages reports whether an operation is made of sends and receives, because the library has no
-// function for it.
+// byMessages reports whether operations of a kind are made of sends and receives. These are Send
+// and Recv, and the kinds for which the library has no function.
 func (r *rank) byMessages(k driver.CommOpKind) bool {
 	return k == driver.Send || k == driver.Recv || k == driver.AllToAll && !r.has.allToAll ||
 		k == driver.Gather && !r.has.gather || k == driver.Scatter && !r.has.scatter
 }
 
-// issueAll issues the operations in order until one fails.
+// issueAll issues the operations in order until one fails. It skips those with a Count of 0.
 func (r *rank) issueAll(x nccl.Comm, s nccl.CudaStream, ops []driver.CommOp) error {
 	for i := range ops {
 		if ops[i].Count == 0 {
@@ -175,8 +176,8 @@ func (r *rank) issueAll(x nccl.Comm, s nccl.CudaStream, ops []driver.CommOp) err
 	return nil
 }
 
-// issue issues one operation. It passes nil for a buffer that the operation ignores, unless the
-// library checks that buffer.
+// issue issues one operation. If Broadcast ignores Src on this rank, or Reduce ignores Dst, issue
+// passes the other buffer in its place.
 func (r *rank) issue(x nccl.Comm, s nccl.CudaStream, o *driver.CommOp) error {
 	src, dst, n, peer, lib := nccl.DevicePtr(o.Src), nccl.DevicePtr(o.Dst), o.Count, int32(o.Peer), r.lib
 	t, _ := dataType(o.Type, o.Kind.Reduces(), lib.Version())
@@ -276,8 +277,8 @@ func (r *rank) reduction(x nccl.Comm, o *driver.CommOp, t nccl.DataType) (nccl.R
 	return red, err
 }
 
-// dropFactors destroys the operators that reduction made for a group. Aborting a communicator has
-// destroyed its operators already.
+// dropFactors destroys the operators that reduction made for a group, unless the rank was aborted:
+// the abort destroys them.
 func (r *rank) dropFactors(x nccl.Comm) (err error) {
 	for _, red := range r.factors {
 		if r.isAborted() {

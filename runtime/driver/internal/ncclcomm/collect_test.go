@@ -14,10 +14,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestOperations checks the library's calls for each kind of operation on rank 1 of 3, with and
-// without functions for all kinds.
+// TestOperations checks the library's calls for each kind of operation on rank 1 of 3, with a
+// library that has a function for every kind, and with one that has not.
 func TestOperations(t *testing.T) {
-	type want struct{ new, old []string } // calls with and without functions for all kinds; old is nil if it equals new
+	type want struct{ new, old []string } // calls of a library that has a function for every kind, and of one that has not; old is nil if it equals new
 	op := func(k driver.CommOpKind, peer int, r driver.Reduction) driver.CommOp {
 		return driver.CommOp{Kind: k, Type: driver.Float32, Reduction: r, Src: 0x1000, Dst: 0x2000, Count: 5, Peer: peer}
 	}
@@ -77,7 +77,7 @@ func TestOperations(t *testing.T) {
 		ok(t, f.Collect(stream, h, ops)) // all operations in one group
 		f.want(append(all, "ncclGroupEnd()")...)
 
-		// An operation with Count 0 is checked and then skipped. An empty group makes no call.
+		// Collect skips operations with Count 0. It makes no call for an empty group.
 		empty := ops[0]
 		empty.Count = 0
 		ok(t, f.Collect(stream, h, []driver.CommOp{empty, ops[5], empty}))
@@ -98,7 +98,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestFactors checks the operators that Collect makes for one group.
+// TestFactors checks that Collect makes an operator for each PreMulSum of a group, and destroys the
+// operators after the group, even if a call fails.
 func TestFactors(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -129,7 +130,7 @@ func TestFactors(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestGroupEnds makes every call in a group fail. The thread must leave the group.
+// TestGroupEnds checks that the thread leaves the group, whichever call in it fails.
 func TestGroupEnds(t *testing.T) {
 	t.Run("B113 a group is ended on its thread, whatever fails in it", groupEnds)
 }
@@ -171,8 +172,8 @@ func groupEnds(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestTypes compares element sizes with those of the library's types. With other sizes the library
-// would access memory beyond the buffers.
+// TestTypes checks that dataType returns a type of the same size as the element type, and one that
+// the release has.
 func TestTypes(t *testing.T) {
 	t.Run("B114 every type is one of the same size", everyType)
 }
@@ -211,7 +212,8 @@ func everyType(t *testing.T) {
 	}
 }
 
-// TestRefused tests invalid operations, which the library must not see.
+// TestRefused checks that Collect refuses invalid and unsupported operations without a call of the
+// library.
 func TestRefused(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -262,8 +264,8 @@ func TestRefused(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestMissingInGroup calls a function that the library lacks inside a group. The error is not
-// ErrUnsupported, because a part of the group was issued.
+// TestMissingInGroup checks that the error is not ErrUnsupported if the library lacks a function
+// for an operation after the first one of a group: the first one was issued.
 func TestMissingInGroup(t *testing.T) {
 	f := newFake(t, 2305)
 	h := f.comm(0, 2)
@@ -276,8 +278,8 @@ func TestMissingInGroup(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestLimits checks operations in advance, with old releases and a new one. If an operation is not
-// supported, the check makes no call.
+// TestLimits checks that CheckOp and CheckShrink return ErrUnsupported if the release does not
+// support the call, and nil otherwise, without a call of the library.
 func TestLimits(t *testing.T) {
 	op := func(k driver.CommOpKind, e driver.ElementType, r driver.Reduction) driver.CommOp {
 		return driver.CommOp{Kind: k, Type: e, Reduction: r, Count: 1}
@@ -286,7 +288,7 @@ func TestLimits(t *testing.T) {
 		release      dl.Version
 		has, hasNot  []driver.CommOp
 		shrinks      bool
-		wrongAnyways driver.CommOp // an invalid operation; CheckOp does not check validity
+		wrongAnyways driver.CommOp // an invalid operation, for which CheckOp returns nil
 	}{
 		{2305, []driver.CommOp{op(driver.AllReduce, driver.Float32, driver.Sum)}, []driver.CommOp{
 			op(driver.AllReduce, driver.Float32, driver.Avg), op(driver.AllReduce, driver.Float32, driver.PreMulSum),

@@ -9,7 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// CommError asks ops, or base until ops is made.
+// CommError returns the error of a failed rank, or asks the library about ops, or about base until
+// ops is made.
 func (c *Comms) CommError(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
@@ -54,7 +55,8 @@ func (c *Comms) AbortComm(h driver.Comm) error {
 	return nil
 }
 
-// end aborts a rank. If the rank is still being made from another rank, end aborts that rank too.
+// end aborts a rank. If the rank is still being split or shrunk from another rank, end aborts the
+// other rank too.
 func (c *Comms) end(r *rank) error {
 	r.mu.Lock()
 	if r.aborted {
@@ -171,7 +173,8 @@ func (r *rank) dropPartial() error {
 	return errors.Join(errs...)
 }
 
-// release destroys a rank's communicators in order. If the rank was aborted, it aborts them.
+// release destroys the communicators that a rank still has, in order. If the rank was aborted, it
+// aborts them.
 func (c *Comms) release(r *rank) error {
 	return c.apart(r, func() error {
 		var errs []error
@@ -193,8 +196,8 @@ func (c *Comms) release(r *rank) error {
 	})
 }
 
-// free destroys a communicator that nothing uses any more. If the rank was aborted, or destroying
-// fails, it aborts the communicator.
+// free finalizes and destroys a communicator that nothing uses any more. If the rank was aborted,
+// or finalizing fails, it aborts the communicator.
 func (r *rank) free(x nccl.Comm) error {
 	if x == 0 {
 		return nil
@@ -221,7 +224,7 @@ func (r *rank) free(x nccl.Comm) error {
 }
 
 // apart runs f on another thread with the device current, and waits for it. After the rank is
-// aborted, it waits only for c.patience. f may then still run.
+// aborted, apart waits only for c.patience, and returns errLeft if f is still running then.
 func (c *Comms) apart(r *rank, f func() error) error {
 	done := make(chan error, 1)
 	go func() {

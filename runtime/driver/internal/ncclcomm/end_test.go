@@ -28,7 +28,8 @@ func within(t *testing.T, what string, limit time.Duration, fn func() error) err
 	return err
 }
 
-// later runs a function after a short time, on another thread with the device current.
+// later runs a function after a short time, on another thread with the device current. The test
+// fails if the function returns an error.
 func (f *fake) later(fn func() error) *sync.WaitGroup {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -43,7 +44,7 @@ func (f *fake) later(fn func() error) *sync.WaitGroup {
 	return &wg
 }
 
-// TestAbortCollect aborts a hanging Collect from another thread.
+// TestAbortCollect checks that AbortComm on another thread ends a hanging Collect.
 func TestAbortCollect(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -72,7 +73,8 @@ func TestAbortCollect(t *testing.T) {
 	f.want("ncclCommAbort(c2)") // the abort also releases the registration
 }
 
-// TestAbortMaking aborts a rank while it is made, at every stage.
+// TestAbortMaking checks that AbortComm and DestroyComm end the making of a rank, while it joins
+// and while its communicators are split.
 func TestAbortMaking(t *testing.T) {
 	for _, stuck := range []string{"init", "split"} {
 		for _, destroy := range []bool{false, true} {
@@ -98,8 +100,8 @@ func TestAbortMaking(t *testing.T) {
 	}
 }
 
-// TestAbortSplit aborts a rank while another rank never joins its split. It aborts the source or
-// the new rank.
+// TestAbortSplit checks that, while SplitComm or ShrinkComm waits for another rank, aborting the
+// old or the new rank aborts both.
 func TestAbortSplit(t *testing.T) {
 	for _, shrink := range []bool{false, true} {
 		for _, child := range []bool{false, true} {
@@ -122,7 +124,7 @@ func TestAbortSplit(t *testing.T) {
 				if child {
 					which = n
 				}
-				// A call that waits for the split uses the communicator meanwhile.
+				// The second SplitComm waits for the first split, and uses h meanwhile.
 				aborts := f.later(func() error { return f.AbortComm(which) })
 				_, err = f.SplitComm(h, driver.NoColor, 0)
 				if !errors.Is(err, errAborted) {
@@ -147,12 +149,12 @@ func TestAbortSplit(t *testing.T) {
 	}
 }
 
-// TestAbortNobodyLooked aborts one of two ranks after a split has completed, but before CommReady
-// was called. The other rank is unaffected.
+// TestAbortNobodyLooked checks that, after a split has completed, aborting the old or the new rank
+// does not affect the other one, even if CommReady was not called in between.
 func TestAbortNobodyLooked(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 3)
-	complete := func() { // asks only the library, so that the rank does not notice the end of the split
+	complete := func() { // waits for the split, but asks only the library, so that the rank does not notice its end
 		for r := f.ranks[h]; ; time.Sleep(50 * time.Microsecond) {
 			if done, err := poll(r.lib, r.source); done || err != nil {
 				ok(t, err)
@@ -176,7 +178,7 @@ func TestAbortNobodyLooked(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestStuckFinalize aborts a rank while DestroyComm waits.
+// TestStuckFinalize checks that AbortComm ends a DestroyComm whose ncclCommFinalize hangs.
 func TestStuckFinalize(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -186,8 +188,7 @@ func TestStuckFinalize(t *testing.T) {
 	aborts.Wait()
 }
 
-// TestStuckSource destroys the source of a split that does not complete. DestroyComm waits until
-// the split is aborted.
+// TestStuckSource checks that AbortComm ends a DestroyComm that waits for a split of the rank.
 func TestStuckSource(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -200,7 +201,8 @@ func TestStuckSource(t *testing.T) {
 	f.destroy(n)
 }
 
-// TestLeftBehind tests a library that never returns from destroying a communicator.
+// TestLeftBehind checks that AbortComm and DestroyComm return an error if the library does not
+// return from destroying a communicator.
 func TestLeftBehind(t *testing.T) {
 	f := newFake(t, 22803)
 	f.patience = 20 * time.Millisecond
@@ -222,7 +224,8 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// TestOccupied makes a call while another call uses the communicator.
+// TestOccupied checks that calls return ErrBusy while another call uses the communicator, but
+// CommError does not.
 func TestOccupied(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -259,7 +262,8 @@ func TestCommError(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestOldAbort tests old releases. With them AbortComm aborts a communicator during a call.
+// TestOldAbort checks that, with a release without ncclCommSplit, AbortComm aborts the only
+// communicator, even during another call.
 func TestOldAbort(t *testing.T) {
 	f := newFake(t, 21602)
 	h := f.comm(0, 2)
@@ -281,8 +285,8 @@ func TestOldAbort(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestEveryCallFails runs a scenario with all features, and makes each call of every function fail
-// once. Nothing leaks and nothing hangs.
+// TestEveryCallFails checks that nothing leaks and nothing hangs, whichever one of the listed calls
+// fails.
 func TestEveryCallFails(t *testing.T) {
 	for fn, times := range map[string]int{
 		"ncclGetUniqueId": 1, "ncclCommInitRankConfig": 1, "ncclCommGetAsyncError": 6, "ncclCommUserRank": 3, "ncclCommCount": 3, "ncclCommSplit": 7,
@@ -325,7 +329,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestAbortAnywhere runs a scenario and aborts at random times, from another thread.
+// TestAbortAnywhere checks that AbortComm can be called on another thread at any time.
 func TestAbortAnywhere(t *testing.T) {
 	f := newFake(t, 22803)
 	for i := range 100 {
@@ -350,7 +354,7 @@ func TestAbortAnywhere(t *testing.T) {
 			f.DestroyComm(h)
 		}
 		wg.Wait()
-		f.last = h + 1 // count the handle of the split rank, even if SplitComm failed
+		f.last = h + 1 // skip the handle of the split rank, even if SplitComm failed
 		f.sound()
 	}
 }

@@ -45,8 +45,8 @@ var fakeSpec = dl.Spec{
 var built = map[dl.Version][]byte{}
 
 // newFake makes a library of a release, for one test only. It binds the test's thread to the device
-// and locks it until the test ends. The test fails if a communicator is left at its end, or if a
-// call would have crashed NCCL.
+// and locks it until the test ends. The test fails if an object or a goroutine is left at its end,
+// or if a call would have crashed NCCL.
 func newFake(t testing.TB, release dl.Version) *fake {
 	t.Helper()
 	current := goleak.IgnoreCurrent()
@@ -125,7 +125,7 @@ func (f *fake) calls() []string { return f.text(1) }
 
 func (f *fake) live() int { return f.number(3) }
 
-// want compares the library's calls since the last use of calls or want.
+// want fails the test unless the library's calls since the last use of calls or want are these.
 func (f *fake) want(want ...string) {
 	f.t.Helper()
 	if got := f.calls(); !slices.Equal(got, want) {
@@ -169,7 +169,7 @@ func (f *fake) ready(h driver.Comm) error {
 	return nil
 }
 
-// comm makes a rank and waits until it is ready.
+// comm makes a rank, waits until it is ready, and forgets the calls so far.
 func (f *fake) comm(number, count int) driver.Comm {
 	f.t.Helper()
 	h := f.begin(number, count)

@@ -76,7 +76,7 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 		for _, more := range desc.More {
 			ids = append(ids, nccl.UniqueID{Internal: more})
 		}
-		// This function writes to x before the call returns.
+		// This function returns the communicator, and does not write it later.
 		*x, err = lib.CommInitRankScalable(int32(desc.Count), int32(desc.Rank), ids, r.config(r.first()))
 	}
 	err = pending(err)
@@ -203,7 +203,7 @@ func (c *Comms) CheckShrink(h driver.Comm) error {
 }
 
 // derive begins to make a rank from another rank's source. If source is being split already, derive
-// waits or returns an error.
+// waits for that split if wait is true, and otherwise returns an error.
 func (c *Comms) derive(h driver.Comm, wait bool, start func(*rank) (*split, error)) (*rank, error) {
 	from, _, err := c.enter(h)
 	if err != nil {

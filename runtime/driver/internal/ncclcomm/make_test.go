@@ -69,7 +69,8 @@ func TestLife(t *testing.T) {
 	f.destroy(h + 1)
 }
 
-// TestManyIDs makes a rank with several ids, with libraries that can do this and with others.
+// TestManyIDs checks that NewComm takes several ids, and returns an error if the library lacks
+// ncclCommInitRankScalable.
 func TestManyIDs(t *testing.T) {
 	f := newFake(t, 22803)
 	id, err := f.NewUniqueID()
@@ -90,7 +91,7 @@ func TestManyIDs(t *testing.T) {
 	}
 }
 
-// TestPolls makes the library return "in progress" after its thread has ended.
+// TestPolls checks that a rank becomes ready if the library reports "in progress" several times.
 func TestPolls(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("polls", 5)
@@ -125,7 +126,7 @@ func TestBadDescriptions(t *testing.T) {
 			t.Errorf("%+v: %d, %v", d, h, err)
 		}
 	}
-	// The library returns errors.
+	// The library itself refuses this id.
 	h, err := f.NewComm(driver.CommDesc{Count: 2})
 	if e, ok := errors.AsType[*driver.Error](err); h != 0 || !ok || e.Op != "new comm" || !errors.Is(err, nccl.ErrorInvalidArgument) ||
 		!strings.Contains(err.Error(), "rank 0 of 2: ") || !strings.Contains(err.Error(), "(the library's last message: as the fake was told)") {
@@ -147,7 +148,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestNonblockingOps makes all communicators nonblocking by an environment variable of the library.
+// TestNonblockingOps checks that a rank works if all its communicators are nonblocking, as with an
+// environment variable of the library.
 func TestNonblockingOps(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("blocking", 1)
@@ -201,7 +203,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestDestroyWhileSplit destroys a rank after a split has completed, but before CommReady was
+// TestDestroyWhileSplit checks that a rank can be destroyed after SplitComm, before CommReady was
 // called for the new rank.
 func TestDestroyWhileSplit(t *testing.T) {
 	f := newFake(t, 22803)
@@ -280,7 +282,7 @@ func TestShrink(t *testing.T) {
 		}
 	}
 	f.want()
-	// DestroyComm of an aborted rank does not wait for a stuck split.
+	// After AbortComm, DestroyComm does not wait for a split that hangs.
 	f.set("stuck split", 1)
 	_, err := f.SplitComm(h, 0, 0)
 	ok(t, err)
@@ -292,7 +294,7 @@ func TestShrink(t *testing.T) {
 	f.destroy(h + 1)
 }
 
-// TestMissing tests without NCCL.
+// TestMissing checks that calls return ErrUnsupported if the library is not found.
 func TestMissing(t *testing.T) {
 	t.Setenv("PUREGPU_NCCL_LIBRARY", filepath.Join(t.TempDir(), "libnccl.so.2"))
 	t.Setenv("PUREGPU_RCCL_LIBRARY", filepath.Join(t.TempDir(), "librccl.so.1"))
@@ -309,7 +311,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestOld tests releases that lack functions.
+// TestOld checks that, with releases that lack functions, calls that need these return errors, and
+// other calls work.
 func TestOld(t *testing.T) {
 	symbol := func(t *testing.T, err error, name string) {
 		t.Helper()
@@ -318,7 +321,7 @@ func TestOld(t *testing.T) {
 		}
 	}
 	for _, release := range []dl.Version{21003, 21602} {
-		f := newFake(t, release) // with this release a rank has one communicator, which is blocking
+		f := newFake(t, release) // with these releases a rank has one communicator, which is blocking
 		h := f.begin(1, 2)
 		if done, err := f.CommReady(h); !done || err != nil {
 			t.Errorf("%t, %v", done, err)
@@ -359,7 +362,7 @@ func TestOld(t *testing.T) {
 	ok(t, f.AbortComm(h))
 	f.destroy(h)
 
-	// The oldest releases lack sends, receives and aborts.
+	// Release 2.3.5 lacks ncclSend and ncclCommGetAsyncError.
 	f = newFake(t, 2305)
 	h = f.comm(0, 2)
 	symbol(t, f.Collect(stream, h, []driver.CommOp{{Kind: driver.Send, Type: driver.Int8, Count: 1}}), "ncclSend")
@@ -412,8 +415,8 @@ func TestHandles(t *testing.T) {
 // plain are the settings of a plain rank, as the fake library prints them.
 const plain = source
 
-// plain makes a plain rank of two. The other rank is in a program that does not use this package,
-// and takes part in no split.
+// plain begins to make a plain rank of two. The other rank is in a program that does not use this
+// package, and takes part in no split.
 func (f *fake) plain() driver.Comm {
 	f.t.Helper()
 	f.set("stuck split", 1)
@@ -424,8 +427,8 @@ func (f *fake) plain() driver.Comm {
 	return h
 }
 
-// TestPlain makes a plain rank, which joins as other programs do: with one call, and without
-// splits.
+// TestPlain checks that a plain rank joins as other programs do, with one call and without splits,
+// and that SplitComm and ShrinkComm refuse it.
 func TestPlain(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.plain()
@@ -465,8 +468,8 @@ func TestPlain(t *testing.T) {
 	f.want("ncclCommFinalize(c1)", "ncclCommDestroy(c1)")
 }
 
-// TestForeignSplit tests a rank of another program, which joins but does not split. CommAwaits must
-// distinguish it from a missing rank.
+// TestForeignSplit checks that CommAwaits names the split if another rank has joined but does not
+// split, as a rank of another program.
 func TestForeignSplit(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("stuck split", 1)
@@ -486,8 +489,8 @@ func TestForeignSplit(t *testing.T) {
 	}
 }
 
-// TestPlainEnds aborts a plain rank while it is made, while a group waits in the library, and while
-// it is idle.
+// TestPlainEnds checks that AbortComm works on a plain rank while it is made, while a group waits
+// in the library, and while it is idle.
 func TestPlainEnds(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("stuck init", 1)
@@ -518,8 +521,7 @@ func TestPlainEnds(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestPlainOld makes a plain rank with a release that cannot split. With such a release every rank
-// has one communicator.
+// TestPlainOld checks that a plain rank can be made with a release without ncclCommSplit.
 func TestPlainOld(t *testing.T) {
 	f := newFake(t, 21403)
 	h := f.plain()

@@ -9,12 +9,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A memory is a registration. The handle is 0 if the library has registered the memory without
-// returning one.
+// A memory is a registration of RegisterComm or NewWindow. handle and window are both 0 if the
+// library has returned neither.
 type memory struct {
-	handle uintptr
-	window nccl.Window
-	all    bool // a window, which all ranks have registered
+	handle uintptr     // set by RegisterComm
+	window nccl.Window // set by NewWindow
+	all    bool        // NewWindow has made the registration, on all ranks
 }
 
 // MemAlloc allocates memory of kind driver.CommMem. The error is the library's.
@@ -140,8 +140,8 @@ func (r *rank) forget(x nccl.Comm, m memory) (err error) {
 	return nil
 }
 
-// forgetAll undoes the registrations that are left. No call may use ops any more. An aborted
-// communicator has released its registrations.
+// forgetAll undoes the registrations that are left. No other call may use ops any more. If the rank
+// was aborted, forgetAll does not call the library, because the abort releases the registrations.
 func (r *rank) forgetAll() error {
 	var errs []error
 	for m := range r.lastMemory {

@@ -3,8 +3,8 @@
 //
 // # What a rank consists of
 //
-// If the library has ncclCommSplit, which came with NCCL 2.18, a rank has three communicators of
-// the library:
+// If the library has ncclCommSplit, which came with NCCL 2.18, a rank that is not plain
+// (CommDesc.Plain) has three communicators of the library:
 //
 //   - base is nonblocking, so its creation can be polled and aborted. The others are split off it by
 //     all ranks, with splitShare, so that the three share one abort flag, connections and memory.
@@ -13,17 +13,18 @@
 //   - source is nonblocking. Other ranks are split or shrunk from it. It has no splitShare, so
 //     those ranks have an abort flag and all other state of their own.
 //
-// No call on base or source blocks. So they are only used under the rank's mutex, and any goroutine
-// can abort them at any time. An abort joins the library's threads that work for them, and sets the
-// abort flag, which ends the calls and operations in flight in ops. DestroyComm releases ops itself
-// when no call uses it any more.
+// No call on base or source blocks. So a goroutine calls the library with them only under the
+// rank's mutex, or after it has taken them from the rank to release or abort them. This way any
+// goroutine can abort them at any time. An abort joins the library's threads that work for them,
+// and sets the abort flag, which ends the calls and operations in flight in ops. DestroyComm later
+// releases ops, when no call uses it any more.
 //
 // The library can stop a split only by aborting the source of the split. So until a split is
 // complete, aborting the new rank also aborts the rank that it is made from.
 //
 // Destroying a communicator may wait for other ranks: the library waits for its own threads, and
 // these wait for other ranks. Nothing can interrupt the wait. So the call runs on a separate
-// thread, which is left behind if it does not end.
+// thread, which is left behind if it does not end soon after AbortComm.
 //
 // A plain rank has one communicator, ops, which is nonblocking. The caller of a group polls until
 // the library's thread has issued the group. All calls on ops return at once. They are made one at
@@ -58,8 +59,8 @@ type Library struct {
 	get func() (*nccl.Library, error)
 
 	mu    sync.Mutex
-	names map[string]*byte
-	stray []*rank // keeps ranks from the garbage collector
+	names map[string]*byte // C strings of communicators' names
+	stray []*rank          // keeps ranks from the garbage collector
 }
 
 // NCCL returns NCCL, opened with nccl.Open.
@@ -82,7 +83,7 @@ func newLibrary(open func(nccl.Options) (*nccl.Library, error), opt nccl.Options
 }
 
 // cname returns a communicator's name as a C string. The library keeps the pointer, so cname keeps
-// the string alive.
+// the string alive as long as l.
 func (l *Library) cname(name string) (*byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

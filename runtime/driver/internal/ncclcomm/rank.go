@@ -26,14 +26,14 @@ type rank struct {
 	lib    *nccl.Library
 	name   *byte
 	abort  chan struct{} // closed when the rank is aborted
-	ended  chan struct{} // closed when the library has aborted the communicators
+	ended  chan struct{} // closed when the library's aborts have returned
 
 	mu      sync.Mutex
 	stage   stage
 	err     error // for stage failed: the reason
 	aborted bool
 	closing bool // DestroyComm was called
-	shrunk  bool // ShrinkComm has aborted its operations
+	shrunk  bool // ShrinkComm was called with abort
 	inside  bool // a call uses ops
 	plain   bool // the rank has only ops, which is nonblocking
 
@@ -41,12 +41,12 @@ type rank struct {
 
 	calling sync.Mutex // for a plain rank: held while a call of the library uses ops or aborts it
 
-	// A communicator is 0 until it is made, and after a goroutine has taken it to release or abort
-	// it.
+	// Each is 0 until the library has returned it, and after a goroutine has taken it to release or
+	// abort it.
 	base, ops, source nccl.Comm
 
-	from    *rank       // the rank that this rank is made from, until it is made
-	by      *split      // the split that makes this rank; protected by from.mu
+	from    *rank       // the rank that this rank is split or shrunk from; nil when that is done
+	by      *split      // the split that makes this rank; its fields are protected by from.mu
 	off     *split      // the split of base that makes ops or source; or nil
 	under   *split      // the split of source that makes another rank, or nil
 	partial []nccl.Comm // communicators of failed splits; they refer to source
@@ -61,7 +61,7 @@ type rank struct {
 	factors []nccl.RedOp // operators with factors of the current group
 }
 
-// A split is the making of a communicator from another one.
+// A split is one call of CommSplit or CommShrink, which makes a communicator from another one.
 type split struct {
 	child *nccl.Comm // the library writes to it until the split is done
 	done  bool
@@ -78,8 +78,8 @@ func newRank(lib *nccl.Library, s stage) *rank {
 	}}
 }
 
-// enter begins a call that uses a rank's ops. Only one call may use ops at a time. The caller must
-// call leave after it.
+// enter begins a call that uses a rank's ops. It returns an error if another call uses ops, or the
+// rank is suspended. Without an error, the caller must call leave.
 func (c *Comms) enter(h driver.Comm) (*rank, nccl.Comm, error) {
 	r, x, err := c.enterAnyway(h)
 	if err == nil && r.suspended {
@@ -109,8 +109,8 @@ func (c *Comms) enterAnyway(h driver.Comm) (*rank, nccl.Comm, error) {
 	return r, r.ops, nil
 }
 
-// leave ends the use of ops that enter began. If the rank was aborted meanwhile, leave returns an
-// error even if err is nil.
+// leave ends the use of ops that enter began. It returns err, or errAborted if the rank was aborted
+// meanwhile.
 func (r *rank) leave(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +122,7 @@ func (r *rank) leave(err error) error {
 }
 
 // call makes a call of the library that uses ops. On a plain rank the call returns at once, and is
-// not made during an abort.
+// not made during or after an abort.
 func (r *rank) call(f func() error) error {
 	if !r.plain {
 		return f()
@@ -148,7 +148,7 @@ func (r *rank) usable() error {
 	return r.err
 }
 
-// look finds out whether the split of source is complete. The caller holds mu.
+// look calls settle if the split of source is complete. The caller holds mu.
 func (r *rank) look() {
 	if r.under == nil || r.source == 0 {
 		return
@@ -158,8 +158,9 @@ func (r *rank) look() {
 	}
 }
 
-// settle ends the split of source. If the split failed, its communicator must be released after
-// source, because it refers to source's abort flag. The caller holds mu.
+// settle records that the split of source has ended with err. If it failed, its communicator must
+// be released after source, because that communicator refers to source's abort flag. The caller
+// holds mu.
 func (r *rank) settle(err error) {
 	s := r.under
 	if s == nil {
@@ -171,7 +172,7 @@ func (r *rank) settle(err error) {
 	}
 }
 
-// idle waits until source is not being split, or the rank is aborted.
+// idle waits until source is not being split. It returns an error if the rank is aborted.
 func (r *rank) idle() error {
 	for p := pause(0); ; p.wait() {
 		r.mu.Lock()

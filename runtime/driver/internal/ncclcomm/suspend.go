@@ -101,8 +101,8 @@ func (r *rank) settled(x nccl.Comm, err error, suspended bool) error {
 	return err
 }
 
-// without returns ErrUnsupported if the library cannot suspend because it keeps no account of
-// memory, or lacks the function.
+// without makes err match ErrUnsupported if the library keeps no account of memory, or lacks
+// ncclCommMemStats.
 func (r *rank) without(err error) error {
 	switch {
 	case err == nil:
@@ -113,7 +113,7 @@ func (r *rank) without(err error) error {
 	return explain(r.lib, err)
 }
 
-// isSuspended reports whether the rank is suspended.
+// isSuspended returns ops, and whether the rank is suspended.
 func (r *rank) isSuspended() (nccl.Comm, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// single makes a plain rank and waits until it is ready.
+// single makes a plain rank, waits until it is ready, and forgets the calls so far.
 func (f *fake) single() driver.Comm {
 	f.t.Helper()
 	h := f.plain()
@@ -22,7 +22,8 @@ func (f *fake) single() driver.Comm {
 	return h
 }
 
-// TestSuspend suspends a plain rank, which then refuses operations until it is resumed.
+// TestSuspend checks that a suspended rank refuses operations until it is resumed, and that
+// CommStats reports its memory.
 func TestSuspend(t *testing.T) {
 	f := newFake(t, 23007)
 	h := f.single()
@@ -66,8 +67,9 @@ func TestSuspend(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestSuspendRefused tests libraries without the functions, libraries whose functions cannot be
-// aborted, and communicators that share memory.
+// TestSuspendRefused checks that SuspendComm returns ErrUnsupported if the library lacks the
+// function, if the library's function cannot be aborted, if the rank has several communicators, and
+// if the library keeps no account of memory.
 func TestSuspendRefused(t *testing.T) {
 	refused := func(what string, err error, says string) {
 		t.Helper()
@@ -84,7 +86,7 @@ func TestSuspendRefused(t *testing.T) {
 	}
 	_, err = f.CommStats(h)
 	refused("statistics in 2.28.3", err, "ncclCommMemStats")
-	ok(t, f.Collect(stream, h, reduce)) // the rank is unchanged
+	ok(t, f.Collect(stream, h, reduce)) // the rank still works
 	f.destroy(h)
 
 	f = newFake(t, 22907)
@@ -104,7 +106,7 @@ func TestSuspendRefused(t *testing.T) {
 	f.want("ncclCommMemStats(c2, 2)", "ncclCommMemStats(c2, 0)", "ncclCommMemStats(c2, 1)")
 	f.destroy(h)
 
-	h = f.single() // the library refuses the call before it begins
+	h = f.single()
 	f.set("ncclCommSuspend", int(nccl.ErrorInvalidUsage))
 	f.set("ncclCommMemStats", int(nccl.ErrorInvalidUsage))
 	refused("without an account of memory", f.SuspendComm(h), "as the fake was told")
@@ -114,8 +116,8 @@ func TestSuspendRefused(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestSuspendEnds destroys and aborts a suspended rank, and aborts pending calls. Nothing hangs,
-// and the library never gets a suspended communicator to destroy.
+// TestSuspendEnds checks that a suspended rank can be destroyed and aborted, that DestroyComm
+// resumes it first, and that AbortComm ends a pending SuspendComm, ResumeComm or DestroyComm.
 func TestSuspendEnds(t *testing.T) {
 	f := newFake(t, 23007)
 	h := f.single()
@@ -156,8 +158,8 @@ func TestSuspendEnds(t *testing.T) {
 	}
 }
 
-// TestSuspendFails makes the library fail while it suspends. The rank then refuses all calls, and
-// is aborted when it is destroyed.
+// TestSuspendFails checks that, after the library has failed to suspend or resume a rank, the rank
+// refuses all calls, and DestroyComm aborts it.
 func TestSuspendFails(t *testing.T) {
 	f := newFake(t, 23007)
 	fails := func(what string, h driver.Comm, err error) {
@@ -188,7 +190,7 @@ func TestSuspendFails(t *testing.T) {
 	f.set("failing suspend", int(nccl.ErrorUnhandledCUDA))
 	fails("resume", h, f.ResumeComm(h))
 
-	h = f.single() // the library fails at the end of the suspension
+	h = f.single() // DestroyComm resumes the rank first, and this fails
 	ok(t, f.SuspendComm(h))
 	f.set("failing suspend", int(nccl.ErrorUnhandledCUDA))
 	if err := f.DestroyComm(h); !errors.Is(err, nccl.ErrorUnhandledCUDA) {

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/nccl"
 )
 
-// TestNoneIsReady tries two files of NCCL. Neither file reports its version. The error names both
-// files, each with its own error.
+// TestNoneIsReady checks the error if two files of NCCL or RCCL are found, and neither reports its
+// version: it names both files, each with its own error.
 func TestNoneIsReady(t *testing.T) {
 	for _, v := range []string{"PUREGPU_NCCL_LIBRARY", "PUREGPU_RCCL_LIBRARY", "PUREGPU_LIBRARY_PATH"} {
 		t.Setenv(v, "")

@@ -14,8 +14,8 @@ const (
 	since2_24 = dl.Version(22403) // floats of 8 bits
 )
 
-// types holds the library's types. If the library cannot reduce elements of a type, operations that
-// only move elements use move.
+// types holds the library's types for each element type. If the library cannot reduce elements of
+// the type, operations that only move elements use move.
 var types = [...]struct {
 	reduce nccl.DataType
 	move   nccl.DataType
@@ -37,8 +37,8 @@ var types = [...]struct {
 	driver.Float8E5M2: {reduce: nccl.Float8e5m2, move: nccl.Uint8, since: since2_24},
 }
 
-// dataType returns the library's type for an element type. have is the library's release. 0 means
-// an unknown release, which counts as new.
+// dataType returns the library's type for an element type. computes means that the operation
+// reduces elements. have is the library's release. 0 means an unknown release, which counts as new.
 func dataType(t driver.ElementType, computes bool, have dl.Version) (nccl.DataType, error) {
 	x := &types[t]
 	old := have != 0 && have < x.since

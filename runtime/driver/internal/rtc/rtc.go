@@ -1,5 +1,5 @@
-// Package rtc compiles a [driver.Source] with NVRTC or hipRTC, whose functions have the same names
-// and meanings. The drivers choose the options and read the output.
+// Package rtc compiles a [driver.Source] with NVRTC or hipRTC, whose APIs have the same functions.
+// The drivers choose the options and fetch the compiled image.
 package rtc
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/compilelog"
 )
 
-// A Library has the functions of package nvrtc or hiprtc. P is the type of their programs.
+// A Library has the functions of package nvrtc or hiprtc that Compile calls. P is the type of a
+// program.
 type Library[P any] interface {
 	CreateProgram(src, name string, headers, includeNames []*byte) (P, error)
 	DestroyProgram(*P) error
@@ -26,8 +27,8 @@ type Library[P any] interface {
 	GetLoweredName(p P, expression string) (string, error)
 }
 
-// Compile compiles a source with options, which replace the source's own. output fetches the image
-// of the compiled program. The returned code has the log even if the source does not compile.
+// Compile compiles a source with options, which replace src.Options. output fetches the image of
+// the compiled program. The returned code has the log even if the source does not compile.
 func Compile[P any](lib Library[P], src *driver.Source, options []string, output func(P) ([]byte, error)) (code driver.Code, err error) {
 	names := slices.Sorted(maps.Keys(src.Headers))
 	var headers []string
@@ -75,7 +76,8 @@ func Compile[P any](lib Library[P], src *driver.Source, options []string, output
 	return code, err
 }
 
-// Fetch calls a pair of functions, which return the size and the content of a result.
+// Fetch returns a result of a program. size returns the length of the result, and get copies its
+// content.
 func Fetch[P any](p P, size func(P) (uint64, error), get func(P, []byte) error) ([]byte, error) {
 	n, err := size(p)
 	if err != nil || n == 0 {
@@ -99,8 +101,9 @@ func Error(by driver.CompilerInfo, source, log string, err error) *driver.Compil
 		Messages: compilelog.Parse(log), Log: log, Err: err}
 }
 
-// Build returns a text that distinguishes files of one version. It has the file's name, size and
-// time. The name may have more digits than the version: libnvrtc.so.12.4.127.
+// Build returns a text that distinguishes library files of the same version. It has the name of the
+// file, without symbolic links, and the file's size and time. The name may have more digits than
+// the version: libnvrtc.so.12.4.127.
 func Build(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

@@ -13,13 +13,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Run reports whether all submitting methods of a device work on a thread where the device is not
-// current. elsewhere calls a function on such a thread. The calling thread is bound to the device.
-// image has a kernel "empty" without parameters; if image is nil, Run tries no kernel. wait waits
-// for a stream.
+// Run reports whether a device's submitting methods work on a thread where the device is not
+// current. elsewhere calls a function on such a thread. The calling thread must be bound to the
+// device. image has a kernel "empty" without parameters; if image is nil, Run tries no kernel. wait
+// waits for a stream.
 //
-// An error means that the device is unusable. Run skips optional features whose objects cannot be
-// made. It needs a stream, an event and a little memory.
+// An error means that the device is unusable. Run needs a stream, an event and a little memory, and
+// with Caps.Timers a timer. It does not try a kernel, a pool or a graph that cannot be made.
 func Run(d driver.Device, image []byte, elsewhere func(f func() error) error, wait func(driver.Stream) error) (anywhere bool, err error) {
 	t := trial{d: d}
 	defer func() {
@@ -40,8 +40,8 @@ func Run(d driver.Device, image []byte, elsewhere func(f func() error) error, wa
 	if errors.Is(err, driver.ErrLost) {
 		return false, err
 	}
-	// The expected error is a missing context or device. Any other error also shows that bound
-	// threads are safer.
+	// The expected error is a missing context or device. Other errors have the same result: the
+	// driver makes the device current around each submitting call.
 	return err == nil, nil
 }
 
@@ -125,7 +125,7 @@ func (t *trial) create(image []byte) (err error) {
 			}
 			if err == nil {
 				if err = t.setNodes(); err != nil {
-					t.nodes = nil // SetNode fails on the bound thread too
+					t.nodes = nil // SetNode fails on the bound thread too, so submit does not try it
 				}
 			}
 		}
@@ -141,7 +141,7 @@ func (t *trial) create(image []byte) (err error) {
 	return nil
 }
 
-// addNodes adds nodes of each kind that SetNode supports, in a chain.
+// addNodes adds a fill, a copy, and, if there is a kernel, a launch, in a chain.
 func (t *trial) addNodes() error {
 	t.ops = []driver.NodeOp{
 		{Kind: driver.FillNode, Dst: t.dev.Ptr, Width: 4, Count: size / 4},
@@ -160,7 +160,7 @@ func (t *trial) addNodes() error {
 	return nil
 }
 
-// setNodes changes the operations of all nodes.
+// setNodes sets the nodes' operations with SetNode and SetNodes.
 func (t *trial) setNodes() error {
 	t.ops[0].Pattern ^= pattern
 	t.ops[1].Dst, t.ops[1].Src = t.ops[1].Src, t.ops[1].Dst
@@ -193,12 +193,11 @@ func (t *trial) free() error {
 	return nil
 }
 
-// pattern is the pattern of submit's fills.
+// pattern is the pattern of submit's dense fills.
 const pattern = 0x01020304
 
-// submit calls every submitting method, except Elapsed and the methods of [driver.Values],
-// [driver.Adopter] and [driver.Prefetcher]. The drivers' methods for these make the device current
-// if necessary.
+// submit calls every submitting method except Elapsed, which ask calls, and the methods of
+// [driver.Values], [driver.Adopter] and [driver.Prefetcher].
 func (t *trial) submit() error {
 	const half = size / 2
 	d, lower, upper := t.d, t.dev.Ptr, t.dev.Ptr+half
@@ -254,7 +253,7 @@ func (t *trial) submit() error {
 	return nil
 }
 
-// ask checks the downloaded data after the work is complete, and calls the remaining methods.
+// ask checks the downloaded data after the work is complete, and calls Elapsed.
 func (t *trial) ask() error {
 	want := bytes.Repeat([]byte{5, 3, 2, 1, 4, 3, 2, 1}, size/2/8)
 	if got := unsafe.Slice((*byte)(t.host.Host), size/2); !bytes.Equal(got, want) {
