@@ -27,8 +27,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl/dltest"
 )
 
-// TestEcho checks that each method of each package passes its arguments to C and returns the results
-// of C. It opens each package with an echo library.
+// TestEcho checks that each method of each package passes its arguments to C and returns what C
+// returns. It opens each package with an echo library.
 func TestEcho(t *testing.T) {
 	open := map[string]func(path string) (any, error){
 		"cufft":     func(path string) (any, error) { return cufft.Open(cufft.Options{Path: path}) },

@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestLayoutSizes checks that every generated struct has the layout of the table on amd64 and arm64.
-// It computes the layouts from the types, so one machine checks both.
+// TestLayoutSizes checks that every generated struct has the table's layout on amd64 and arm64. It
+// computes the layouts from the types, so one machine checks both.
 func TestLayoutSizes(t *testing.T) {
 	pkgs := testlib.Packages(t, Libraries()...)
 	for _, name := range Libraries() {

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestMethodsStayWithTheirABI checks that each method in the records of ../testdata/api/symbols still
-// calls the same C symbol with the same parameters. New methods are added with -update.
+// TestMethodsStayWithTheirABI checks that each method in the records of ../testdata/api/symbols
+// still calls the same C symbol with the same parameters. New methods are added with -update.
 func TestMethodsStayWithTheirABI(t *testing.T) {
 	for _, library := range Libraries() {
 		p, err := load(library)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// CTypes writes a library's types as C declarations that need no header of a vendor, with assertions
-// of the sizes and offsets of structs. Types taken from other libraries come first.
+// CTypes writes a library's types as C declarations that need no header of a vendor, and
+// assertions of the sizes and offsets of structs. Types taken from other libraries come first.
 func (l *Library) CTypes() (string, error) { return l.cTypes(true) }
 
 func (l *Library) cTypes(asserts bool) (string, error) {

@@ -119,10 +119,9 @@ type Headers struct {
 	// Folders are more folders to search for included headers, relative to the description.
 	Folders []string `json:"folders,omitempty"`
 
-	// Settled makes a pointer an output of one element if neither the headers nor the overlay
-	// explain the pointer. Settled is for tables in which a person has checked each such parameter.
-	// Without Settled the table marks these parameters, and nothing is generated until each one is
-	// settled.
+	// Settled says that a person has checked each pointer parameter that the headers do not explain.
+	// Without Settled the table marks these parameters, and nothing is generated until the overlay
+	// or a rule explains each one.
 	Settled bool `json:"settled,omitempty"`
 
 	// Old is a macro that makes the headers declare replaced ABI versions under their plain names.

@@ -239,7 +239,8 @@ func (c *comparer) harmless(names ...string) bool {
 	return false
 }
 
-// function compares a function in a release with the bound one. It returns nil if a call works there.
+// function compares a function in a release with the bound one. It returns nil if the release lacks
+// the function, or if nothing differs.
 func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	g := there.funcs[f.Symbol]
 	if g == nil {

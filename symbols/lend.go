@@ -184,7 +184,8 @@ func (c *cWriter) borrowed() error {
 	return nil
 }
 
-// only returns a table with the types in need, and the types that these mention, which it adds to need.
+// only returns a table with the types in need and the types that these mention. It adds the latter
+// to need.
 func (t *Table) only(need map[string]bool) *Table {
 	for before := -1; before != len(need); {
 		before = len(need)

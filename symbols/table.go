@@ -3,8 +3,8 @@
 // overlay, written by hand, for facts that headers do not state.
 //
 // Every record of a table is one line of JSON, so that a diff shows what a refresh changed. [Load]
-// decodes a table, checks it and joins it with its overlay. Its errors name the file, the record and
-// the field.
+// decodes a table, checks it and joins it with its overlay. Its errors name the file, the record
+// and the field.
 package symbols
 
 import (

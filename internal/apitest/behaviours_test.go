@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestBehaviours compares docs/behaviours.md with the tests that cite its numbers. It reads only
-// source.
+// TestBehaviours checks that each behaviour in docs/behaviours.md is cited by a test, or listed on
+// that page as not tested, and that tests cite only numbers on the page.
 func TestBehaviours(t *testing.T) {
 	page, err := os.ReadFile("../../docs/behaviours.md")
 	if err != nil {

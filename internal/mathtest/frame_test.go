@@ -88,7 +88,7 @@ func near[T float32 | float64 | complex64 | complex128](t *testing.T, what strin
 	}
 }
 
-// An array is an input or a result of a case.
+// An array is an input or a result in a case of a recorder.
 type array struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"` // NumPy's name

@@ -157,8 +157,8 @@ func (s *system[T]) eigen(t testing.TB, st *gpu.Stream, eps float64) {
 	}
 }
 
-// SolverRecorded solves systems in recordings that are executed several times, as graphs and
-// without them.
+// SolverRecorded checks recorded solutions and eigenvalues in recordings that are executed several
+// times, with and without a graph.
 func SolverRecorded(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	r, st := rand.New(rand.NewPCG(7, 8)), dev.Queue(0).NewStream()
 	for _, mode := range modes {
@@ -197,7 +197,7 @@ func SolverRecorded(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	}
 }
 
-// SolverRefused checks that wrong arguments are refused.
+// SolverRefused checks that package solver refuses wrong arguments.
 func SolverRefused(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	r := rand.New(rand.NewPCG(9, 10))
 	s := newSystem[float32](t, dev, r, 4, 2, 0, true)
