@@ -169,7 +169,7 @@ func (p *pkg) resultType() string {
 			return e.name
 		}
 	}
-	return "int32" // unreachable: emitResult has refused the package
+	return "int32" // unreachable: a function with a fast path returns an error code
 }
 
 // wordType returns the type of a frame's word. Pointers keep a pointer type, so that the Go runtime

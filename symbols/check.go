@@ -274,8 +274,8 @@ func (c *checker) values(t *Table) {
 	}
 }
 
-// sizes checks that no type contains itself except through a pointer, and that each field has the
-// size of its type. Otherwise generated structs would not have the library's layout.
+// sizes checks that no alias refers to itself, that no type contains itself except through a
+// pointer, and that each field has the size of its type.
 func (c *checker) sizes(t *Table) {
 	aliases, holds := map[string][]string{}, map[string][]string{} // by name: the base types that an alias stands for, and the types that a value of the type contains
 	stands := map[string]string{}                                  // the type that each alias stands for
@@ -327,7 +327,7 @@ func (c *checker) sizes(t *Table) {
 		for {
 			ct, err := ParseType(ctype)
 			if err != nil {
-				return 0 // another check has reported it
+				return 0 // known has reported the type
 			}
 			for _, d := range ct.Dims {
 				if n *= int64(d); n > maxElements {

@@ -109,7 +109,7 @@ type Headers struct {
 	Prelude []string          `json:"prelude,omitempty"` // lines of C before the headers
 	Stubs   map[string]string `json:"stubs,omitempty"`   // text that replaces other headers, by name
 	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong in the table
-	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions, function types and other types to leave out; a struct left out is opaque
+	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions and function types to leave out, and of refused declarations not to report
 	Inline  bool              `json:"inline,omitempty"`  // the library also exports the inline functions of the headers
 	Version HeaderVersion     `json:"version,omitzero"`  // macros of the version; without it and Release the extractor needs the version as an argument
 	Release Version           `json:"release,omitzero"`  // version of headers that do not state one

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// A Misfit is a range of releases in which a function must not be called: there, a parameter or a
-// type that the call passes differs from the binding.
+// A Misfit is a range of releases in which a function must not be called: its parameters, its
+// result or a type that they use differ from the binding there.
 type Misfit struct {
 	From  Version // the first release of the range; zero for a range that begins with the oldest release
 	To    Version // the first release after the range; zero for a range without an end
@@ -367,7 +367,8 @@ type place struct {
 	union bool // in a union, where each member has its own size
 }
 
-// places adds the members with names to into, and those of members without a name.
+// places adds the named members of a struct to into. For a member without a name it adds the
+// members inside it.
 func (v *view) places(s *Struct, at int, into map[string]place) {
 	for _, f := range s.Fields {
 		if inner := v.structs[v.resolve(f.Type).Base]; f.Anonymous && inner != nil {

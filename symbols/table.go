@@ -52,7 +52,8 @@ type Header struct {
 	SHA256  string  `json:"sha256"`
 }
 
-// A Handle is an opaque pointer type: typedef struct Tag *Name.
+// A Handle is an opaque pointer type: typedef struct Tag *Name, or typedef void *Name if Tag is
+// "void".
 type Handle struct {
 	Name string `json:"name"`
 	Tag  string `json:"tag"`
@@ -224,8 +225,8 @@ type Function struct {
 
 	Others []Signature `json:"others,omitempty"` // results and parameters in other releases
 
-	// Where is the place of the declaration: the header and the line. It is empty in a settled
-	// table.
+	// Where is the header and the line of the declaration. It is empty if the description has
+	// Headers.Settled.
 	Where string `json:"where,omitempty"`
 
 	// Absent is set if the headers declare the function and the library of that release does not
@@ -242,6 +243,6 @@ type Param struct {
 	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names
 
 	// Guess is set if the header does not say how the pointer is used. Nothing is generated until
-	// the overlay or a rule of the description says it.
+	// the overlay or a rule of the description does.
 	Guess bool `json:"guess,omitempty"`
 }

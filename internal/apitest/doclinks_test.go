@@ -35,7 +35,7 @@ func TestDocLinks(t *testing.T) {
 				case *comment.DocLink:
 					to := pkgs[strings.TrimPrefix(x.ImportPath, module)]
 					if to == nil || x.Name == "" {
-						return // a link to another package, or to a package as a whole
+						return // a link into a package that is not in pkgs, or to a whole package
 					}
 					if !has(to, x.Recv, x.Name) {
 						t.Errorf("%s: the documentation of %s links to %s, which does not exist", dir, what, x.DefaultURL(""))

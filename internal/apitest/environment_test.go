@@ -100,7 +100,7 @@ func listedVariables(page string) (names []string) {
 // An environment lists the reads of the environment in source code.
 type environment struct {
 	names  map[string]string // where each variable is read, by name
-	direct []string          // places that use a function of package os or syscall which reads it
+	direct []string          // places that use a function of os or syscall that reads the environment
 }
 
 // environmentOf returns the reads of the environment by packages that programs can import, and by

@@ -18,8 +18,8 @@ type system struct {
 	differs map[string]bool   // macros with a different number on arm64
 }
 
-// features is a stand-in that every stand-in for the C library includes first. _GNU_SOURCE has an
-// effect only if it is defined before.
+// features is a file that every stand-in for the C library includes first. _GNU_SOURCE has an
+// effect only if it is defined before the first of these includes.
 const (
 	featuresFile = "puregpu/features"
 	features     = "#ifndef PUREGPU_FEATURES\n#define PUREGPU_FEATURES\n#ifdef _GNU_SOURCE\n#define PUREGPU_GNU\n#endif\n#endif\n" + cdefs + glibc

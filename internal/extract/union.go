@@ -11,9 +11,9 @@ import (
 )
 
 // A union adds releases to a table. A release adds records, the since- and until-version of each
-// record, and the layouts, numbers and parameters that differ from the bound ones. The numbers of a
-// newer release become the bound ones, and so do its layouts that only extend the bound ones. The
-// bound parameters of functions stay.
+// record, and the layouts, numbers and parameters that differ from the bound ones. If the release
+// is the newest, its numbers become the bound ones, and so do its layouts that only extend the
+// bound ones. The bound parameters of functions stay.
 //
 // A record of the oldest release has no since-version, unless it is a function. A record of the
 // newest release has no until-version.
@@ -77,9 +77,9 @@ func (u *union) checkAgain(h *symbols.Table) {
 	}
 }
 
-// rename gives the types of a release the names that the table has for them, if their name is an
-// alias in the table. CUDA_KERNEL_NODE_PARAMS was a struct before CUDA 11.4; since then the struct
-// is CUDA_KERNEL_NODE_PARAMS_v1.
+// rename renames each type of a release whose name is an alias in the table: it gets the name that
+// the table has for it. CUDA_KERNEL_NODE_PARAMS was a struct before CUDA 11.4; since then the
+// struct is CUDA_KERNEL_NODE_PARAMS_v1.
 func (u *union) rename(h *symbols.Table) {
 	t := u.t
 	names, taken := map[string]string{}, h.TypeNames()
@@ -201,7 +201,7 @@ var typeName = regexp.MustCompile(`\w+(\.\w+)*`)
 // spans maintains the since- and until-versions of records while a release is added.
 type spans struct {
 	v        symbols.Version
-	releases []symbols.Version // releases added before v, oldest first
+	releases []symbols.Version // the other releases of the table, oldest first
 	report   func(string)
 }
 

@@ -149,8 +149,8 @@ func TestUnionKeepsEveryRelease(t *testing.T) {
 	}
 }
 
-// TestUnionOfMacrosForEnumerators checks the union of a release with an enumeration and a newer one
-// that has macros in its place, for the enumerators of another enumeration.
+// TestUnionOfMacrosForEnumerators checks a table of two releases. Names that are enumerators in the
+// older one are macros in the newer one, for the enumerators of another enumeration.
 func TestUnionOfMacrosForEnumerators(t *testing.T) {
 	const head = "#define NCCL_MAJOR 2\n#define NCCL_MINOR %d\n#define NCCL_PATCH 1\ntypedef enum { ncclSuccess = 0 } ncclResult_t;\n"
 	older := fmt.Sprintf(head, 20) + `

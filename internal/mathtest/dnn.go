@@ -185,7 +185,7 @@ var attentionShapes = []dnn.AttentionShape{
 
 // Attention checks attention of attentionShapes, with both element types.
 func Attention(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
-	for i, s := range attentionShapes { // making a plan takes a third of a second, so each type has one order of tokens only
+	for i, s := range attentionShapes { // making a plan is slow, so each type has one order of tokens only
 		ok := t.Run(fmt.Sprintf("%d Float16", i), func(t *testing.T) { attention(t, dev, lib, s, f16) })
 		s.TokensFirst = true
 		ok = t.Run(fmt.Sprintf("%d BFloat16 tokens first", i), func(t *testing.T) { attention(t, dev, lib, s, bf16) }) && ok

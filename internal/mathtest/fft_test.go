@@ -160,7 +160,8 @@ func TestFFTQueues(t *testing.T) {
 	must(t, lib.Close())
 }
 
-// TestFFTCustom checks a plan made by the program: the transform of every second number.
+// TestFFTCustom checks a plan that the program makes with cuFFT: the transform of every second
+// number.
 func TestFFTCustom(t *testing.T) {
 	dev := openGPU(t)
 	lib, err := fft.Open(dev, fft.Options{})

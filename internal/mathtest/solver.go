@@ -53,7 +53,7 @@ func newSystem[T solver.Element](t testing.TB, dev *gpu.Device, r *rand.Rand, n,
 	return s
 }
 
-// slice returns device memory with a copy of data, which is closed when the test ends.
+// slice returns device memory with a copy of data. The memory is closed when the test ends.
 func slice[T any](t testing.TB, dev *gpu.Device, data []T) gpu.Slice[T] {
 	t.Helper()
 	s, err := gpu.AllocSlice[T](dev, gpu.DeviceMem, len(data))
@@ -65,7 +65,7 @@ func slice[T any](t testing.TB, dev *gpu.Device, data []T) gpu.Slice[T] {
 	return s
 }
 
-// download returns the elements after the stream's work has completed.
+// download waits for the stream's work and returns the elements.
 func download[T any](t testing.TB, st *gpu.Stream, s gpu.Slice[T]) []T {
 	t.Helper()
 	data := make([]T, s.Len())
