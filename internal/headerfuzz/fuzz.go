@@ -45,7 +45,7 @@ type Result struct {
 	Invalid  int    // units that the compiler rejects
 	Unparsed int    // units that the front end rejects
 	Refused  int    // declarations that the extractor refuses
-	Records  int    // functions and types in the table
+	Records  int    // records of the table
 	Facts    int    // facts of the table that the compiler confirms
 	Faults   []cproof.Fault
 

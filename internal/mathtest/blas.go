@@ -206,7 +206,7 @@ func GemmRecorded(t *testing.T, dev *gpu.Device, lib *blas.Library) {
 	must(t, errors.Join(direct.Close(), results.Close()))
 }
 
-// modes are a mode in which a recording is not a graph, and one in which it is.
+// modes execute a recording without a graph and with one.
 var modes = [...]gpu.Mode{gpu.StreamMode, gpu.GraphMode}
 
 func must(t testing.TB, err error) {

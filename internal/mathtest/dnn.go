@@ -152,7 +152,8 @@ func each(size []int, fn func(at []int)) {
 	}
 }
 
-// twice records an operation, executes the recording twice, and returns both results.
+// twice records an operation, executes the recording twice, and returns the results one after the
+// other.
 func twice[T any](t *testing.T, dev *gpu.Device, n int, op func(y gpu.Slice[T]) gpu.Op) []T {
 	t.Helper()
 	rec, err := dev.NewCommandBuffer(gpu.CommandOptions{})
