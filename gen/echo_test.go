@@ -27,9 +27,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl/dltest"
 )
 
-// TestEcho calls every function of each package, in every ABI version and on every path. The calls
-// go to a C library that records its arguments and returns values that follow from the function's
-// name.
+// TestEcho checks that each method of each package passes its arguments to C and returns what C
+// returns. It opens each package with an echo library.
 func TestEcho(t *testing.T) {
 	open := map[string]func(path string) (any, error){
 		"cufft":     func(path string) (any, error) { return cufft.Open(cufft.Options{Path: path}) },

@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// The echo library exports every function of a table. Each function records the bytes of its
-// arguments as C received them. It fills its outputs and its result with bytes that follow from its
-// name; package dltest derives the same bytes in Go.
+// The echo library exports every bound function of a table. Each function records the bytes of its
+// arguments as C received them. It fills its outputs and its result with values that follow from
+// its name; package dltest derives the same values in Go.
 
 // echoRuntime is the part of the echo library that is the same for all functions.
 const echoRuntime = `
@@ -57,7 +57,7 @@ static void text(uint32_t param, const char *p) { if (p) put(param, 'm', p, __bu
 #define MEMORY(i, p, n) do { if (p) put(i, 'm', (p), (n)); } while (0)
 `
 
-// EchoSource returns the C source of a library's echo.
+// EchoSource returns the C source of an embedded library's echo library.
 func EchoSource(library string) (string, error) {
 	p, err := load(library)
 	if err != nil {
@@ -66,7 +66,6 @@ func EchoSource(library string) (string, error) {
 	return p.echoSource()
 }
 
-// echoSource returns the C source of a library's echo.
 func (p *pkg) echoSource() (string, error) {
 	var b strings.Builder
 	types, err := p.lib.CTypes()
@@ -164,8 +163,8 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 	b.WriteString("}\n")
 }
 
-// pointee returns the C expression for the size of the memory behind a pointer argument, or "" if C
-// does not say.
+// pointee returns the C expression for the size of the memory behind a pointer argument, or "" for
+// an unsafe.Pointer.
 func (p *pkg) pointee(a param) string {
 	elem := strings.TrimPrefix(a.typ.expr, "*")
 	if elem == a.typ.expr || a.typ.expr == "unsafe.Pointer" {

@@ -96,8 +96,9 @@ func (p *pkg) prepare(g *Group, fn function) {
 	}
 }
 
-// results writes the values of the results, without the error. value returns the statement for each
-// result; nil means that the named result holds the value already.
+// results writes the results of a return statement, without the error. If value is nil, each named
+// result holds its value. Otherwise value returns the expression for a parameter's result, and the
+// caller writes the C result.
 func (p *pkg) results(g *Group, fn function, value func(param) *Statement) {
 	for _, a := range fn.params {
 		switch a.role {
@@ -168,10 +169,10 @@ func (p *pkg) resultType() string {
 			return e.name
 		}
 	}
-	return "int32" // unreachable: emitResult has refused the package
+	return "int32" // unreachable: a function with a fast path returns an error code
 }
 
-// wordType returns the type of a frame's word. Pointers keep a pointer type, so that the runtime
+// wordType returns the type of a frame's word. Pointers keep a pointer type, so that the Go runtime
 // sees them.
 func (p *pkg) wordType(a param) *Statement {
 	switch a.role {

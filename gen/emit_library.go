@@ -20,7 +20,7 @@ func (p *pkg) ownNames() []string {
 	return names
 }
 
-// variable names a variable of an implementation: "spec" for the first, "rcclSpec" for another.
+// variable names a variable of an implementation: "spec" for the first, "rcclSpec" for RCCL.
 func variable(m *symbols.Implementation, name string) string {
 	if m.Lib == "" {
 		return name
@@ -28,8 +28,8 @@ func variable(m *symbols.Implementation, name string) string {
 	return m.Lib + strings.ToUpper(name[:1]) + name[1:]
 }
 
-// emitLibrary writes the type of an open library, the functions that open one, and the data for the
-// loader.
+// emitLibrary writes the type Library, a function that opens each implementation, and the functions
+// about versions.
 func (p *pkg) emitLibrary() (*File, error) {
 	version, err := p.versionFunction()
 	if err != nil {
@@ -183,7 +183,7 @@ func (p *pkg) emitFormat(f *File) {
 	}).Line()
 }
 
-// emitParts writes the parts of v as text. A build number of 0 is left out.
+// emitParts writes code that returns the version v as text. A build number of 0 is left out.
 func emitParts(g *Group, w symbols.Number, build bool) {
 	part := func(above, unit int) *Statement {
 		s := Id("v")
@@ -212,7 +212,7 @@ func emitParts(g *Group, w symbols.Number, build bool) {
 	}
 }
 
-// versionFunction writes libraryVersion, or nothing if no function returns the version.
+// versionFunction writes libraryVersion, or nothing if the description names no version function.
 func (p *pkg) versionFunction() (Code, error) {
 	n := &p.desc.Version
 	if n.Function == "" {

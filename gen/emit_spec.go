@@ -60,8 +60,8 @@ func (p *pkg) misfitsOf(fn function) *Statement {
 	})
 }
 
-// api returns the name by which the library's own lookup finds a function, or nil if the lookup
-// does not know the function.
+// api returns the name by which the library's own lookup finds a function, or nil if the library
+// has no lookup.
 func (p *pkg) api(fn function) *Statement {
 	if p.desc.Hooks.Resolve == "" {
 		return nil

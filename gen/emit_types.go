@@ -9,7 +9,7 @@ import (
 	. "github.com/dave/jennifer/jen"
 )
 
-// emitTypes writes handles, numbers, second names, callbacks, structs and unions.
+// emitTypes writes handles, numbers, aliases, callbacks, structs and unions.
 func (p *pkg) emitTypes() *File {
 	f := p.newFile("")
 	g := f.Group
@@ -92,8 +92,8 @@ func (p *pkg) emitStruct(f *File, s structure) {
 	}
 }
 
-// emitByteField writes a getter and a setter of a bit-field that is stored in bytes. It works for
-// any type and any neighbours.
+// emitByteField writes a getter and a setter of a bit-field that is stored in bytes. The bit-field
+// may have any type.
 func (p *pkg) emitByteField(f *File, s structure, m field) {
 	unit := Id("s").Dot(m.unit).Index(Op(":"))
 	get := Id("getBits").Call(unit, Lit(m.bit), Lit(m.bits))
@@ -183,7 +183,8 @@ func (p *pkg) emitUnion(f *File, s structure) {
 	}
 }
 
-// emitLayout asserts, at compile time, the size of every struct and the offset of every field.
+// emitLayout writes assertions, checked by the compiler, of the size of every struct and union and
+// of the offset of every field.
 func (p *pkg) emitLayout() *File {
 	f := p.newFile("amd64 || arm64")
 	f.Comment("// A layout that differs from C's does not compile: the two array types have different lengths.")
@@ -259,8 +260,8 @@ func valueComment(v value) string {
 	return s
 }
 
-// emitString writes a String method that returns C names. It returns the number of a value that the
-// table does not have, since a newer library may have more values.
+// emitString writes a String method that returns a value's C name. For a value that the table does
+// not have, such as one of a newer library, it returns the type's name and the number.
 func emitString(f *File, e enum) {
 	number := Qual("strconv", "FormatInt").Call(Int64().Call(Id("v")), Lit(10))
 	if e.under == "uint64" {
@@ -290,8 +291,8 @@ func (e *enum) literal(v value) string {
 	return strconv.FormatInt(v.n, 10)
 }
 
-// emitResult writes the methods that make the error code an error. It returns nil if the library
-// has no type of error codes.
+// emitResult writes the methods that make the type of error codes an error. It returns nil if the
+// library has no such type.
 func (p *pkg) emitResult() (*File, error) {
 	for _, e := range p.enums {
 		if !e.result {
@@ -373,7 +374,7 @@ func (p *pkg) emitResult() (*File, error) {
 		}
 		return f, nil
 	}
-	return nil, nil // no function returns an error code
+	return nil, nil
 }
 
 // emitPair writes the methods that make a struct of two error codes an error.

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Libraries lists the libraries that Generate knows.
+// Libraries lists the embedded libraries.
 func Libraries() []string { return symbols.Names() }
 
 // Generate returns the generated files of a library's binding package, keyed by name.

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// toyTable declares a library with only an error code; each golden case adds to it.
+// toyTable is the table to which each golden case adds.
 const toyTable = `{
 "library": "toy", "version": "3.1",
 "headers": [{"name":"toy.h","version":"3.1","sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}],
@@ -41,10 +41,10 @@ const toyDescription = `{
 "implementations": [{"name": "toy library", "env": "TOY_LIBRARY", "files": {"linux": ["libtoy.so"]}, "hint": "make one"}]
 }`
 
-// TestGolden generates from each case in testdata and compares the result. A case's table.json and
-// overlay.json add to the toy library, and its library.json replaces the description. If the case
-// has a file named error, generation must return the error in it. All other files are the expected
-// output.
+// TestGolden compares the code that Generate returns for each case in testdata with the case's
+// files. A case's table.json and overlay.json add to the toy library, except that the overlay's
+// sets replace the library's. Its library.json replaces the description. If a case has a file named
+// error, Generate must return that error.
 func TestGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(cases) == 0 {
@@ -150,13 +150,13 @@ func generateToy(ar *txtar.Archive) (map[string][]byte, error) {
 	return Generate(lib)
 }
 
-// body drops the head of a generated file, which is the same in all files.
+// body returns the part of a generated file after the package clause.
 func body(src []byte) []byte {
 	_, rest, _ := bytes.Cut(src, []byte("package toy\n"))
 	return rest
 }
 
-// TestGenerated checks that the files in the tree are up to date with the tables.
+// TestGenerated checks that the packages of the embedded libraries are up to date.
 func TestGenerated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("generates every package")
@@ -176,7 +176,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestGenerateTwice checks that generation is reproducible byte for byte.
+// TestGenerateTwice checks that Generate returns the same bytes each time.
 func TestGenerateTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("generates every package")

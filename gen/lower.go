@@ -34,9 +34,9 @@ func lower(lib *symbols.Library) (*pkg, error) {
 	return w.pkg, w.names.unused()
 }
 
-// unsettled returns an error that lists all pointers and callbacks that the overlay leaves open. A
-// wrong guess about a pointer can let C write over Go's memory, and a callback may move the stack
-// that C writes to.
+// unsettled returns an error that lists each pointer and function pointer whose use is unknown. A
+// wrong guess about a pointer can let C write over Go's memory. If C calls back into Go during a
+// fast call, Go may move the stack that C writes to.
 func unsettled(lib *symbols.Library) error {
 	functions := lib.Unsettled()
 	var pointers, asking int
@@ -124,7 +124,7 @@ func (w *lowering) namedTypes() {
 		w.incomplete[h.Tag] = true
 		w.types[h.Name] = gotype{expr: t.name, size: 8, align: 8}
 	}
-	for _, a := range w.lib.Aliases { // pointers that the overlay declares opaque
+	for _, a := range w.lib.Aliases { // aliases that the overlay makes handles
 		if n, ok := w.lib.TypeNote(a.Name); ok && n.Kind == "handle" {
 			t := namedType{a.Name, w.names.typ(a.Name), "uintptr", w.lib.TypeDoc(a.Name)}
 			w.handles = append(w.handles, t)
@@ -167,8 +167,8 @@ func numberKind(name string) kind {
 	return kindInt
 }
 
-// codes returns the number types that the overlay makes error codes, as enumerations of the macros
-// that it names.
+// codes returns the number types that the overlay makes error codes, as enumerations. Their values
+// are the macros that the overlay names.
 func (w *lowering) codes() (out []symbols.Enum) {
 	for _, s := range w.lib.Scalars {
 		n, ok := w.lib.TypeNote(s.Name)
@@ -242,8 +242,8 @@ func fits(n int64, bytes int, signed bool) bool {
 }
 
 // lifeOf describes when a value was added and removed, and its number in other releases. The text
-// continues after the value's name. A value with more than two other numbers, such as an
-// enumeration's count, gets only the last release that has another number.
+// continues after the value's name. If the number differs in more than two spans of releases, the
+// text gives only the end of the last one.
 func lifeOf(since, until symbols.Version, spans []symbols.Span, others []string) string {
 	text := ""
 	if !since.IsZero() {
@@ -300,9 +300,8 @@ func (w *lowering) constants() {
 	}
 }
 
-// aliases resolves alternative type names. An alternative that differs from the type's own name
-// only in letter case or version becomes a Go alias of its own, since programs and documentation
-// use both.
+// aliases lowers the aliases of types that are already lowered. An alias becomes a Go alias, unless
+// its Go name is that of the type.
 func (w *lowering) aliases() {
 	for pending := w.lib.Aliases; len(pending) > 0; {
 		var later []symbols.Alias
@@ -317,7 +316,7 @@ func (w *lowering) aliases() {
 			}
 		}
 		if len(later) == len(pending) {
-			break // the remaining aliases name structs, which are lowered next
+			break // structures lowers the others: aliases of structs, callbacks and pointers
 		}
 		pending = later
 	}
@@ -339,8 +338,8 @@ func (w *lowering) resolveAlias(ctype string) (gotype, bool) {
 	return t, ok
 }
 
-// preferred maps the struct behind a versioned name to the plain name: CUDA_MEMCPY2D for
-// CUDA_MEMCPY2D_v2.
+// preferred maps the name of a struct with a version to its alias without the version:
+// CUDA_MEMCPY2D_v2 to CUDA_MEMCPY2D.
 func (w *lowering) preferred() map[string]string {
 	m := map[string]string{}
 	for _, a := range w.lib.Aliases {
@@ -387,13 +386,13 @@ func (w *lowering) structures() {
 		w.structure(&s)
 	}
 	w.resultStructs()
-	for i := range w.structs { // a struct holds pointers if a member does, in any order of declaration
+	for i := range w.structs { // a struct holds pointers if a member does
 		w.types[w.structs[i].cname] = w.holdsPointers(w.types[w.structs[i].cname], w.structs[i])
 	}
 }
 
-// goAlign returns the alignment that Go gives a type: its members' alignment, even if C aligns the
-// type differently.
+// goAlign returns the alignment of a type in Go. That of a struct is the largest of its members',
+// even if C aligns the struct differently.
 func (w *lowering) goAlign(ctype string) int {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil || ct.Pointers > 0 {
@@ -514,8 +513,8 @@ func (w *lowering) structure(s *symbols.Struct) {
 	w.structs = append(w.structs, out)
 }
 
-// fieldNames returns the Go names of a struct's fields. If two would be equal, those whose C name
-// has underscores keep them.
+// fieldNames returns the Go names of a struct's fields. If two would be equal, a C name with
+// underscores keeps its underscores.
 func (w *lowering) fieldNames(s *symbols.Struct) []string {
 	names, count := make([]string, len(s.Fields)), map[string]int{}
 	for i, f := range s.Fields {
@@ -540,10 +539,10 @@ func (w *lowering) fieldNames(s *symbols.Struct) []string {
 
 type byteRange struct{ first, end int }
 
-// byteUnits finds the bit-fields that are stored as bytes. Each bit-field of a union is stored so.
-// In a struct, a group of consecutive bit-fields is stored so if one of them is not an unsigned
-// integer, overlaps another member, or mixes types in a unit. byteUnits returns the bytes of each
-// group, keyed by the index of each bit-field.
+// byteUnits finds the bit-fields that are stored as bytes: each bit-field of a union, and in a
+// struct a group of consecutive bit-fields if one of them is not an unsigned integer, shares a unit
+// with another type, or overlaps another member. byteUnits returns the bytes of the group, by the
+// index of each bit-field.
 func (w *lowering) byteUnits(s *symbols.Struct) map[int]byteRange {
 	out := map[int]byteRange{}
 	for i := 0; i < len(s.Fields); {
@@ -609,8 +608,8 @@ func (w *lowering) gotype(ctype string) (gotype, error) {
 	return t, nil
 }
 
-// longOfWindows reports whether a type is C's long and the overlay does not declare its size on
-// Windows harmless.
+// longOfWindows reports whether a type is C's long, the library exists on Windows, where long has
+// another size, and the overlay has no note that this is harmless.
 func (w *lowering) longOfWindows(name string) bool {
 	_, allowed := w.lib.TypeNote(name)
 	return !allowed && (name == "long" || name == "unsigned long") && slices.Contains(w.desc.Systems(), "windows")
@@ -642,7 +641,7 @@ func nameEntry(cname string) string {
 	return fmt.Sprintf(`{"name": %q, "go": "…", "reason": "…"}`, cname)
 }
 
-// collisions reports declarations that would have the same Go name.
+// collisions reports Go names that two declarations would have, or that Go does not export.
 func (w *lowering) collisions() {
 	owner := map[string]string{}
 	for _, name := range w.ownNames() {

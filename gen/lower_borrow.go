@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// modulePath is the import path above the packages of the embedded libraries.
+// modulePath begins the import paths of the embedded libraries' packages.
 const modulePath = "github.com/puregpu/puregpu/"
 
 // importPath returns the path of the package that has a library's types.
@@ -17,8 +17,8 @@ func (p *pkg) importPath(library string) string {
 	return modulePath + library
 }
 
-// borrow finds the Go types that the table takes from other libraries. It also declares all types
-// of those libraries to the overlay.
+// borrow finds the Go types that the table takes from other libraries. It lowers these libraries
+// and those that the description uses, so that the overlay can name their types.
 func (w *lowering) borrow() error {
 	w.lenders = map[string]*lowering{}
 	uses := slices.Clone(w.desc.Uses)
@@ -66,8 +66,8 @@ func qualify(expr, pkg string) string {
 	return expr[:i] + pkg + "." + name
 }
 
-// lent returns the library that declares a type, lowered, and the type's name there: "Stream" for
-// "cuda.Stream".
+// lent returns the lowered library that declares a type, and the type's name there: "Stream" for
+// "cuda.Stream". For a type of this package it returns nil.
 func (p *pkg) lent(expr string) (*lowering, string) {
 	lib, name, ok := strings.Cut(expr, ".")
 	if !ok || p.lenders[lib] == nil {

@@ -146,8 +146,8 @@ func (w *lowering) isResult(ct symbols.CType) bool {
 }
 
 // resultStructs finds the struct that the overlay makes the type of errors. Its first member is an
-// error code of the library, 0 on success; its second is a code of another library. Both are
-// returned in one register.
+// error code of the library, 0 on success; its second is a code of another library. C returns the
+// struct in one register.
 func (w *lowering) resultStructs() {
 	for i := range w.structs {
 		s := &w.structs[i]
@@ -169,8 +169,8 @@ func (w *lowering) resultStructs() {
 	}
 }
 
-// byValue returns an error for a struct that C passes by value in a special way: one with an
-// alignment above 8 bytes, or with a word of padding only, which C does not pass.
+// byValue returns an error for a struct that C passes by value in a special way: its alignment is
+// above 8 bytes, or it has at most 16 bytes and one of its words is padding, which C does not pass.
 func (w *lowering) byValue(ctype string) error {
 	s := w.structOf(ctype)
 	if s == nil {
@@ -343,7 +343,7 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 		case kindStruct:
 			p.role = roleStruct
 		case kindPointer:
-			p.role = rolePointer // the C type is a typedef of a pointer
+			p.role = rolePointer // a typedef of a pointer, or unsafe.Pointer from the overlay
 		case kindArray:
 			return p, fmt.Errorf("array by value")
 		}
@@ -380,8 +380,8 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 }
 
 // elemSize returns the size of a pointer's element. A Go type from the overlay must have C's size,
-// because the library writes that many bytes. Only void * has no size in C; there the overlay
-// decides.
+// because the library writes that many bytes. For an output of type void * the size is that of the
+// Go type.
 func (w *lowering) elemSize(ct symbols.CType, a *symbols.Arg) (int, error) {
 	size := 8
 	if ct.Pointers == 1 {

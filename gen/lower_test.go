@@ -8,9 +8,9 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestOverrideSize gives parameters Go types of another size than C's. The generator must refuse
-// such a type for an output, because the library writes as many bytes as C's type has. The Go type
-// of a number may be narrower, since the call widens the number, but not wider.
+// TestOverrideSize checks the size of the Go type that an overlay gives a parameter. For an output
+// or an array, its elements must have C's size, since the library writes that many bytes. For a
+// number, the Go type may be smaller, but not larger.
 func TestOverrideSize(t *testing.T) {
 	lib, err := symbols.Load("cuda")
 	if err != nil {

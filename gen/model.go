@@ -1,11 +1,10 @@
 // Package gen turns symbol tables into Go source: binding packages such as cuda, nccl and hip, with
-// assertions of their layouts. For each binding it also writes a test of the ABI. The test calls an
-// echo library: a C library with the same functions, which records its arguments as C received
-// them. Each library has a description that gen reads.
+// assertions of their layouts. It can also write a test of a package's ABI. The test calls an echo
+// library: a C library with the same functions, which record their arguments as C received them.
 //
-// Gen works in two steps. Lowering (lower.go, names.go) decides the Go form of each C declaration;
-// it refuses unknown forms with an error that names the symbol. Emitting (emit_*.go) writes that
-// form with jennifer and decides nothing.
+// Gen works in two steps. Lowering (lower*.go, names.go) decides the Go form of each C declaration.
+// If a declaration has no Go form, the error names its symbol. Emitting (emit*.go) writes the Go
+// forms with jennifer.
 package gen
 
 import (
@@ -29,7 +28,7 @@ type pkg struct {
 	address    bool                        // the overlay uses DevicePtr, which no type of the table declares
 	resultPair *structure                  // the struct of two error codes that functions return as their error; or nil
 	misfits    map[string][]symbols.Misfit // releases in which a function must not be called, by symbol
-	lenders    map[string]*lowering        // libraries that lend types to the table, by package name
+	lenders    map[string]*lowering        // libraries whose types the table and the overlay may use, by name
 }
 
 // A namedType is a handle or a number with a type of its own.
@@ -41,11 +40,11 @@ type namedType struct {
 // A typeAlias is an alternative name of a type.
 type typeAlias struct{ cname, name, of string }
 
-// An enum is a named integer type and its values.
+// An enum is an enumeration: an integer type and its values. An enum without a name has no type.
 type enum struct {
 	cname, name, under string
 	doc                string
-	result             bool // set for an enumeration of the library's error codes
+	result             bool // the values are the library's error codes
 	values             []value
 }
 
@@ -71,8 +70,8 @@ type structure struct {
 	doc         string
 	union       bool
 	size, align int // size and alignment in C
-	goAlign     int // the alignment that Go gives it
-	bitAlign    int // alignment of the bit-fields that Go stores as bytes
+	goAlign     int // its alignment in Go
+	bitAlign    int // the largest alignment of a bit-field that Go stores as bytes
 	fields      []field
 }
 
@@ -90,7 +89,7 @@ type field struct {
 // signed reports whether the highest bit of a bit-field is its sign.
 func (f *field) signed() bool { return f.typ.signed || strings.HasPrefix(f.typ.expr, "int") }
 
-// A callback is a C function type; a program passes a function's address.
+// A callback is a C function type. Its Go type holds the address of a C function.
 type callback struct {
 	cname, name string
 	doc         string
@@ -104,7 +103,7 @@ type gotype struct {
 	align   int
 	kind    kind
 	pointer bool // holds Go pointers
-	signed  bool // the sign of an enumeration; other types show their sign by the name of Go's integer
+	signed  bool // set for a named type of signed integers; Go's own integers show their sign in expr
 }
 
 // A kind is the way that a value becomes an argument word.
@@ -125,8 +124,8 @@ type function struct {
 	sym    *symbols.Func
 	name   string // Go method
 	index  string // constant that indexes the symbol
-	sig    string // dl signature: one code for each C parameter
-	fast   bool   // called through a frame on the stack
+	sig    string // dl signature: one code for each C parameter, and one for a float result
+	fast   bool   // has a fast path, which calls C through a frame on the stack
 	params []param
 	ret    ret
 	value  gotype // type of the result, for retValue
@@ -139,10 +138,10 @@ type function struct {
 type ret int
 
 const (
-	retResult ret = iota // an error code
+	retResult ret = iota // an error code, or the resultPair
 	retVoid
 	retString // const char *
-	retValue  // a number, a handle or a pointer
+	retValue  // a number, a handle, a pointer or a struct
 )
 
 // A param is a C parameter and its role in Go.
@@ -151,7 +150,7 @@ type param struct {
 	name   string // Go name of the argument or result
 	role   role
 	typ    gotype // type of the argument, of the slice's element, or of the result
-	floats bool   // roleStruct: it has only floats
+	floats bool   // roleStruct: it has one to four floats and nothing else
 	len    int    // roleCount, roleCountOut: index of the array; roleSlice, roleText: index of the count, or -1
 }
 
@@ -165,7 +164,7 @@ const (
 	roleString               // string argument, NUL-terminated on the way
 	roleSlice                // slice argument; C gets its first element
 	roleCount                // no argument: the length of a slice
-	roleCountOut             // result: number of elements; C reads the slice's length from it
+	roleCountOut             // result: the number of elements; before the call it holds the slice's length for C
 	roleOut                  // result
 	roleOutStr               // result: the string that C points to
 	roleText                 // result: the text that C writes into a buffer

@@ -15,12 +15,12 @@ import (
 type namer struct {
 	desc *symbols.Description
 	lib  *symbols.Library
-	used map[string]bool // the overlay's entries that exception has returned
+	used map[string]bool // the overlay's entries that have given a name
 
-	versions map[string]bool // constants that hold the version of a struct
+	versions map[string]bool // the result of structVersions
 }
 
-// exception returns the overlay's name for a C name.
+// exception returns the exported Go name that the overlay gives a C name.
 func (n *namer) exception(cname string) (string, bool) {
 	note, ok := n.lib.NameNote(cname)
 	if ok = ok && token.IsExported(note.Go); ok {
@@ -82,8 +82,8 @@ func (n *namer) value(cname string) string {
 	return n.camel(cut(cname, n.desc.Prefixes.Values))
 }
 
-// structVersions returns the names of the structs without _t. A constant with such a name is a
-// value of the struct's field version.
+// structVersions returns the names of the structs whose names end in _t, without _t. A constant
+// with such a name is a value of the struct's field version.
 func structVersions(lib *symbols.Library) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range lib.Structs {
@@ -101,8 +101,8 @@ func (n *namer) field(structName, cname string) string {
 	return n.camel(cname)
 }
 
-// initialisms keep their capitals in names made from CAPITALS_WITH_UNDERSCORES. A library's
-// description may add more.
+// initialisms are words of C names that stay in capitals in Go names. A library's description may
+// add more.
 var initialisms = map[string]bool{
 	"ABI": true, "API": true, "CPU": true, "D3D": true, "DMA": true, "EGL": true, "ECC": true, "FD": true, "GL": true,
 	"GPU": true, "ID": true, "IO": true, "IPC": true, "JIT": true, "L2": true, "NUMA": true, "OS": true, "P2P": true, "PCI": true,
@@ -163,7 +163,7 @@ func (n *namer) parameter(f *symbols.Func, cname string) string {
 		i++
 	}
 	if i > 1 && i < len(s) {
-		i-- // URLPath: only URL goes down
+		i-- // URLPath becomes urlPath
 	}
 	i = max(i, 1)
 	s = strings.ToLower(s[:i]) + s[i:]
@@ -176,7 +176,7 @@ func (n *namer) parameter(f *symbols.Func, cname string) string {
 	return s
 }
 
-// unused returns an error that lists the exceptions that no rule used.
+// unused returns an error for the first name in the overlay that no generated name uses.
 func (n *namer) unused() error {
 	for _, note := range n.lib.Overlay.Names {
 		if !n.used[note.Name] {

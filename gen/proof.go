@@ -19,7 +19,7 @@ var proofRoles = map[role]dltest.Role{
 }
 
 // Functions returns facts for package dltest about the functions that a library's package binds, by
-// exported name.
+// C symbol.
 func Functions(library string) (map[string]dltest.Function, error) {
 	p, err := load(library)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestMethodsStayWithTheirABI compares each method's C symbol and parameters with the record in
-// testdata/api. A recorded method never changes; new methods are added with -update. The record of
-// the Go API would not show that a method with an unchanged signature calls another ABI version.
+// TestMethodsStayWithTheirABI checks that each method in the records of ../testdata/api/symbols
+// still calls the same C symbol with the same parameters. New methods are added with -update.
 func TestMethodsStayWithTheirABI(t *testing.T) {
 	for _, library := range Libraries() {
 		p, err := load(library)

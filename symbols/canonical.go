@@ -93,9 +93,8 @@ func (t *Table) defines(base string) bool {
 	return false
 }
 
-// SizeOf returns the name of the parameter that may be the size of the buffer params[buffer]: the
-// next parameter, or one with a name such as size, if it is an integer. It returns "" if there is
-// none.
+// SizeOf returns the name of the first parameter that may be the size of the buffer params[buffer],
+// or "". Such a parameter is an integer, and it follows the buffer or has a name such as size.
 func (t *Table) SizeOf(params []Param, buffer int) string {
 	for i, p := range params {
 		if i != buffer && (i == buffer+1 || sizeName.MatchString(p.Name)) && t.isCount(p.Type) {

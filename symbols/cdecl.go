@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// CTypes writes a library's types as independent C declarations, with assertions of every size and
-// offset. They replace the vendor's headers on machines without them. Types taken from other
-// libraries come first.
+// CTypes writes a library's types as C declarations that need no header of a vendor, and
+// assertions of the sizes and offsets of structs. Types taken from other libraries come first.
 func (l *Library) CTypes() (string, error) { return l.cTypes(true) }
 
 func (l *Library) cTypes(asserts bool) (string, error) {
@@ -67,7 +66,7 @@ type cWriter struct {
 	lib     *Library
 	asserts bool
 	b       strings.Builder
-	aligns  map[string]int  // alignment of each type that is not aligned like a pointer
+	aligns  map[string]int  // alignment of types; a type that is missing is aligned like a pointer
 	done    map[string]bool // types that can be used by value so far
 	structs map[string]bool // structs declared so far
 }

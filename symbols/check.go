@@ -119,7 +119,7 @@ func (m Lenders) checkTable(file string, t *Table) error {
 	return c.err()
 }
 
-// other checks that a range of other releases begins and ends with a release that was read.
+// other checks that a span begins and ends with a release that was read.
 func (c *checker) other(record string, s Span, t *Table) {
 	if s.Until.Compare(s.Since) < 0 || !slices.Contains(t.Releases, s.Since) || !slices.Contains(t.Releases, s.Until) {
 		c.add(record, "others", "%v to %v is not a range of releases that were read", s.Since, s.Until)
@@ -144,7 +144,7 @@ func (c *checker) params(record string, params []Param, known func(record, field
 	}
 }
 
-// types collects the names of the table's types, and checks that each is declared once.
+// types collects the names of the table's types, and checks that each is valid and declared once.
 func (c *checker) types(t *Table) map[string]bool {
 	types := map[string]bool{}
 	add := func(kind, name string) {
@@ -184,7 +184,8 @@ func (c *checker) types(t *Table) map[string]bool {
 	return types
 }
 
-// layout checks that a struct's fields are inside it, aligned, in order and do not overlap.
+// layout checks a struct's size and alignment, and that its fields are inside it, in order, and do
+// not overlap.
 func (c *checker) layout(s *Struct) {
 	record := "struct " + s.Name
 	if s.Size <= 0 || s.Size > maxStruct || s.Align <= 0 || s.Align&(s.Align-1) != 0 || s.Size%s.Align != 0 {
@@ -273,8 +274,8 @@ func (c *checker) values(t *Table) {
 	}
 }
 
-// sizes checks that no type contains itself except through a pointer, and that each field has the
-// size of its type. Otherwise generated structs would not have the library's layout.
+// sizes checks that no alias refers to itself, that no type contains itself except through a
+// pointer, and that each field has the size of its type.
 func (c *checker) sizes(t *Table) {
 	aliases, holds := map[string][]string{}, map[string][]string{} // by name: the base types that an alias stands for, and the types that a value of the type contains
 	stands := map[string]string{}                                  // the type that each alias stands for
@@ -326,7 +327,7 @@ func (c *checker) sizes(t *Table) {
 		for {
 			ct, err := ParseType(ctype)
 			if err != nil {
-				return 0 // another check has reported it
+				return 0 // known has reported the type
 			}
 			for _, d := range ct.Dims {
 				if n *= int64(d); n > maxElements {
@@ -352,8 +353,8 @@ func (c *checker) sizes(t *Table) {
 	}
 }
 
-// cycle returns a name that is on a cycle in a graph, always the same one, or "". edges has the
-// names to which each name leads.
+// cycle returns a name that is on a cycle in a graph, or "". For equal graphs it returns the same
+// name. edges has the names to which each name leads.
 func cycle(edges map[string][]string) string {
 	const open, done = 1, 2
 	state := map[string]int{}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// small returns a table and an overlay that pass every check; tests then break them.
+// small returns a table and an overlay that pass every check.
 func small() (*Table, *Overlay) {
 	t := &Table{
 		Library:   "x",

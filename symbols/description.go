@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// A Description holds a library's facts for the extractor, the generator and the loader, beside its
-// symbols. It is the file library.json, beside the table and the overlay, and is written by hand.
-// These programs have no special case for a library's name: a peculiarity of a library is a field
-// here, which another library may use too.
+// A Description holds facts about a library for the extractor, the generator and the loader. It is
+// the file library.json, beside the table and the overlay, and is written by hand. These programs
+// have no special case for a library's name: a peculiarity of a library is a field here, which
+// other libraries may use too.
 type Description struct {
-	Library     string    `json:"library"`               // short name in the Go package and the table: "cuda"
+	Library     string    `json:"library"`               // name of the Go package, and of the library in the table: "cuda"
 	Brand       string    `json:"brand"`                 // name in front of release numbers: "CUDA", for "since CUDA 12.5"
 	Prefixes    Prefixes  `json:"prefixes"`              // of C names
 	Initialisms []string  `json:"initialisms,omitempty"` // words of C names that stay in capitals in Go names, in addition to common ones such as GPU
@@ -28,8 +28,8 @@ type Description struct {
 	Grown []string `json:"grown,omitempty"`
 
 	// Pointers are rules for parameters of many functions, each with a reason, such as: every float
-	// * is device memory. The last rule that matches a pointer applies; an entry of the overlay
-	// overrides all rules.
+	// * is device memory. The last rule that matches a pointer applies, unless an entry of the
+	// overlay says how the pointer is used.
 	Pointers []ParamNote `json:"pointers,omitempty"`
 
 	// Uses are libraries that lend types to the headers. An embedded library is given by its name,
@@ -43,7 +43,7 @@ type Description struct {
 	// capitals: OpenRCCL.
 	Implementations []Implementation `json:"implementations"`
 
-	Lenders Lenders `json:"-"` // the entries of Uses that are not embedded
+	Lenders Lenders `json:"-"` // the libraries in Uses that are not embedded
 }
 
 // Prefixes are cut from C names to make Go names; the first that matches is cut.
@@ -105,24 +105,23 @@ type Headers struct {
 	// required; the others are read in releases that have them.
 	Files []string `json:"files"`
 
-	Include []string          `json:"include,omitempty"` // the entries of Files to include, if these include the others; else all
+	Include []string          `json:"include,omitempty"` // the entries of Files to include, which include the others; empty for all
 	Prelude []string          `json:"prelude,omitempty"` // lines of C before the headers
 	Stubs   map[string]string `json:"stubs,omitempty"`   // text that replaces other headers, by name
 	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong in the table
-	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions, function types and other types to leave out; a struct left out is opaque
+	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions and function types to leave out, and of refused declarations not to report
 	Inline  bool              `json:"inline,omitempty"`  // the library also exports the inline functions of the headers
 	Version HeaderVersion     `json:"version,omitzero"`  // macros of the version; without it and Release the extractor needs the version as an argument
-	Release Version           `json:"release,omitzero"`  // of fixed headers that do not state their version
+	Release Version           `json:"release,omitzero"`  // version of headers that do not state one
 	Dir     string            `json:"dir,omitempty"`     // folder of the headers, relative to the description, if they are kept with it
 	Since   Since             `json:"since"`             // source of since-versions
 
 	// Folders are more folders to search for included headers, relative to the description.
 	Folders []string `json:"folders,omitempty"`
 
-	// Settled makes a pointer an output of one element if neither the headers nor the overlay
-	// explain the pointer. Settled is for tables in which a person has checked each such parameter.
-	// Without Settled the table marks these parameters, and nothing is generated until each one is
-	// settled.
+	// Settled says that a person has checked each pointer parameter that the headers do not explain.
+	// Without Settled the table marks these parameters, and nothing is generated until the overlay
+	// or a rule explains each one.
 	Settled bool `json:"settled,omitempty"`
 
 	// Old is a macro that makes the headers declare replaced ABI versions under their plain names.

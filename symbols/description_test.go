@@ -20,8 +20,8 @@ func smallDescription(t testing.TB) string {
 	return string(b)
 }
 
-// TestDescriptionErrorsSayWhere breaks one place of a description at a time and checks that the
-// error names it.
+// TestDescriptionErrorsSayWhere checks that the error for a description with one fault names its
+// place.
 func TestDescriptionErrorsSayWhere(t *testing.T) {
 	small := smallDescription(t)
 	for _, tt := range []struct {
@@ -104,8 +104,8 @@ func TestEmptyDescriptionLacksEverything(t *testing.T) {
 	}
 }
 
-// TestRead reads libraries from folders: complete ones, and ones with files that contradict each
-// other.
+// TestRead checks that Read returns the library of a folder, and an error if a file is missing or
+// the files contradict each other.
 func TestRead(t *testing.T) {
 	table, overlay := encodedSmall(t)
 	description := smallDescription(t)
@@ -148,7 +148,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestNumbers checks the release numbers of libraries in both directions.
+// TestNumbers checks that Encode and Decode translate between releases and their numbers.
 func TestNumbers(t *testing.T) {
 	for _, tt := range []struct {
 		library string
@@ -190,7 +190,7 @@ func FuzzDescription(f *testing.F) {
 	})
 }
 
-// TestContributing decodes the description and the overlay that CONTRIBUTING.md shows.
+// TestContributing checks that the description and the overlay in CONTRIBUTING.md can be decoded.
 func TestContributing(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "CONTRIBUTING.md"))
 	if err != nil {

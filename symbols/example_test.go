@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A table says how a C function is declared, since which release there is one, and what it is for.
+// A library says how a C function is declared, which release added it, and what it is for.
 func ExampleLoad() {
 	lib, err := symbols.Load("nccl")
 	if err != nil {

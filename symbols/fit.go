@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// A Misfit is a range of releases in which a function must not be called: there, a parameter or a
-// type that the call passes differs from the binding.
+// A Misfit is a range of releases in which a function must not be called: its parameters, its
+// result or a type that they use differ from the binding there.
 type Misfit struct {
 	From  Version // the first release of the range; zero for a range that begins with the oldest release
 	To    Version // the first release after the range; zero for a range without an end
@@ -79,7 +79,7 @@ func (l *Library) UnusedChanges() []string {
 	return out
 }
 
-// A difference says how a release differs from the binding.
+// A difference says how a release differs from the binding in a record.
 type difference struct {
 	what string // name of the record
 	kind string // "size", "order", "numbers", "parameters"
@@ -88,7 +88,8 @@ type difference struct {
 	text string
 }
 
-// ranges joins releases that differ in the same way.
+// ranges makes one Misfit for adjacent releases that differ in the same way. at and found have the
+// releases with the function, and the difference of each or nil.
 func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Misfit {
 	var out []Misfit
 	for i := 0; i < len(at); {
@@ -164,7 +165,7 @@ type view struct {
 	t       *Table
 	structs map[string]*Struct
 	enums   map[string]*Enum
-	other   map[string]bool // tags of handles, and callbacks: types that occur only behind pointers
+	other   map[string]bool // the callbacks
 	funcs   map[string]*Function
 	cache   map[string]CType
 	values  map[*Enum]map[string]int64
@@ -199,7 +200,7 @@ func (v *view) resolve(ctype string) CType {
 	return ct
 }
 
-// number returns the size of a number type, or 0 for another type.
+// number returns the size of a number or an enumeration, or 0 for another type.
 func (v *view) number(base string) int {
 	if size, _, ok := Builtin(base); ok {
 		return size
@@ -238,7 +239,8 @@ func (c *comparer) harmless(names ...string) bool {
 	return false
 }
 
-// function compares the parameters in a release with the arguments that a call passes.
+// function compares a function in a release with the bound one. It returns nil if the release lacks
+// the function, or if nothing differs.
 func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	g := there.funcs[f.Symbol]
 	if g == nil {
@@ -269,8 +271,8 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	return nil
 }
 
-// of returns the difference of a function whose parameter's type differs. If the difference is in a
-// record, such as a struct, it stays the record's difference.
+// of returns the difference of a function whose result or parameter differs, or nil if it is
+// harmless. A difference in a record, such as a struct, stays that record's difference.
 func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	if c.harmless(f.Symbol) {
 		return nil
@@ -281,8 +283,8 @@ func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	return d
 }
 
-// types compares two types. If array is set, or a struct is not passed by its address alone, the
-// sizes of structs must be equal too.
+// types compares two types. The sizes of structs must be equal too, unless array is false and the
+// type is a pointer to a struct.
 func (c *comparer) types(here, theirs string, there *view, array bool) *difference {
 	a, b := c.bound.resolve(here), there.resolve(theirs)
 	different := &difference{}
@@ -365,7 +367,8 @@ type place struct {
 	union bool // in a union, where each member has its own size
 }
 
-// places lists the members with names.
+// places adds the named members of a struct to into. For a member without a name it adds the
+// members inside it.
 func (v *view) places(s *Struct, at int, into map[string]place) {
 	for _, f := range s.Fields {
 		if inner := v.structs[v.resolve(f.Type).Base]; f.Anonymous && inner != nil {
@@ -440,8 +443,8 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 	return nil
 }
 
-// member compares the contents of two members. Members of a union may be shorter in the other
-// release: the union keeps its size.
+// member compares the types of two members. The sizes of a union's members may differ, since layout
+// compares the size of the union.
 func (c *comparer) member(f, g place, there *view) *difference {
 	a, b := c.bound.resolve(f.Type), there.resolve(g.Type)
 	if len(a.Dims) > 0 && len(b.Dims) > 0 && a.Pointers == 0 && b.Pointers == 0 && c.bound.structs[a.Base] == nil && (f.union || f.Size == g.Size) {

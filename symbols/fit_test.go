@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestMisfits compares functions of a table with releases 1.0, 1.1, 2.0 and 2.1. The binding is
-// that of 2.1, unless a record says otherwise.
+// TestMisfits checks the misfits of a function in a table with the releases 1.0, 1.1, 2.0 and 2.1.
 func TestMisfits(t *testing.T) {
 	const field = `{"name":"%s","type":"%s","offset":%d,"size":%d}`
 	f := func(name, ctype string, offset, size int) string {

@@ -33,8 +33,8 @@ type Borrowed struct {
 // Lenders are libraries, by name, that lend types and are not embedded.
 type Lenders map[string]*Library
 
-// Add adds a library, which lends all its types. importPath is the path of its Go package. Headers
-// that take the types include the library's own header.
+// Add adds a library that is not embedded, and whose Go package is importPath. If its description
+// has no Lends, the library lends its types to headers that include one of its own headers.
 func (m Lenders) Add(l *Library, importPath string) error {
 	name := l.Description.Library
 	if slices.Contains(names(), name) {
@@ -147,7 +147,7 @@ func (m Lenders) standIn(library string) (string, error) {
 }
 
 // borrowed writes the types that the library takes from other libraries, and the types that these
-// types contain.
+// mention.
 func (c *cWriter) borrowed() error {
 	own, asserts := c.lib, c.asserts
 	c.asserts = false
@@ -184,7 +184,8 @@ func (c *cWriter) borrowed() error {
 	return nil
 }
 
-// only returns a table with the named types, and the types that they contain.
+// only returns a table with the types in need and the types that these mention. It adds the latter
+// to need.
 func (t *Table) only(need map[string]bool) *Table {
 	for before := -1; before != len(need); {
 		before = len(need)
@@ -263,5 +264,5 @@ func (t *Table) EachType(f func(record string, ctype *string)) {
 	}
 }
 
-// TypeNames returns the names of the table's types, including types of other libraries.
+// TypeNames returns the names of the table's types, including borrowed types.
 func (t *Table) TypeNames() map[string]bool { return (&checker{}).types(t) }

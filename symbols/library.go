@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A Library is a table joined with its overlay and checked. The generator and the symbol browser
-// read it. It is immutable once loaded.
+// A Library is a table joined with its overlay and checked. The result of [Load] must not be
+// changed.
 type Library struct {
 	*Table
 	Description *Description // nil if only a table and an overlay were decoded
@@ -36,9 +36,9 @@ type Func struct {
 	Set       int      // index in Library.Sets
 	Doc       string   // a phrase that continues after the function's name
 	Callback  bool     // may call back into the program before it returns
-	Asks      []string // its function pointers for which the overlay does not say whether the library calls them now or later
+	Asks      []string // parameters with function pointers, if no note says when the library runs these functions
 	Registers bool     // registers a function that later calls may run before they return
-	Note      string   // why it is flagged or skipped
+	Note      string   // the reason of its note in the overlay, or of its refusal
 	Args      []Arg
 }
 
@@ -65,7 +65,7 @@ func (l *Library) NameNote(name string) (NameNote, bool) {
 	return n, ok
 }
 
-// TypeDoc returns the summary of a type, or "".
+// TypeDoc returns the summary of a type or an enumerator, or "".
 func (l *Library) TypeDoc(name string) string { return l.docs[name] }
 
 // Lookup returns every ABI version of the function with a C name, either an API name or an exported
@@ -86,7 +86,7 @@ func (l *Library) Lookup(cname string) []Func {
 	return out
 }
 
-// join builds the functions from the table and the overlay, which has been checked.
+// join joins a table with its checked overlay, and applies the rules of d, which may be nil.
 func join(t *Table, o *Overlay, d *Description) *Library {
 	var rules []ParamNote
 	if d != nil {
@@ -176,7 +176,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 				g.Asks = append(g.Asks, a.Name)
 			}
 		}
-		for _, a := range g.Args { // an array's length parameter is not a guess
+		for _, a := range g.Args { // a note on an array also explains the pointer to its length
 			for i := range g.Args {
 				if n := &g.Args[i]; a.Len == "*"+n.Name {
 					n.Guess = false
@@ -206,7 +206,8 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 }
 
 // setApart moves functions that newer releases lack into a set named after the last release that
-// has them: the loader needs all of a set. A set that would become empty stays whole.
+// has them, because a library has a set only if it has all its functions. A set that would become
+// empty stays whole.
 func (l *Library) setApart() {
 	left := make([]bool, len(l.Sets))
 	for i := range l.Funcs {
@@ -358,7 +359,8 @@ func (l *Library) absentSet() int {
 	return len(l.Sets) - 1
 }
 
-// setFor returns a function's set, or the set's continuation if the function is newer than the set.
+// setFor returns a function's set, or the set's continuation if the function is newer than the set
+// and the set is not the core.
 func (l *Library) setFor(f *Func) int {
 	i := setOf(l.Overlay.Sets, f)
 	s := l.Overlay.Sets[i]
@@ -373,15 +375,15 @@ func (l *Library) setFor(f *Func) int {
 	return len(l.Sets) - 1
 }
 
-// CatchAll reports whether only the last set matches a function, and only because the set matches
-// all functions.
+// CatchAll reports whether a function belongs to the last set, and that set has the pattern "*" and
+// is not the core.
 func (o *Overlay) CatchAll(symbol, api string) bool {
 	i := setOf(o.Sets, &Func{Function: Function{Symbol: symbol, API: api}})
 	return i == len(o.Sets)-1 && i > 0 && slices.Contains(o.Sets[i].Match, "*")
 }
 
-// setOf returns the first set that a function belongs to, or -1. The core matches symbols only, so
-// that it cannot take a newer ABI version of the same name.
+// setOf returns the index of the first set that matches a function, or -1. The core matches symbols
+// only, so that it cannot take a newer ABI version of the same name.
 func setOf(sets []SetNote, f *Func) int {
 	return slices.IndexFunc(sets, func(s SetNote) bool {
 		if s.Name == sets[0].Name {

@@ -263,8 +263,7 @@ func TestNotesOfTypesAndNames(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreAsOldAsTheirSet removes the since-versions of functions and checks that their
-// set's version applies.
+// TestFunctionsAreAsOldAsTheirSet checks that a function without a since-version gets its set's.
 func TestFunctionsAreAsOldAsTheirSet(t *testing.T) {
 	l := decodeSmall(t, func(tab *Table, o *Overlay) {
 		for i := range tab.Functions {

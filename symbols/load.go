@@ -94,7 +94,7 @@ func ReadDescription(fsys fs.FS, dir string) (*Description, error) {
 }
 
 // Decode reads a table and its overlay, checks them against each other, and joins them. The library
-// has no description. Its error is an [*Error], or several joined by [errors.Join]. It names the
+// has no description. The error is an [*Error], or several joined by [errors.Join]. Each names the
 // file, the record and the field.
 func Decode(tableFile string, table []byte, overlayFile string, overlay []byte) (*Library, error) {
 	return Lenders(nil).Decode(tableFile, table, overlayFile, overlay)

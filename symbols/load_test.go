@@ -173,7 +173,7 @@ func FuzzDecode(f *testing.F) {
 			_ = err.Error()
 			return
 		}
-		// Every accessor must work on a library that passed the checks.
+		// Lookup and Encode must work on a library that passed the checks.
 		for _, fn := range l.Funcs {
 			if fn.Set < 0 || fn.Set >= len(l.Sets) || len(fn.Args) != len(fn.Params) {
 				t.Fatalf("%s: set %d of %d, %d of %d arguments", fn.Symbol, fn.Set, len(l.Sets), len(fn.Args), len(fn.Params))

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// An Overlay holds facts that the headers of a library do not state, written by hand. Every entry
-// gives its reason. An entry that names nothing in the table is an error, so that no entry outlives
-// its cause.
+// An Overlay holds facts that the headers of a library do not state, written by hand. Every entry,
+// except sets and docs, gives its reason. An entry that names nothing in the table is an error.
 type Overlay struct {
 	Sets      []SetNote      `json:"sets"`
 	Functions []FunctionNote `json:"functions"`
@@ -21,9 +20,9 @@ type Overlay struct {
 
 // A SetNote is a set of symbols that a release adds together. The first set of a library is its
 // required core, and its patterns match symbols only. A function belongs to the first set with a
-// pattern that matches its symbol or its API name. A function newer than its set belongs to the
-// set's continuation, named after set and release: "graphs-12.3". A function of unknown age is as
-// old as its set.
+// pattern that matches its symbol or its API name. A function newer than its set, unless that is
+// the core, belongs to the set's continuation, named after set and release: "graphs-12.3". A
+// function of unknown age is as old as its set.
 type SetNote struct {
 	Name  string   `json:"name"`
 	Since Version  `json:"since"`
@@ -37,7 +36,7 @@ type FunctionNote struct {
 	Name      string  `json:"name"`
 	Since     Version `json:"since,omitzero"`
 	Callback  Answer  `json:"callback,omitempty"`  // may call back into the program before it returns
-	Registers bool    `json:"registers,omitempty"` // registers a function that any later call may run before it returns
+	Registers bool    `json:"registers,omitempty"` // registers a function that later calls may run before they return
 	Skip      bool    `json:"skip,omitempty"`      // not bound
 	Reason    string  `json:"reason"`
 }
@@ -72,8 +71,8 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 
 // A ParamNote says how a parameter, "function.parameter", is used. The function is a symbol, or an
 // API name for all ABI versions that have such a parameter. Both parts may be path.Match patterns.
-// If several notes match a parameter, the last one wins, and a note on the function itself wins
-// over patterns.
+// If several notes match a parameter, the last one wins. A note without a pattern wins over
+// patterns, and a note on a symbol over one on an API name.
 type ParamNote struct {
 	Name   string   `json:"name"`
 	Types  []string `json:"types,omitempty"` // C types as in the table: the note applies only to parameters of these types
@@ -106,13 +105,19 @@ const HowCalled = `	"callback": true     it may run the function before it retur
 
 // A TypeNote describes a type that its C declaration does not describe fully.
 type TypeNote struct {
-	Name   string `json:"name"`
-	Kind   string `json:"kind"`            // "result" (an error code, or a struct of one and of one of another library), "address" (device memory), "handle", "struct", "number" (one of Go's own numbers, without a type of its own; for C's long, that its size on Windows does no harm)
+	Name string `json:"name"`
+
+	// Kind is "result", "address", "handle", "struct" or "number". A result is an error code, or a
+	// struct of an error code of this library and one of another library. An address is in device
+	// memory. A number has one of Go's own types. C's long as a number says that its size on
+	// Windows does no harm.
+	Kind string `json:"kind"`
+
 	Align  int    `json:"align,omitempty"` // alignment, if the C front end does not see it
 	Reason string `json:"reason"`
 
-	// Values are path.Match patterns of the macros that are the error codes, if the type is a
-	// number and not an enumeration.
+	// Values are path.Match patterns. In a result that is a number and not an enumeration, the
+	// macros that they match are the error codes.
 	Values []string `json:"values,omitempty"`
 }
 

@@ -22,9 +22,7 @@ func other[T any](others []T, v Version, span func(*T) Span) *T {
 }
 
 // At returns the declarations of a release that was read: its records, with its layouts, numbers
-// and parameters. It includes the functions whose since-version is not newer; version nodes or the
-// overlay may give that version more exactly than headers. Records that only another implementation
-// has are left out.
+// and parameters. It leaves out records that only another implementation has.
 func (t *Table) At(v Version) *Table {
 	out := *t
 	out.Version, out.Releases = v, []Version{v}

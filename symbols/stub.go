@@ -14,9 +14,9 @@ type Stub struct {
 	Entry   any
 }
 
-// WithStubs adds entries, one a line, at the end of their sections of an overlay, and adds missing
-// sections. Entries of "sets" go before the last set. Entries have spaces after colons and commas
-// if the overlay has them. The rest of the overlay stays unchanged.
+// WithStubs adds entries, one a line, to their sections of an overlay. It adds missing sections. An
+// entry becomes the last of its section, or of "sets" the last but one. Entries have spaces after
+// colons and commas if the overlay has them. The rest of the overlay stays unchanged.
 func WithStubs(overlay []byte, list []Stub) ([]byte, error) {
 	spaced := bytes.Contains(overlay, []byte(`": "`))
 	for _, s := range list {

@@ -32,8 +32,8 @@ func TestWithStubs(t *testing.T) {
 	}
 }
 
-// TestRules joins rules of a description. The last rule that matches applies, only to pointers, and
-// the overlay overrides it.
+// TestRules checks that of a description's rules the last one that matches a pointer applies, and
+// that an entry of the overlay replaces it.
 func TestRules(t *testing.T) {
 	param := func(name, ctype string) Param { return Param{Name: name, Type: ctype, Dir: Out, Guess: true} }
 	table := &Table{Functions: []Function{{Symbol: "f", API: "f", Result: "int", Params: []Param{

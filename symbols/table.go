@@ -2,9 +2,9 @@
 // table, which tools/extract writes from its C headers and nobody edits. Beside it is a small
 // overlay, written by hand, for facts that headers do not state.
 //
-// A table is data. Every record is one line of JSON, so that a diff shows what a refresh changed.
-// [Load] decodes a table, joins it with its overlay, checks both and answers look-ups by C name;
-// its errors name the file, the record and the field.
+// Every record of a table is one line of JSON, so that a diff shows what a refresh changed. [Load]
+// decodes a table, checks it and joins it with its overlay. Its errors name the file, the record
+// and the field.
 package symbols
 
 import (
@@ -52,12 +52,13 @@ type Header struct {
 	SHA256  string  `json:"sha256"`
 }
 
-// A Handle is an opaque pointer type: typedef struct Tag *Name.
+// A Handle is an opaque pointer type: typedef struct Tag *Name, or typedef void *Name if Tag is
+// "void".
 type Handle struct {
 	Name string `json:"name"`
 	Tag  string `json:"tag"`
-	// Struct is set if Name is also the name of the struct and the struct's tag differs. C then
-	// spells the handle as a pointer to it.
+	// Struct is set if Name is the name of the struct itself and differs from Tag. C then writes the
+	// handle as Name *.
 	Struct bool `json:"struct,omitempty"`
 
 	Since Version `json:"since,omitzero"`
@@ -80,7 +81,7 @@ type Alias struct {
 	Type string `json:"type"`
 }
 
-// An Enum is an enumeration. Sets of bits are enumerations too in C; their values show it.
+// An Enum is an enumeration. It may have no name.
 type Enum struct {
 	Name   string      `json:"name"`          // typedef name, or the tag if there is none
 	Tag    string      `json:"tag,omitempty"` // the name after "enum", if it differs
@@ -105,7 +106,7 @@ func (e *Enum) CType() string {
 // An EnumValue is one enumerator.
 type EnumValue struct {
 	Name  string  `json:"name"`
-	Value int64   `json:"value"` // the bits of the value, in an unsigned enumeration of 8 bytes
+	Value int64   `json:"value"` // in an unsigned enumeration of 8 bytes, the bits of the value
 	Since Version `json:"since,omitzero"`
 	Until Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
 	Lib   string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
@@ -189,7 +190,7 @@ type Callback struct {
 // A Constant is an object-like macro with a value.
 type Constant struct {
 	Name  string  `json:"name"`
-	Type  string  `json:"type"` // "int", "uint", "float", "string" or "pointer" (an address that is a constant)
+	Type  string  `json:"type"` // "int", "uint", "float", "string", "pointer" (a constant address), or the name of an enumeration
 	Value string  `json:"value"`
 	Since Version `json:"since,omitzero"`
 	Until Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
@@ -198,7 +199,7 @@ type Constant struct {
 	Others []OtherConstant `json:"others,omitempty"` // values in other releases
 }
 
-// Dir is the direction of a parameter: the side that writes the memory behind it.
+// Dir is the direction of a parameter: whether the library reads or writes the memory behind it.
 type Dir string
 
 // The directions. Arguments passed by value are always In.
@@ -224,8 +225,8 @@ type Function struct {
 
 	Others []Signature `json:"others,omitempty"` // results and parameters in other releases
 
-	// Where is the place of the declaration: the header and the line. It is empty in a settled
-	// table.
+	// Where is the header and the line of the declaration. It is empty if the description has
+	// Headers.Settled.
 	Where string `json:"where,omitempty"`
 
 	// Absent is set if the headers declare the function and the library of that release does not
@@ -242,6 +243,6 @@ type Param struct {
 	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names
 
 	// Guess is set if the header does not say how the pointer is used. Nothing is generated until
-	// the overlay or a rule of the description says it.
+	// the overlay or a rule of the description does.
 	Guess bool `json:"guess,omitempty"`
 }

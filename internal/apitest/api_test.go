@@ -1,4 +1,5 @@
-// Package apitest compares the exported API of the packages that programs import with its record.
+// Package apitest checks the exported API of the packages that programs import, and the pages of
+// documentation.
 package apitest
 
 import (
@@ -26,8 +27,8 @@ var imported = append(symbols.Names(),
 	"runtime/gpu/gputest", "runtime/growing", "runtime/health", "runtime/health/nvmlhealth", "runtime/interop", "runtime/metrics", "runtime/random", "runtime/rendezvous", "runtime/smallfloat", "runtime/solver", "runtime/sparse", "runtime/trace", "runtime/trace/cuptitrace", "runtime/trace/nvtxtrace",
 )
 
-// TestAPI compares every exported declaration with testdata/api, one line each. No recorded line
-// may be removed or change.
+// TestAPI checks that the exported declarations of the imported packages are those in the records
+// of ../../testdata/api. The flag -update adds new ones. A recorded one must stay.
 func TestAPI(t *testing.T) {
 	for dir, pkg := range testlib.Packages(t, imported...) {
 		file := filepath.Join("..", "..", "testdata", "api", path.Base(dir)+".txt")

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestBehaviours compares docs/behaviours.md with the tests that cite its numbers. It reads only
-// source.
+// TestBehaviours checks that each behaviour in docs/behaviours.md is cited by a test, or listed on
+// that page as not tested, and that tests cite only numbers on the page.
 func TestBehaviours(t *testing.T) {
 	page, err := os.ReadFile("../../docs/behaviours.md")
 	if err != nil {
@@ -33,7 +33,7 @@ var (
 	inName    = regexp.MustCompile(`^(B\d+[ :])+`)
 )
 
-// compareBehaviours returns the errors of a page, given the tests that cite each number.
+// compareBehaviours returns the errors of a page. tests has a place that cites each number.
 func compareBehaviours(page string, tests map[int]string) (wrong []string) {
 	say := func(n int, what string) { wrong = append(wrong, "docs/behaviours.md: B"+strconv.Itoa(n)+" "+what) }
 	times, excused := map[int]int{}, map[int]bool{}
@@ -75,7 +75,7 @@ func compareBehaviours(page string, tests map[int]string) (wrong []string) {
 
 func numbers(re *regexp.Regexp, s string) (all []int) {
 	for _, m := range re.FindAllStringSubmatch(s, -1) {
-		n, _ := strconv.Atoi(m[1]) // no error: m[1] has only digits, and a number that is too large becomes the highest int
+		n, _ := strconv.Atoi(m[1]) // m[1] has only digits, and a number that is too large becomes the highest int
 		all = append(all, n)
 	}
 	return all

@@ -16,8 +16,8 @@ var (
 	oneOfMany = regexp.MustCompile(`^(\^\w*)\((.*)\)(\$)$`)
 )
 
-// TestBundle checks that every test named in the scripts for machines with a GPU exists. Go's -run
-// reports no error for a name without a test if another name matches.
+// TestBundle checks that every test named in tools/bundle/items.sh exists. Go's -run reports no
+// error for a pattern that matches no test.
 func TestBundle(t *testing.T) {
 	script, err := os.ReadFile("../../tools/bundle/items.sh")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRecipesOfGuide compares the recipes in the guide with the files that are tested.
+// TestRecipesOfGuide checks that the guide shows each recipe in folder deploy as it is.
 func TestRecipesOfGuide(t *testing.T) {
 	page, err := os.ReadFile("../../docs/guide/deploying.md")
 	if err != nil {

@@ -35,7 +35,7 @@ func TestDocLinks(t *testing.T) {
 				case *comment.DocLink:
 					to := pkgs[strings.TrimPrefix(x.ImportPath, module)]
 					if to == nil || x.Name == "" {
-						return // to the standard library, or to a package
+						return // a link into a package that is not in pkgs, or to a whole package
 					}
 					if !has(to, x.Recv, x.Name) {
 						t.Errorf("%s: the documentation of %s links to %s, which does not exist", dir, what, x.DefaultURL(""))
@@ -70,7 +70,7 @@ func TestDocLinks(t *testing.T) {
 // unresolved matches text that looks like a link and that the parser did not take for one.
 var unresolved = regexp.MustCompile(`\[\*?([a-z]\w*\.)?[A-Z]\w*(\.\w+)?\]`)
 
-// documentation parses a package for linux/amd64.
+// documentation parses all Go files of a package, except tests.
 func documentation(t *testing.T, dir string) *doc.Package {
 	t.Helper()
 	fset := token.NewFileSet()

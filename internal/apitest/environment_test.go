@@ -42,7 +42,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestEnvironmentOf checks environmentOf on small packages.
+// TestEnvironmentOf checks the reads that are found in a small file, and listedVariables.
 func TestEnvironmentOf(t *testing.T) {
 	const source = `package p
 
@@ -100,11 +100,11 @@ func listedVariables(page string) (names []string) {
 // An environment lists the reads of the environment in source code.
 type environment struct {
 	names  map[string]string // where each variable is read, by name
-	direct []string          // places that call the reading functions of package os
+	direct []string          // places that use a function of os or syscall that reads the environment
 }
 
-// environmentOf returns the reads by the packages that programs import, and by their imports. It
-// skips programs and packages for tests.
+// environmentOf returns the reads of the environment by packages that programs can import, and by
+// the packages of this module that these import. It skips main packages and packages for tests.
 func environmentOf(t *testing.T, root string) *environment {
 	t.Helper()
 	files := map[string]map[string]string{} // by folder and name
@@ -182,13 +182,13 @@ var (
 	inFolder     = regexp.MustCompile(`^\$\{?([A-Za-z_0-9]+)`)
 )
 
-// reading lists the functions of the standard library that read the environment.
+// reading lists functions of the standard library that read the environment.
 var reading = []string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv", "os.UserCacheDir", "os.UserHomeDir", "os.UserConfigDir",
 	"os.TempDir", "syscall.Getenv", "syscall.Environ"}
 
-// file adds the environment variables that a file reads. A library's variables are in the fields of
-// a dl.Spec: Env, and folders that begin with a variable. Other variables are string constants in
-// packages that use secureenv: each string that looks like a variable's name counts.
+// file adds the reads in a file. A variable is the string in a field Env, the name after the $ that
+// begins a string, or, if uses is set, any string that looks like a variable's name. uses says that
+// the file's package imports secureenv.
 func (e *environment) file(t *testing.T, name, text string, uses bool) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -256,7 +256,7 @@ func (e *environment) file(t *testing.T, name, text string, uses bool) {
 	})
 }
 
-// called returns the name of a function of packages os or syscall, "os.Getenv", or "".
+// called returns the name of a function of package os or syscall, such as "os.Getenv", or "".
 func called(n ast.Expr, local map[string]string) string {
 	sel, ok := n.(*ast.SelectorExpr)
 	if !ok {

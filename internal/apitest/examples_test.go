@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestExamples checks that the documentation of each package that programs import has an example.
+// TestExamples checks that each package that programs import has an example.
 func TestExamples(t *testing.T) {
 	example := regexp.MustCompile(`(?m)^func Example`)
 	for _, dir := range append(slices.Clone(imported), "runtime/driver/hipdriver") {

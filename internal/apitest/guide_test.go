@@ -1,6 +1,7 @@
 //go:build !race
 
-// The race detector would find nothing in programs that are built without it.
+// TestGuide builds its programs without the race detector, so running it with the detector finds
+// nothing more.
 
 package apitest
 
@@ -28,9 +29,9 @@ import (
 // readmeBuilds says whether the Go blocks of README.md are built too.
 const readmeBuilds = true
 
-// TestGuide builds every Go block of the user pages, each as its own program or package, in a
-// separate module. It runs the programs and tests without a GPU. It compares a program's output
-// with the comment "// Output:" at its end.
+// TestGuide checks that every Go block of the user pages can be built, that its programs and tests
+// run without a GPU, and that a program prints what the comment "// Output:" at its end says. It
+// builds the blocks in a separate module.
 func TestGuide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds all programs of the guide")
@@ -146,8 +147,8 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// lookAt reads all Go files of folders. The go command records the files that a test reads, and
-// repeats the test when they change.
+// lookAt stats all Go files of folders. The go command records the files at which a test looks, and
+// repeats a cached test when they have changed.
 func lookAt(t *testing.T, root string, folders ...string) {
 	t.Helper()
 	for _, folder := range folders {
@@ -197,9 +198,9 @@ type block struct {
 	main, test bool
 	function   string // the program as a package with a function Main
 	output     string // the program's expected output; empty if the block gives none
-	// kernels is the CUDA C++ source that the program is generated with, and source is the name of
-	// its file. The source is the CUDA block before the program. The first line of that block names
-	// the file.
+	// kernels is CUDA C++ source, for which kernelgen generates Go code, and source is the name of
+	// its file. It is the last CUDA block before the program. The first line of that block names the
+	// file.
 	kernels, source string
 }
 

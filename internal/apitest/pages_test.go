@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// TestPageLinks checks every link of a page to a file of the repository, and to a heading in it.
+// TestPageLinks checks that the files and headings exist to which the pages of the repository link.
 func TestPageLinks(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var names []string
@@ -43,7 +43,7 @@ func TestPageLinks(t *testing.T) {
 	}
 }
 
-// TestREADMELength checks that README.md stays one page.
+// TestREADMELength checks that README.md stays short.
 func TestREADMELength(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -38,7 +38,7 @@ type stream struct {
 	renamed map[string]string   // the assembler names that pragmas redefine_extname give, by C name
 	spans   []span              // external declarations, in order
 	ids     int                 // number of attributes
-	foreign map[int]string      // types that the front end reads as float, by their tokens
+	foreign map[int]string      // types that the front end reads as float, by the token's index
 	marks   int                 // number of pragmas that change the state
 }
 
@@ -86,7 +86,7 @@ type attribute struct {
 	at   int // index of the token after it
 	id   int // unique in the stream
 
-	inside bool // inside brackets of the declaration
+	inside bool // in the middle of a declarator: inside brackets or after a star
 }
 
 func (s *stream) Write(token []byte) (int, error) {
@@ -437,7 +437,7 @@ var understood = wordSet(`void char short int long float double signed unsigned 
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
 // otherKeywords are the other keywords of the front end and of compilers. A declaration with one of
-// them is refused.
+// them is refused, except with asm before an assembler name.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
 	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type
 	__complex __complex__ _Complex _Imaginary __float128 __imag __imag__ __int128 __int128_t __uint128_t __label__ __real __real__ __thread
@@ -509,8 +509,9 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	return nil
 }
 
-// acceptAttribute returns an error for an attribute that is not understood in its place. It leaves
-// the attributes packed and aligned of structs and their members to the layouter.
+// acceptAttribute returns an error for an attribute that is not understood in its place. It accepts
+// packed and aligned of structs and their members, and packed of enumerations, which the layouter
+// checks.
 func (s *stream) acceptAttribute(a attribute) error {
 	if harmlessAttributes[a.name] {
 		return nil

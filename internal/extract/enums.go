@@ -27,7 +27,7 @@ type enumeratorSet struct {
 	types  map[string]bool  // names of enumerations
 	ints   map[string]bool  // enumerations whose values are all ints, so that they have 4 bytes
 	over   map[*body]string // by enumeration: an enumerator without an expression that follows an enumerator of math.MaxInt64 or more
-	others map[string]bool  // names of types that are not numbers
+	others map[string]bool  // typedefs of structs, unions, arrays and functions
 	packed bool             // some enumeration has an attribute that may make it smaller than an int
 }
 
@@ -181,7 +181,7 @@ func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 	return nil
 }
 
-// refuse marks a declaration and its enumerators as refused.
+// refuse marks the enumerators of a declaration as refused.
 func (e *enumeratorSet) refuse(s *stream, in span) {
 	for name, x := range e.values {
 		if x.in.open >= in.first && x.in.close <= in.last {

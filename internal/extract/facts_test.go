@@ -16,8 +16,8 @@ func TestDiffPassesWriteErrorsOn(t *testing.T) {
 	}
 }
 
-// TestDiffRelease compares a release with the one before it, and the oldest with the next one. The
-// output must not contain constants that only state the release.
+// TestDiffRelease checks that DiffRelease compares a release with the one before it, and the oldest
+// with the next one, and that it leaves out constants that only state the release.
 func TestDiffRelease(t *testing.T) {
 	v := func(minor int) symbols.Version { return symbols.Version{Major: 1, Minor: minor} }
 	d := &symbols.Description{
@@ -67,8 +67,8 @@ func TestExportsOfWhatIsNoLibrary(t *testing.T) {
 	}
 }
 
-// TestManyIsNoOutput checks that a parameter whose comment describes an array is not an output of
-// one element.
+// TestManyIsNoOutput checks that an output whose comment describes an array or device memory is
+// marked as a guess.
 func TestManyIsNoOutput(t *testing.T) {
 	c := parseComment("/** \\param[out] one the count\n * \\param[out] many array of counts\n * \\param[out] device the sum, in device memory\n */")
 	params := []symbols.Param{{Name: "one", Type: "int *"}, {Name: "many", Type: "int *"}, {Name: "device", Type: "float *"}, {Name: "silent", Type: "int *"}}

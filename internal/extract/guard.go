@@ -19,12 +19,12 @@ import (
 )
 
 // The C front end trusts its input. Some macros expand endlessly, and a header may include itself.
-// It recurses for brackets and operators, and Go cannot recover from a stack overflow. After the
-// star of a pointer it looks for a type qualifier; at the end of the input it then reports the same
-// error until memory runs out.
+// The front end recurses for brackets and operators, and Go cannot recover from a stack overflow.
+// After the star of a pointer it looks for a type qualifier. If the input ends there, it reports
+// the same error until memory runs out.
 //
-// So headers are first only preprocessed, within limits. Then they are parsed with text after them
-// that ends that search.
+// So headers are first only preprocessed, within limits. Then they are parsed with endOfInput after
+// them, which ends the search for a type qualifier.
 const (
 	maxWork  = 2_000_000 // tokens to expand; the largest headers need 100,000
 	maxText  = 16 << 20  // bytes after preprocessing
@@ -141,7 +141,7 @@ func withoutEnd(err error, end string) error {
 	return errors.New(strings.Join(own, "\n"))
 }
 
-// measure preprocesses a header within the limits, and passes each token to a gauge.
+// measure preprocesses a header within the limits, and passes each token to g.
 func measure(cfg *cc.Config, sources []cc.Source, g io.Writer) (err error) {
 	defer func() {
 		switch p := recover().(type) {

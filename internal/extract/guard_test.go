@@ -17,8 +17,7 @@ import (
 )
 
 // parseText reads a header, which may include y.h; y.h includes the header again. If parsing takes
-// too long, the test process ends, because nothing else stops the C front end, which may be using
-// up all memory.
+// longer than a minute, parseText ends the test process: nothing else stops the C front end.
 func parseText(text string) (*header, error) {
 	late := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("parsing takes too long: %.2000q", text)) })
 	defer late.Stop()
@@ -37,8 +36,8 @@ func parseText(text string) (*header, error) {
 	return h, err
 }
 
-// odd are headers that would make the C front end loop or panic, with part of the error that each
-// gives, or "" for none.
+// odd are unusual headers; many would make the C front end loop or panic. err is part of the error,
+// or "" for none.
 var odd = []struct{ name, text, err string }{
 	{"cut in a parameter", "int f(int *", "end of x.h:1:1: unexpected ';', expected type qualifier"},
 	{"cut in a declarator", "int *", "end of x.h:1:1: unexpected ';', expected type qualifier"},
@@ -99,7 +98,7 @@ func TestOddHeaders(t *testing.T) {
 	}
 }
 
-// TestLargeHeaders reads text that is long but not deeply nested.
+// TestLargeHeaders checks that long headers without deep nesting can be read.
 func TestLargeHeaders(t *testing.T) {
 	list := func(n int, format, sep string) string {
 		var all []string
@@ -134,9 +133,9 @@ func TestHeaderFolder(t *testing.T) {
 	}
 }
 
-// FuzzDamaged reads damaged headers: bytes are cut, flipped, and joined with those of another
-// header. The headers come from the archives and from the files that PUREGPU_FUZZ_HEADERS names,
-// such as a vendor's.
+// FuzzDamaged checks that a damaged header gives a table that can be written, or an error that
+// names the header. It joins the beginning of a header with the end of another one, and changes one
+// byte. The headers come from the archives and from the files that PUREGPU_FUZZ_HEADERS names.
 func FuzzDamaged(f *testing.F) {
 	var texts []string
 	archives, err := filepath.Glob("testdata/*.txtar")
@@ -184,8 +183,7 @@ func FuzzDamaged(f *testing.F) {
 	})
 }
 
-// FuzzExtract reads arbitrary headers. Each gives records or an error, within limits of time and
-// memory.
+// FuzzExtract checks that any text gives a table, or an error that names the header.
 func FuzzExtract(f *testing.F) {
 	for _, x := range odd {
 		if len(x.text) < 1000 && !strings.Contains(x.err, "more than") { // headers that exceed a limit take long

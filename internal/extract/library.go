@@ -50,8 +50,8 @@ func (in *Input) version(folder int) symbols.Version {
 // description's omit leaves functions out silently.
 //
 // With several releases, the newest one makes the table. Older ones add the versions at which each
-// record was added and removed, and the values that differ. With Onto, the binding stays that of
-// the existing table for all releases.
+// record was added and removed, and the values that differ. With Onto, all releases are added to
+// that table.
 //
 // If a library is given, the version nodes of its symbols give more exact since-versions of
 // functions.
@@ -184,8 +184,7 @@ func (r *Refused) add(x symbols.Refusal) {
 	}
 }
 
-// once returns a report function that drops a report if a newer release gave one about the same
-// record.
+// once returns a report function that drops a report if an earlier one was about the same record.
 func once(report func(string)) func(string) {
 	if report == nil {
 		return func(string) {}
@@ -380,9 +379,8 @@ func versionedStructs(t *symbols.Table) {
 }
 
 // oldABIs finds old ABI versions. every has the functions of headers that also declare old
-// versions. plain holds the same headers without old versions. If plain does not declare a function
-// and a macro there redirects the function to another one, it is an old version of that other
-// function. oldABIs then sets its API name.
+// versions. plain holds the same headers without old versions. A function that plain lacks is an
+// old version. If plain has a macro with its name, or its name without _vN, that is its API name.
 func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
 	names := map[string]string{}
 	for _, f := range plain.table.Functions {
@@ -497,8 +495,8 @@ func Exports(r io.ReaderAt) (map[string]bool, error) {
 	return out, nil
 }
 
-// versionNodes reads the ELF version nodes of a library's exports. A node is a prefix and a
-// version: hip_5.3.
+// versionNodes reads the versions in the ELF version nodes of a library's exports. A node is a
+// prefix and a version: hip_5.3.
 func versionNodes(r io.ReaderAt, prefix string) (map[string]symbols.Version, error) {
 	f, err := elf.NewFile(r)
 	if err != nil {

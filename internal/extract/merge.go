@@ -70,7 +70,7 @@ func mergeTypes(t, other *symbols.Table) {
 }
 
 type merger struct {
-	kind map[string]string // kind of type of each name in the table
+	kind map[string]string // kind of record of each name in the table
 	lib  string
 }
 

@@ -41,9 +41,9 @@ func handles(t *symbols.Table, opaque map[string]string) {
 	}
 }
 
-// buffers marks, in functions that also take a size, pointers to char that are not const. Such a
-// pointer may be a text, an array or one byte. It stays unmarked if the documentation says that the
-// library only reads there.
+// buffers marks pointers to char as guesses, in functions that also take a size, since such a
+// pointer may be a text, an array or one byte. It does not mark a pointer if the char is const, or
+// if the documentation says that the library only reads there.
 func buffers(h *header) {
 	docs := map[string]comment{}
 	for _, f := range h.funcs {
@@ -64,8 +64,8 @@ func buffers(h *header) {
 
 const whichIsRefused = ", which is refused: "
 
-// unknown makes handles. It removes records whose types are neither in the table nor lent, and
-// returns a refusal for each.
+// unknown removes records that use types which are neither in the table nor lent, and returns a
+// refusal for each. Then it makes handles and marks buffers.
 func unknown(d *symbols.Description, h *header, declared map[string]string) (refused []symbols.Refusal) {
 	t := &h.table
 	lent, _ := d.StandIns() // no error: parsing has called StandIns before

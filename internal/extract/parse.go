@@ -287,7 +287,7 @@ const cdefs = `#ifndef _FEATURES_H
 type header struct {
 	table symbols.Table // handles, scalars, aliases, enums, structs, callbacks, constants
 	funcs []function
-	alias map[string]string // by name, the identifier that a macro gives instead
+	alias map[string]string // by macro name, the identifier that is the macro's text
 
 	where map[string]string // header and line of types, by name
 
@@ -309,7 +309,7 @@ type refusal struct {
 
 func (r refusal) Error() string { return fmt.Sprintf("%s: %s: %v", r.where, r.name, r.err) }
 
-// A function is a prototype and the comment before it.
+// A function is the declaration of a function and the comment before it.
 type function struct {
 	symbols.Function
 	doc   comment

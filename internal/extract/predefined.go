@@ -16,8 +16,7 @@ import (
 // Conditions in headers depend on them. A test compares the file with the installed gcc. To write
 // it again, on Debian for amd64: go test ./internal/extract -run TestPredefined -gcc.
 //
-// The file omits macros that depend on compiler flags: __OPTIMIZE__, __NO_INLINE__, __pic__,
-// __pie__.
+// The file omits macros that depend on compiler flags, such as __OPTIMIZE__ and __pic__.
 //
 //go:embed gcc.txt
 var gccFacts string

@@ -76,7 +76,7 @@ func answers(out []byte) (names []string) {
 	return names
 }
 
-// TestPredefined compares gcc.txt with the installed gcc.
+// TestPredefined checks that gcc.txt has the predefined names of the installed gcc.
 func TestPredefined(t *testing.T) {
 	gcc := gccOf(t)
 	theirs := macrosOf(gcc("", "-dM"))

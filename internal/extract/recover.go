@@ -21,7 +21,7 @@ type recovery struct {
 	files   map[string][]byte // the headers, with declarations blanked
 	refused []refusal
 	structs map[string]bool // refused names that are structs or unions
-	marks   int             // value of stream.marks for the whole header, or -1
+	marks   int             // stream.marks of the first reading, or -1 before it
 }
 
 // errLostPragma reports that a declaration cannot be left out: a macro next to it contains a
@@ -58,7 +58,7 @@ func (r *recovery) next(files fs.FS, failure error) bool {
 }
 
 // leaveOut blanks a declaration, or puts a shorter declaration in its place. It returns false if
-// that shorter declaration is there already, because the C front end cannot read it either.
+// the text is such a shorter declaration already: the C front end cannot read that either.
 func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string) bool {
 	old := text[d.first:d.end]
 	code := directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(old, blanks), blanks)
@@ -108,8 +108,8 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	return true
 }
 
-// stands reports whether a struct replaces a typedef that was left out. The typedef may have any
-// type.
+// stands reports whether a name was left out that may be something other than a struct or a union.
+// If the name is a typedef, a struct stands in its place.
 func (r *recovery) stands(name string) bool {
 	isStruct, refused := r.structs[name]
 	return refused && !isStruct
@@ -145,7 +145,7 @@ func withoutCode(text []byte) []byte {
 	return out
 }
 
-// blanks blanks a text except its line ends.
+// blanks replaces each byte of a text by a space, except line ends.
 func blanks(text []byte) []byte {
 	out := bytes.Repeat([]byte(" "), len(text))
 	for i, c := range text {
@@ -159,7 +159,7 @@ func blanks(text []byte) []byte {
 type textRange struct{ first, end int }
 
 // declarationAt finds the external declaration around a line of a header. It looks only at the
-// text, and expands no macros. Preprocessor lines are not part of the declaration.
+// text, and expands no macros. It returns false for a preprocessor line outside all declarations.
 func declarationAt(text []byte, line int) (textRange, bool) {
 	first, depth, now := 0, 0, 1
 	some, function, last := false, false, byte(0)

@@ -16,8 +16,8 @@ import (
 // An overlayFS looks up a file among the stand-ins first. It rewrites headers for the C front end.
 // Lines keep their numbers.
 //
-// It adds an empty line to each file. If a backslash ends the last line of an unfinished literal,
-// the front end would otherwise search for the literal's end forever.
+// It appends two line ends to each file. Without them the front end searches forever for the end of
+// a literal, if the file ends in a backslash inside the literal.
 type overlayFS [2]fs.FS
 
 func (o overlayFS) Open(name string) (fs.File, error) {
@@ -61,8 +61,7 @@ func isOnce(text []byte) bool {
 }
 
 // guarded adds an include guard to a header, since the front end ignores #pragma once. Headers of
-// equal text get the same guard: a compiler, too, reads a header once if it is found under two
-// names.
+// equal text get the same guard, because compilers read such a header once.
 func guarded(header, text []byte) []byte {
 	guard := fmt.Sprintf("puregpu_once_%x", sha256.Sum256(header))
 	return fmt.Appendf(nil, "#ifndef %s\n#define %s\n#line 1\n%s#endif\n", guard, guard, text)
@@ -104,9 +103,9 @@ func (o overlayFS) rewrite(text []byte) []byte {
 	return plainLiterals(text)
 }
 
-// plainLiterals writes character constants of more than one byte as numbers, with gcc's values. It
-// removes the prefix of u8"text". It gives strings with other prefixes the prefix L; no table holds
-// their values.
+// plainLiterals writes character constants as numbers, with gcc's values, except simple ones such
+// as 'a' and '\n'. It removes the prefix of u8"text". It gives u"text" and U"text" the prefix L; no
+// table holds the values of such strings.
 func plainLiterals(text []byte) []byte {
 	var out []byte
 	done := 0
@@ -175,7 +174,7 @@ func literalEnd(text []byte, i int) int {
 	return -1
 }
 
-// plainLiteral rewrites one literal.
+// plainLiteral rewrites one literal. It returns false if the literal stays as it is.
 func plainLiteral(prefix, quoted string) (string, bool) {
 	if quoted[0] == '"' {
 		switch prefix {
@@ -229,7 +228,8 @@ func plainLiteral(prefix, quoted string) (string, bool) {
 	return number(int32(n)), true
 }
 
-// number writes a number as one token, since a character constant is one token.
+// number writes a number such that it can stand wherever a character constant can: a negative one
+// in brackets.
 func number(n int32) string {
 	if n == -1<<31 {
 		return "(-2147483647-1)"
@@ -247,7 +247,8 @@ type charCode struct {
 	wide  uint32
 }
 
-// charCodes reads the text between the quotes of a character constant.
+// charCodes reads the text between the quotes of a character constant. It returns false if the text
+// is not valid.
 func charCodes(body string) (codes []charCode, ok bool) {
 	ofRune := func(r rune) charCode { return charCode{utf8.AppendRune(nil, r), uint32(r)} }
 	for body != "" {

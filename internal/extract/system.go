@@ -12,14 +12,14 @@ import (
 //go:embed system/numbers.txt
 var numbers string
 
-// A system replaces the headers of the C library and of Linux.
+// A system holds stand-ins for the headers of the C library, of Linux and of the compiler.
 type system struct {
 	headers map[string]string // text by name
 	differs map[string]bool   // macros with a different number on arm64
 }
 
-// features is the header of the C library that every other one includes first. _GNU_SOURCE must be
-// defined before it to have an effect.
+// features is a file that every stand-in for the C library includes first. _GNU_SOURCE has an
+// effect only if it is defined before the first of these includes.
 const (
 	featuresFile = "puregpu/features"
 	features     = "#ifndef PUREGPU_FEATURES\n#define PUREGPU_FEATURES\n#ifdef _GNU_SOURCE\n#define PUREGPU_GNU\n#endif\n#endif\n" + cdefs + glibc
@@ -46,8 +46,9 @@ typedef double __m512d __attribute__((vector_size(64)));
 
 const numbersOf = "puregpu/numbers/" // the file with a header's numeric macros has this prefix and the header's name
 
-// standIns returns the stand-ins for the C library. Each has the types that headers of libraries
-// use, and all numeric macros, since a header may test for one with #ifdef.
+// standIns returns the stand-ins for system headers. A stand-in for a header of the C library has
+// the types that headers of libraries use, and all numeric macros, since a header may test for one
+// with #ifdef.
 var standIns = sync.OnceValue(func() *system {
 	s := &system{map[string]string{}, map[string]bool{}}
 	s.headers[featuresFile] = features

@@ -227,8 +227,8 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 }
 
 // meant returns the exported name that an API's plain name selects: the target of a header's macro,
-// or the name itself, or else the newest. In CUDA 12.4 cuCtxCreate_v3 exists beside cuCtxCreate,
-// which a macro maps to cuCtxCreate_v2.
+// or the name itself if it is in current, or else the newest name in current. In CUDA 12.4
+// cuCtxCreate_v3 exists, but a macro maps cuCtxCreate to cuCtxCreate_v2.
 func meant(api string, names []string, alias map[string]string, current map[string]bool) string {
 	if to := alias[api]; slices.Contains(names, to) {
 		return to

@@ -10,12 +10,13 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A union adds releases to a table. The bound declarations of the table do not change. A release
-// adds records, the since- and until-version of each record, and the layouts, numbers and
-// parameters that differ from the bound ones.
+// A union adds releases to a table. A release adds records, the since- and until-version of each
+// record, and the layouts, numbers and parameters that differ from the bound ones. If the release
+// is the newest, its numbers become the bound ones, and so do its layouts that only extend the
+// bound ones. The bound parameters of functions stay.
 //
-// A record of the oldest release has no since-version, and a record of the newest has no
-// until-version. Functions always have a since-version.
+// A record of the oldest release has no since-version, unless it is a function. A record of the
+// newest release has no until-version.
 type union struct {
 	d      *symbols.Description
 	t      *symbols.Table
@@ -76,9 +77,9 @@ func (u *union) checkAgain(h *symbols.Table) {
 	}
 }
 
-// rename gives types of an older release the names that the table has for them, if the old name has
-// become an alias. CUDA_KERNEL_NODE_PARAMS was a struct before CUDA 11.4; since then the struct is
-// CUDA_KERNEL_NODE_PARAMS_v1.
+// rename renames each type of a release whose name is an alias in the table: it gets the name that
+// the table has for it. CUDA_KERNEL_NODE_PARAMS was a struct before CUDA 11.4; since then the
+// struct is CUDA_KERNEL_NODE_PARAMS_v1.
 func (u *union) rename(h *symbols.Table) {
 	t := u.t
 	names, taken := map[string]string{}, h.TypeNames()
@@ -178,8 +179,8 @@ func (u *union) rename(h *symbols.Table) {
 	}
 }
 
-// macrosFor returns the name of another enumeration whose enumerators the table defines as macros
-// for the enumerators of e, or "".
+// macrosFor returns the enumeration of the table that has replaced e, or "". If an enumeration has
+// replaced e, the table has a macro of that type for each enumerator of e.
 func (u *union) macrosFor(e *symbols.Enum) string {
 	of := ""
 	for _, v := range e.Values {
@@ -200,7 +201,7 @@ var typeName = regexp.MustCompile(`\w+(\.\w+)*`)
 // spans maintains the since- and until-versions of records while a release is added.
 type spans struct {
 	v        symbols.Version
-	releases []symbols.Version // releases added before v, oldest first
+	releases []symbols.Version // the other releases of the table, oldest first
 	report   func(string)
 }
 
@@ -240,7 +241,7 @@ func (s *spans) gone(name string, since, until *symbols.Version) {
 	}
 }
 
-// new sets the since-version of a record that the table lacks.
+// new sets the versions of a record that the table lacks.
 func (s *spans) new(since, until *symbols.Version) {
 	if !s.older() {
 		*since = s.v
@@ -295,8 +296,8 @@ func layoutOf(s *symbols.Struct) symbols.Layout {
 	return symbols.Layout{Size: s.Size, Align: s.Align, Fields: s.Fields}
 }
 
-// sameLayout compares layouts as a compiler sees them: field names, offsets, and types in canonical
-// form.
+// sameLayout compares layouts as a compiler sees them: sizes, alignments, and fields. The types of
+// fields may be spelled differently.
 func sameLayout(ta, tb *symbols.Table, a, b symbols.Layout) bool {
 	return a.Size == b.Size && a.Align == b.Align && slices.EqualFunc(a.Fields, b.Fields, func(f, g symbols.Field) bool {
 		same := ta.SameType(f.Type, tb, g.Type)

@@ -13,8 +13,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// lives records the first and last release of each record. A record that returns after a gap counts
-// as present throughout.
+// lives holds the first and the last release of each record of a random header.
 type lives map[string][2]int
 
 func (l lives) has(r *rand.Rand, name string, minor int) bool {
@@ -25,8 +24,8 @@ func (l lives) has(r *rand.Rand, name string, minor int) bool {
 	return l[name][0] <= minor && minor <= l[name][1]
 }
 
-// randomHeader returns a random header of a release of NCCL. Functions, structs, enumerators and
-// macros are added, removed and changed.
+// randomHeader returns a random header for a release of NCCL, with the records that l has for the
+// release. Their values and types differ from release to release.
 func randomHeader(r *rand.Rand, l lives, minor int) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -66,7 +65,7 @@ func randomHeader(r *rand.Rand, l lives, minor int) string {
 	return b.String()
 }
 
-// factsAt returns a table's content for one release, without the order of records.
+// factsAt returns the enumerators, structs, constants and functions of a table, by kind and name.
 func factsAt(t *symbols.Table) map[string]any {
 	out := map[string]any{}
 	for _, e := range t.Enums {
@@ -90,8 +89,8 @@ func factsAt(t *symbols.Table) map[string]any {
 	return out
 }
 
-// TestUnionKeepsEveryRelease joins random releases in any order, and reads each of them back from
-// the table.
+// TestUnionKeepsEveryRelease checks that a table of random releases, joined in any order, still has
+// the records of each release.
 func TestUnionKeepsEveryRelease(t *testing.T) {
 	d := describe(t, "nccl")
 	for seed := range uint64(12) {
@@ -150,8 +149,8 @@ func TestUnionKeepsEveryRelease(t *testing.T) {
 	}
 }
 
-// TestUnionOfMacrosForEnumerators turns an enumeration into macros for the enumerators of another
-// one.
+// TestUnionOfMacrosForEnumerators checks a table of two releases. Names that are enumerators in the
+// older one are macros in the newer one, for the enumerators of another enumeration.
 func TestUnionOfMacrosForEnumerators(t *testing.T) {
 	const head = "#define NCCL_MAJOR 2\n#define NCCL_MINOR %d\n#define NCCL_PATCH 1\ntypedef enum { ncclSuccess = 0 } ncclResult_t;\n"
 	older := fmt.Sprintf(head, 20) + `

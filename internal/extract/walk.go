@@ -94,7 +94,7 @@ func (w *walker) walk(ast *cc.AST) error {
 		}
 		w.declaration(ed)
 	})
-	for i := 0; i < len(w.behind); i++ { // declarations in the loop may extend w.behind
+	for i := 0; i < len(w.behind); i++ { // define may add to w.behind
 		t := w.behind[i]
 		for _, x := range w.stream.spans {
 			if at := w.stream.index(tagToken(t)); at >= x.first && at <= x.last {
@@ -396,7 +396,8 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 }
 
 // refusedType returns an error for a type that a refused typedef names. It returns none for structs
-// and unions, because pointers to them can be opaque.
+// and unions, because pointers to them can be opaque, unless the struct only stands for a typedef
+// that the front end cannot read.
 func (w *walker) refusedType(t cc.Type) error {
 	if td := t.Typedef(); td != nil && (t.Kind() != cc.Struct && t.Kind() != cc.Union || w.out.recovered.stands(td.Name())) && w.lay.bad[td.Name()] != nil {
 		return fmt.Errorf("uses %s, which is refused: %w", td.Name(), w.lay.bad[td.Name()])
@@ -549,7 +550,7 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 		}
 		base := arithmetic(t)
 		if base == "void" {
-			return nil // New is another name for void, and spell writes it as void
+			return nil // the typedef is another name for void, and spell writes it as void
 		}
 		if base == "" {
 			return fmt.Errorf("is a typedef of %s, which no binding can express", t)
@@ -790,7 +791,7 @@ func (w *walker) foreign(t cc.Type) bool {
 	return tag != (cc.Token{}) && !w.keep(path.Clean(tag.Position().Filename)) && !w.seen[w.nameOf(t)]
 }
 
-// handle returns the first handle type that points to an opaque struct.
+// handle returns the first handle type that points to an opaque struct, or "".
 func (w *walker) handle(tag string) string {
 	for _, h := range w.out.table.Handles {
 		if h.Tag == tag {
@@ -800,7 +801,7 @@ func (w *walker) handle(tag string) string {
 	return ""
 }
 
-// nameOf returns the name of a tagged type's record.
+// nameOf returns the name of the record of a struct, union or enumeration, or "".
 func (w *walker) nameOf(t cc.Type) string {
 	tag := tagOf(t)
 	if name := w.named[tag]; tag != "" && name != "" {
@@ -821,8 +822,7 @@ func tagOf(t cc.Type) string {
 	return ""
 }
 
-// tagFor returns the tag of the type with a name. If a stand-in invented the tag, tagFor returns
-// the name.
+// tagFor returns a type's tag, or name if the type has no tag or a stand-in invented the tag.
 func tagFor(t cc.Type, name string) string {
 	if tag := tagOf(t); !madeUp(tag) {
 		return cmp.Or(tag, name)

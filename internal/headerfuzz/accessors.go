@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Records returns n random units that declare structs, unions and enumerations.
+// Records returns at least n random units, which declare structs, unions and enumerations.
 func Records(r *rand.Rand, n int) []Unit {
 	g := &grammar{r: r}
 	for i := range n {
@@ -190,7 +190,7 @@ func (c *Checker) spelled(ctx context.Context, header string, t *symbols.Table) 
 func generated(t *symbols.Table) (map[string][]byte, error) {
 	t.Functions, t.Constants = []symbols.Function{{Symbol: "fzNone", API: "fzNone", Result: "void", Params: []symbols.Param{}, Current: true}}, nil
 	t.Headers = []symbols.Header{{Name: Main, Version: symbols.Version{Major: 1}, SHA256: strings.Repeat("0", 64)}}
-	for range 40 { // each round drops the records that symbols.Decode rejects
+	for range 40 { // each round drops the structs that the error names
 		text, err := symbols.Encode(t)
 		var lib *symbols.Library
 		if err == nil {

@@ -38,15 +38,15 @@ func NewChecker(cc *cproof.Compiler, dir string) (*Checker, error) {
 	return &Checker{cc, dir}, nil
 }
 
-// A Result says how many declarations of a header were compared, and has the differences.
+// A Result has the differences between a header and its table, and says how much was compared.
 type Result struct {
 	Header   string // without the units that the compiler or the front end rejects
 	Units    int    // compared units
 	Invalid  int    // units that the compiler rejects
 	Unparsed int    // units that the front end rejects
 	Refused  int    // declarations that the extractor refuses
-	Records  int    // functions and types in the table
-	Facts    int
+	Records  int    // records of the table
+	Facts    int    // facts of the table that the compiler confirms
 	Faults   []cproof.Fault
 
 	units []Unit
@@ -132,7 +132,7 @@ func (c *Checker) accepts(ctx context.Context, header string) (string, error) {
 	return "", ctx.Err()
 }
 
-// Check compares the extractor with the compiler for some units.
+// Check extracts a table from a header of some units, and compares it with the compiler.
 func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 	r := &Result{}
 	kept := map[int]bool{}
@@ -210,8 +210,8 @@ func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 	return faults
 }
 
-// compare proves a table against its header. If symbols.DecodeTable rejects a record, the generator
-// reports that record, so the report leaves out the record's faults.
+// compare compares a table with its header. It leaves out the faults of a record that
+// symbols.DecodeTable rejects, because no package is generated from such a table.
 func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) (*cproof.Report, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return nil, err
@@ -239,7 +239,7 @@ func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) 
 
 var word = regexp.MustCompile(`\w+`)
 
-// has reports whether a header compiles and its table has the same fault.
+// has reports whether a header compiles and its table has the fault f.
 func (c *Checker) has(ctx context.Context, header string, f cproof.Fault) bool {
 	t, _, _ := extracted(header)
 	if t == nil {

@@ -27,7 +27,7 @@ var (
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// TestHeaders extracts random headers, and checks every extracted declaration with the compiler.
+// TestHeaders checks that the tables of random headers agree with a C compiler.
 func TestHeaders(t *testing.T) {
 	ctx := context.Background()
 	var checkers []*Checker
@@ -113,8 +113,8 @@ func TestHeaders(t *testing.T) {
 		headers, sum.Units, sum.Records, sum.Facts, sum.Refused, sum.Unparsed, sum.Invalid, len(seen))
 }
 
-// TestAccessors generates methods for random structs' bit-fields, and compares them with the
-// compiler.
+// TestAccessors checks that generated methods read and write the bit-fields of random structs as C
+// does.
 func TestAccessors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds Go programs")

@@ -31,8 +31,7 @@ var Files = map[string]string{
 // Head is the beginning of a random header.
 const Head = "#include <stdint.h>\n#include <stddef.h>\n#include <stdbool.h>\n#include <limits.h>\n#include \"fzattr.h\"\n"
 
-// A Unit is a part of a header that is kept or dropped as a whole: one declaration, or a few
-// related ones.
+// A Unit is a part of a header that is kept or dropped as a whole, mostly one declaration.
 type Unit struct {
 	Text string
 	Uses []int // indices of the units whose declarations it uses
@@ -64,7 +63,7 @@ type grammar struct {
 	types []named
 	n     int
 	uses  []int
-	wild  int     // one choice of this many is an unusual one
+	wild  int     // one of this many choices is unusual
 	gcc   bool    // the header is compiled only by gcc
 	enums []named // enumerators declared so far
 }
@@ -97,7 +96,8 @@ func (g *grammar) name() string { g.n++; return fmt.Sprintf("fz%d", g.n) }
 
 func (g *grammar) unit() { g.unitOf(g.r.IntN(20)) }
 
-// unitOf makes a unit of one of 20 kinds.
+// unitOf makes a unit. what selects a struct or union, an enumeration, a typedef, a macro or a
+// function.
 func (g *grammar) unitOf(what int) {
 	g.uses = nil
 	index := len(g.units)
@@ -154,7 +154,7 @@ func (g *grammar) around(text string) string {
 	return text
 }
 
-// plain are C's own number types.
+// plain are number types that the extractor knows.
 var plain = []string{"int", "unsigned", "unsigned int", "char", "unsigned char", "signed char", "short", "unsigned short", "long", "unsigned long", "long long", "unsigned long long",
 	"float", "double", "size_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "bool", "_Bool", "intptr_t", "uintptr_t", "ptrdiff_t"}
 
@@ -195,7 +195,7 @@ func (g *grammar) value() string {
 	return g.number()
 }
 
-// target returns a type that a pointer may point to.
+// target returns a type to which a pointer may point.
 func (g *grammar) target() string {
 	switch g.r.IntN(6) {
 	case 0:

@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// Gemm checks products of all element types, of random shapes, strides and options.
+// Gemm checks products of the element types that the device has, with random shapes and options.
 func Gemm(t *testing.T, dev *gpu.Device, lib *blas.Library) {
 	product(t, dev, lib, f64, f64, f64)
 	product(t, dev, lib, f32, f32, f32)
@@ -52,7 +52,8 @@ var (
 	e5m2 = small[smallfloat.Float8E5M2](0x1p-2)
 )
 
-// matrix makes a random matrix, and returns its numbers as a product reads them.
+// matrix makes random matrices in device memory. It returns their numbers in the order in which a
+// product reads them, and the contents of the memory.
 func matrix[T blas.Element](t testing.TB, dev *gpu.Device, r *rand.Rand, e element[T], rows, cols, batch int, transposed, padded bool, multiple int) (blas.Matrix[T], []float64, []T) {
 	t.Helper()
 	m := blas.Matrix[T]{Rows: rows, Cols: cols, Transposed: transposed, Batch: batch}
@@ -89,7 +90,7 @@ func matrix[T blas.Element](t testing.TB, dev *gpu.Device, r *rand.Rand, e eleme
 	return m, all, data
 }
 
-// product checks products of one combination of types.
+// product checks products of one combination of element types.
 func product[C, A, B blas.Element](t *testing.T, dev *gpu.Device, lib *blas.Library, c element[C], a element[A], b element[B]) {
 	t.Run(fmt.Sprintf("%T×%T=%T", *new(A), *new(B), *new(C)), func(t *testing.T) {
 		st := dev.Queue(0).NewStream()
@@ -173,7 +174,8 @@ func product[C, A, B blas.Element](t *testing.T, dev *gpu.Device, lib *blas.Libr
 	})
 }
 
-// GemmRecorded executes a recorded product twice with different results, with and without a graph.
+// GemmRecorded checks a recorded product that is executed twice, each time with other memory for
+// the result, with and without a graph.
 func GemmRecorded(t *testing.T, dev *gpu.Device, lib *blas.Library) {
 	r, st := rand.New(rand.NewPCG(3, 4)), dev.Queue(0).NewStream()
 	a, _, _ := matrix(t, dev, r, f32, 5, 7, 1, false, false, 1)
@@ -204,7 +206,7 @@ func GemmRecorded(t *testing.T, dev *gpu.Device, lib *blas.Library) {
 	must(t, errors.Join(direct.Close(), results.Close()))
 }
 
-// modes are a mode in which a recording is not a graph, and one in which it is.
+// modes execute a recording without a graph and with one.
 var modes = [...]gpu.Mode{gpu.StreamMode, gpu.GraphMode}
 
 func must(t testing.TB, err error) {

@@ -34,7 +34,8 @@ func TestGemmRecorded(t *testing.T) {
 	GemmRecorded(t, dev, lib)
 }
 
-// TestCall calls a function of cuBLAS on two queues and in a recording.
+// TestCall checks that Call runs a function of cuBLAS in a stream and in a recording, and that an
+// error of cuBLAS is returned.
 func TestCall(t *testing.T) {
 	dev, lib := openBLAS(t)
 	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 7)
@@ -108,7 +109,7 @@ func blasTimes() []timed {
 	return rows
 }
 
-// operand returns a matrix of ones.
+// operand returns an n × n matrix, filled with one value.
 func operand[T blas.Element](t *testing.T, dev *gpu.Device, n int, one T) blas.Matrix[T] {
 	t.Helper()
 	data, err := gpu.AllocSlice[T](dev, gpu.DeviceMem, n*n)

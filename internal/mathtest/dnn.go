@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// convShapes have odd sizes, and each of the options.
+// convShapes have one, two or three dimensions.
 var convShapes = []dnn.ConvShape{
 	{Batch: 2, In: 8, Out: 16, Size: []int{9, 11}, Kernel: []int{3, 3}, Padding: []int{1, 1}},
 	{Batch: 1, In: 3, Out: 5, Size: []int{13, 7}, Kernel: []int{5, 3}, Stride: []int{2, 1}, Padding: []int{2, 0}},
@@ -24,7 +24,7 @@ var convShapes = []dnn.ConvShape{
 	{Batch: 1, In: 8, Out: 8, Size: []int{5, 7, 6}, Kernel: []int{3, 1, 2}, Stride: []int{1, 2, 1}, Padding: []int{1, 0, 1}},
 }
 
-// Conv checks convolutions of all element types, of odd shapes and with all options.
+// Conv checks convolutions of convShapes, with all element types.
 func Conv(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 	for i, s := range convShapes {
 		for _, s.ChannelsLast = range []bool{false, true} {
@@ -60,8 +60,8 @@ func count(dims ...int) int {
 	return n
 }
 
-// convolution checks convolutions of one shape: in a recording first, then in a stream. product is
-// an additional relative error that matrix products may have.
+// convolution checks convolutions of one shape, in a recording and then in a stream. A result may
+// differ by e.eps relative to it, and by product relative to the sum of the absolute terms.
 func convolution[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dnn.ConvShape, e element[T], product float64) {
 	plan, err := dnn.NewConv[T](lib, s)
 	must(t, err)
@@ -152,7 +152,8 @@ func each(size []int, fn func(at []int)) {
 	}
 }
 
-// twice records an operation, executes the recording twice, and returns both results.
+// twice records an operation, executes the recording twice, and returns the results one after the
+// other.
 func twice[T any](t *testing.T, dev *gpu.Device, n int, op func(y gpu.Slice[T]) gpu.Op) []T {
 	t.Helper()
 	rec, err := dev.NewCommandBuffer(gpu.CommandOptions{})
@@ -169,7 +170,6 @@ func twice[T any](t *testing.T, dev *gpu.Device, n int, op func(y gpu.Slice[T]) 
 	return all
 }
 
-// attentionShapes have odd numbers of tokens, and each of the options.
 var attentionShapes = []dnn.AttentionShape{
 	{Batch: 2, Heads: 3, Queries: 17, HeadDim: 64},
 	{Batch: 1, Heads: 2, Queries: 33, HeadDim: 8, Causal: true},
@@ -184,9 +184,9 @@ var attentionShapes = []dnn.AttentionShape{
 	{Batch: 3, Heads: 2, Queries: 20, Keys: 91, HeadDim: 128, Causal: true, Lengths: true},
 }
 
-// Attention checks attention of both element types, of odd numbers of tokens and with all options.
+// Attention checks attention of attentionShapes, with both element types.
 func Attention(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
-	for i, s := range attentionShapes { // making a plan takes a third of a second, so each type has one order of tokens only
+	for i, s := range attentionShapes { // making a plan is slow, so each type has one order of tokens only
 		ok := t.Run(fmt.Sprintf("%d Float16", i), func(t *testing.T) { attention(t, dev, lib, s, f16) })
 		s.TokensFirst = true
 		ok = t.Run(fmt.Sprintf("%d BFloat16 tokens first", i), func(t *testing.T) { attention(t, dev, lib, s, bf16) }) && ok
@@ -196,7 +196,7 @@ func Attention(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 	}
 }
 
-// attention checks attention of one shape: in a recording first, then in a stream.
+// attention checks attention of one shape, in a recording and then in a stream.
 func attention[T dnn.Half](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dnn.AttentionShape, e element[T]) {
 	plan, err := dnn.NewAttention[T](lib, s)
 	must(t, err)
@@ -275,7 +275,7 @@ func attention[T dnn.Half](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dn
 	must(t, plan.Close())
 }
 
-// Softmax checks softmax of all element types, in a recording, in a stream and in place.
+// Softmax checks softmax of all element types, in a recording, and in place in a stream.
 func Softmax(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 	t.Run("float32", func(t *testing.T) { softmax(t, dev, lib, f32) })
 	t.Run("Float16", func(t *testing.T) { softmax(t, dev, lib, f16) })
@@ -312,7 +312,7 @@ func softmax[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library, e e
 	}
 }
 
-// normShapes have numbers of columns that are common, and odd ones.
+// normShapes have even and odd numbers of columns.
 var normShapes = []dnn.NormShape{{Rows: 2, Cols: 4096, Epsilon: 0.01}, {Rows: 129, Cols: 72}, {Rows: 4, Cols: 77}}
 
 // Norm checks normalizations of all element types, in recordings and in streams.
@@ -371,8 +371,8 @@ func norm[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dnn.
 	must(t, plan.Close())
 }
 
-// DNNTogether uses plans of one library at the same time: in two streams, a recording and a
-// submission to a queue.
+// DNNTogether checks that two plans of one library give the same results in two streams, in a
+// recording and in submissions to a queue, all at the same time.
 func DNNTogether(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 	conv, err := dnn.NewConv[smallfloat.BFloat16](lib, dnn.ConvShape{Batch: 2, In: 16, Out: 32, Size: []int{9, 9}, Kernel: []int{3, 3}, Bias: true, ReLU: true})
 	must(t, err)
@@ -422,7 +422,7 @@ func DNNTogether(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 	must(t, errors.Join(rec.Close(), attention.Close())) // closing the library closes the other plan
 }
 
-// DNNRefused checks that wrong arguments are refused.
+// DNNRefused checks that package dnn refuses wrong arguments.
 func DNNRefused(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 	good := dnn.ConvShape{Batch: 1, In: 4, Out: 8, Size: []int{5, 5}, Kernel: []int{3, 3}}
 	for name, change := range map[string]func(*dnn.ConvShape){

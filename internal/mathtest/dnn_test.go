@@ -69,7 +69,7 @@ func TestDNNRefused(t *testing.T) {
 	t.Log(err)
 }
 
-// TestDNNTorch writes results for PyTorch.
+// TestDNNTorch writes inputs and results that testdata/compare.py compares with PyTorch.
 func TestDNNTorch(t *testing.T) {
 	if os.Getenv("PUREGPU_MATH_OUT") == "" {
 		t.Skip("PUREGPU_MATH_OUT is not set")
@@ -182,7 +182,7 @@ func recordSoftmax[T dnn.Element](t *testing.T, rec *recorder, dev *gpu.Device, 
 	rec.add("softmax", map[string]any{"type": name, "eps": eps}, wide("x", e, xs, rows, cols), wide("y", e, contents(t, dev, y), rows, cols))
 }
 
-// dnnTimes are the rows of convolutions, attention and softmax.
+// dnnTimes returns the rows of convolutions, attention, normalizations and softmax.
 func dnnTimes() []timed {
 	layer := dnn.ConvShape{Batch: 64, In: 128, Out: 128, Size: []int{56, 56}, Kernel: []int{3, 3}, Padding: []int{1, 1}, TF32: true}
 	last, small, fused := layer, layer, layer

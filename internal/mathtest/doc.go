@@ -1,8 +1,8 @@
-// Package mathtest checks the packages above NVIDIA's libraries, such as blas and fft. Their own
-// tests run the checks on the simulated GPU, and the tests of this package on a GPU, where there is
-// one. Tests of fft and random compare the GPU with the simulated one.
+// Package mathtest has checks of the packages blas, dnn, solver and sparse. The tests of those
+// packages run the checks on the simulated GPU, and the tests of this package run them on a GPU.
+// The tests of fft and random here compare a GPU with the simulated one.
 //
-// If PUREGPU_MATH_OUT names a folder, tests also write their inputs and results there, and
+// If PUREGPU_MATH_OUT names a folder, some tests also write their inputs and results there, and
 // testdata/compare.py compares them with PyTorch and CuPy:
 //
 //	PUREGPU_MATH_OUT=$OUT go test ./internal/mathtest && python3 internal/mathtest/testdata/compare.py $OUT

@@ -19,7 +19,7 @@ var fftShapes = []fft.Shape{
 	{Dims: []int{1 << 16}}, {Dims: []int{3, 5}}, {Dims: []int{33, 70}, Batch: 3}, {Dims: []int{128, 131}}, {Dims: []int{7, 9, 11}, Batch: 2}, {Dims: []int{16, 32, 64}}, {Dims: []int{1, 1, 5}},
 }
 
-// TestFFT compares transforms with the simulated GPU's.
+// TestFFT checks that transforms on the GPU have the results of the simulated one.
 func TestFFT(t *testing.T) {
 	real, simulated := openBoth(t)
 	lib, err := fft.Open(real, fft.Options{})
@@ -122,7 +122,7 @@ func testRealFFT[R fft.Real, C fft.Complex](t *testing.T, r *recorder, real, sim
 	}
 }
 
-// TestFFTQueues uses one plan in two queues and a graph at the same time.
+// TestFFTQueues checks that a plan can be used at the same time in a graph and in another stream.
 func TestFFTQueues(t *testing.T) {
 	dev := openGPU(t)
 	lib, err := fft.Open(dev, fft.Options{})
@@ -160,7 +160,8 @@ func TestFFTQueues(t *testing.T) {
 	must(t, lib.Close())
 }
 
-// TestFFTCustom makes a plan with strides: the transform of every second number.
+// TestFFTCustom checks a plan that the program makes with cuFFT: the transform of every second
+// number.
 func TestFFTCustom(t *testing.T) {
 	dev := openGPU(t)
 	lib, err := fft.Open(dev, fft.Options{})
@@ -182,7 +183,7 @@ func TestFFTCustom(t *testing.T) {
 	must(t, lib.Close())
 }
 
-// fftTimes returns transforms of large and small sizes.
+// fftTimes returns the rows of transforms.
 func fftTimes() (rows []timed) {
 	for _, s := range []fft.Shape{{Dims: []int{256}}, {Dims: []int{1024}, Batch: 1 << 14}, {Dims: []int{1 << 24}}, {Dims: []int{1000003}}, {Dims: []int{4096, 4096}}, {Dims: []int{256, 256, 256}}} {
 		shape := append([]int{max(s.Batch, 1)}, s.Dims...)

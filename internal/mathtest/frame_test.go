@@ -88,16 +88,16 @@ func near[T float32 | float64 | complex64 | complex128](t *testing.T, what strin
 	}
 }
 
-// An array is an input or a result of a case.
+// An array is an input or a result in a case of a recorder.
 type array struct {
 	Name  string `json:"name"`
-	Type  string `json:"type"` // NumPy's name
+	Type  string `json:"type"` // name of the element type in Go and in NumPy
 	Shape []int  `json:"shape"`
 	File  string `json:"file"`
 	data  []byte
 }
 
-// arrayOf returns an array of numbers of Go or of package smallfloat, in row-major order.
+// arrayOf returns an array of Go's numbers, in row-major order.
 func arrayOf[T any](name string, data []T, shape ...int) array {
 	var zero T
 	return array{Name: name, Type: fmt.Sprintf("%T", zero), Shape: shape, data: gpu.BytesOf(data)}
@@ -126,8 +126,7 @@ func record(t *testing.T, library string) *recorder {
 	return &recorder{t: t, dir: dir, library: library, lines: f}
 }
 
-// add writes a case. name selects the case in the script's function for the library, and params are
-// its arguments.
+// add writes a case. name and params tell testdata/compare.py what to compute from the arrays.
 func (r *recorder) add(name string, params map[string]any, arrays ...array) {
 	if r == nil {
 		return

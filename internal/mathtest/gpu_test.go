@@ -31,8 +31,8 @@ func openGPU(t testing.TB) *gpu.Device {
 	return dev
 }
 
-// has fails the test if there is an error. It skips the test if the error is a library missing on
-// this machine.
+// has skips the test if the error is that a library is missing on this machine. It fails the test
+// for any other error.
 func has(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, dl.ErrNotFound) {

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/sparse"
 )
 
-// TestLinearTorch writes products, solutions and eigenvalues for PyTorch, NumPy and SciPy.
+// TestLinearTorch writes products, solutions and eigenvalues that testdata/compare.py checks.
 func TestLinearTorch(t *testing.T) {
 	if os.Getenv("PUREGPU_MATH_OUT") == "" {
 		t.Skip("PUREGPU_MATH_OUT is not set")

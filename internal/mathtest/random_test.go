@@ -13,11 +13,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/random"
 )
 
-// randomCounts are odd and even, and small and larger than 1<<18. After that many numbers cuRAND's
-// generator reuses its subsequences.
+// randomCounts are odd and even, small and large. After 1<<18 numbers cuRAND's generator uses its
+// subsequences again.
 var randomCounts = []int{4, 1, 2, 3, 7, 1000, 1<<18 + 5, 9, 1 << 19, 30}
 
-// TestRandom draws the same numbers as the simulated GPU: exactly, except normal ones.
+// TestRandom checks that the GPU draws the same numbers as the simulated one, and normal ones that
+// are nearly the same.
 func TestRandom(t *testing.T) {
 	real, simulated := openBoth(t)
 	lib, err := random.Open(real, random.Options{})
@@ -54,8 +55,8 @@ func same[T comparable](t *testing.T, what string, got, want []T) {
 	}
 }
 
-// compareDraws draws numbers in pieces on both devices. First each piece has its own memory; then
-// all are in one piece of memory, at any offset.
+// compareDraws draws randomCounts numbers on both devices, and compares them. It does so twice:
+// with memory of its own for each draw, and with all draws one after the other in the same memory.
 func compareDraws[T any](t *testing.T, r *recorder, params map[string]any, libs [2]*random.Library, devs [2]*gpu.Device, name string,
 	check func(*testing.T, string, []T, []T), draw func(*random.Generator, gpu.Slice[T]) gpu.Op) {
 	t.Helper()
@@ -87,7 +88,7 @@ func compareDraws[T any](t *testing.T, r *recorder, params map[string]any, libs 
 	}
 }
 
-// TestRandomRecorded executes a recording with a draw: each execution draws new numbers.
+// TestRandomRecorded checks that each execution of a recording draws the generator's next numbers.
 func TestRandomRecorded(t *testing.T) {
 	dev := openGPU(t)
 	lib, err := random.Open(dev, random.Options{})
@@ -127,7 +128,7 @@ func TestRandomRecorded(t *testing.T) {
 	must(t, lib.Close())
 }
 
-// TestRandomCall calls another function of cuRAND.
+// TestRandomCall checks that Call runs a function of cuRAND, curandGeneratePoisson.
 func TestRandomCall(t *testing.T) {
 	dev := openGPU(t)
 	lib, err := random.Open(dev, random.Options{})
@@ -149,7 +150,7 @@ func TestRandomCall(t *testing.T) {
 	must(t, lib.Close())
 }
 
-// randomTimes are draws of large and small counts.
+// randomTimes returns the rows of draws.
 func randomTimes() (rows []timed) {
 	for _, n := range []int{1 << 10, 1 << 26} {
 		add := func(name, dtype, run string, open func(t *testing.T, dev *gpu.Device, g *random.Generator) gpu.Op) {

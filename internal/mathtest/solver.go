@@ -53,7 +53,7 @@ func newSystem[T solver.Element](t testing.TB, dev *gpu.Device, r *rand.Rand, n,
 	return s
 }
 
-// slice returns device memory with a copy of data, which is closed when the test ends.
+// slice returns device memory with a copy of data. The memory is closed when the test ends.
 func slice[T any](t testing.TB, dev *gpu.Device, data []T) gpu.Slice[T] {
 	t.Helper()
 	s, err := gpu.AllocSlice[T](dev, gpu.DeviceMem, len(data))
@@ -65,7 +65,7 @@ func slice[T any](t testing.TB, dev *gpu.Device, data []T) gpu.Slice[T] {
 	return s
 }
 
-// download returns the elements after the stream's work has completed.
+// download waits for the stream's work and returns the elements.
 func download[T any](t testing.TB, st *gpu.Stream, s gpu.Slice[T]) []T {
 	t.Helper()
 	data := make([]T, s.Len())
@@ -157,8 +157,8 @@ func (s *system[T]) eigen(t testing.TB, st *gpu.Stream, eps float64) {
 	}
 }
 
-// SolverRecorded solves systems in recordings that are executed several times, as graphs and
-// without them.
+// SolverRecorded checks the solutions and eigenvalues of recordings that are executed several times,
+// with and without a graph.
 func SolverRecorded(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	r, st := rand.New(rand.NewPCG(7, 8)), dev.Queue(0).NewStream()
 	for _, mode := range modes {
@@ -197,7 +197,7 @@ func SolverRecorded(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	}
 }
 
-// SolverRefused checks that wrong arguments are refused.
+// SolverRefused checks that package solver refuses wrong arguments.
 func SolverRefused(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	r := rand.New(rand.NewPCG(9, 10))
 	s := newSystem[float32](t, dev, r, 4, 2, 0, true)

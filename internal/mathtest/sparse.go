@@ -10,13 +10,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/sparse"
 )
 
-// Sparse checks products of random sparse matrices, in streams and in recordings.
+// Sparse checks products of random sparse matrices and vectors, in streams and in recordings.
 func Sparse(t *testing.T, dev *gpu.Device, lib *sparse.Library) {
 	t.Run("float32", func(t *testing.T) { sparseProducts[float32](t, dev, lib, 0x1p-21) })
 	t.Run("float64", func(t *testing.T) { sparseProducts[float64](t, dev, lib, 0x1p-48) })
 }
 
-// sparseMatrix makes a random matrix with at least one element.
+// sparseMatrix makes a random matrix with at least one element. It also returns all its numbers, by
+// row and column.
 func sparseMatrix[T sparse.Element](t testing.TB, dev *gpu.Device, r *rand.Rand, rows, cols int) (sparse.Matrix[T], [][]float64) {
 	t.Helper()
 	full := make([][]float64, rows)
@@ -94,7 +95,7 @@ func sparseProducts[T sparse.Element](t *testing.T, dev *gpu.Device, lib *sparse
 	}
 }
 
-// SparseRefused checks that MatVec refuses wrong arguments.
+// SparseRefused checks that package sparse refuses wrong arguments.
 func SparseRefused(t *testing.T, dev *gpu.Device, lib *sparse.Library) {
 	r := rand.New(rand.NewPCG(13, 14))
 	a, _ := sparseMatrix[float32](t, dev, r, 5, 7)

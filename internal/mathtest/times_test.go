@@ -19,7 +19,7 @@ import (
 // A timed is one row of TestTimes: an operation in Go and in PyTorch.
 type timed struct {
 	name  string
-	small bool // the device is faster than the host, so the host's time counts
+	small bool // the device needs less time than the host
 	open  func(t *testing.T, dev *gpu.Device) gpu.Op
 	setup string // Python that creates tensors
 	run   string // Python that runs the operation once
@@ -28,8 +28,8 @@ type timed struct {
 // allTimes returns the rows of TestTimes, library by library.
 func allTimes() []timed { return slices.Concat(blasTimes(), fftTimes(), randomTimes(), dnnTimes()) }
 
-// TestTimes prints the times of operations in a stream and in PyTorch. It runs them alternately
-// several times, and prints medians. The host's time is the time of submission.
+// TestTimes prints the times of operations in a stream and in PyTorch: the medians of several runs,
+// which alternate. The host's time is the time of submission.
 func TestTimes(t *testing.T) {
 	if os.Getenv("PUREGPU_MATH_TIMES") == "" {
 		t.Skip("PUREGPU_MATH_TIMES is not set")
@@ -75,7 +75,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// A torch is a process of PyTorch, which testdata/times.py describes.
+// A torch is a Python process that runs testdata/times.py.
 type torch struct {
 	in  *json.Encoder
 	out *bufio.Scanner
@@ -128,7 +128,8 @@ func (x *torch) answer(t *testing.T) (answer map[string]any) {
 	return nil
 }
 
-// times returns the microseconds of each of n runs: in total, and on the host.
+// times runs the operation n times. It returns the microseconds of one run, in total and on the
+// host.
 func (x *torch) times(t *testing.T, n int) (each, host float64) {
 	t.Helper()
 	a := x.ask(t, map[string]any{"times": n})

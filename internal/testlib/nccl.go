@@ -10,8 +10,9 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Answering describes a library made of testdata/fakes/answer.c with every function of a symbol
-// table. A file next to it, with .answer added to its name, selects the error with which it starts.
+// Answering returns a library made of testdata/fakes/answer.c, with the functions of a symbol
+// table. A file beside it, named after it with .answer, may hold the error code with which the
+// library refuses to start.
 func Answering(t testing.TB, table string) Fake {
 	t.Helper()
 	tab, err := symbols.Load(table)
@@ -28,7 +29,7 @@ func Answering(t testing.TB, table string) Fake {
 }
 
 // Broken builds two copies of a library with the functions of a table, in separate folders, and
-// returns the folders. The library's start returns an error code.
+// returns the folders. Both refuse to start with the error code.
 func Broken(t testing.TB, table, name string, code int) (dirs []string) {
 	t.Helper()
 	library, err := os.ReadFile(Answering(t, table).Build(t))
@@ -48,7 +49,7 @@ func Broken(t testing.TB, table, name string, code int) (dirs []string) {
 	return dirs
 }
 
-// NVML describes the NVML 13.0 of testdata/fakes/nvml.c.
+// NVML returns an NVML 13.0 made of testdata/fakes/nvml.c.
 func NVML(t testing.TB, defines ...string) Fake {
 	t.Helper()
 	tab, err := symbols.Load("nvml")
@@ -64,8 +65,8 @@ func NVML(t testing.TB, defines ...string) Fake {
 	return f
 }
 
-// NCCL describes the NCCL of testdata/fakes/comms.c in a release, given as a version code: 22803
-// for 2.28.3. With rccl it has the name of AMD's library.
+// NCCL returns a release of NCCL made of testdata/fakes/comms.c. release is its version code: 22803
+// for 2.28.3. With rccl the file has the name of AMD's library.
 func NCCL(t testing.TB, release int, rccl bool) Fake {
 	t.Helper()
 	tab, err := symbols.Load("nccl")

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// Packages returns the types of packages, by their paths inside the module. On any platform it
-// returns the types of the build for linux/amd64 without tags. It skips the test if there is no go
-// command.
+// Packages returns the types of packages of this module, by the given paths, such as "runtime/gpu".
+// On any platform it returns the types of the build for linux/amd64 without tags. It skips the test
+// if there is no go command.
 func Packages(t testing.TB, paths ...string) map[string]*types.Package {
 	t.Helper()
 	gocmd, err := exec.LookPath("go")

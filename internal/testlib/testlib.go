@@ -1,4 +1,5 @@
-// Package testlib builds the C libraries that tests open in place of real GPU libraries.
+// Package testlib builds C libraries that tests open in place of GPU libraries. It also has helpers
+// of tests that check the packages of this module.
 package testlib
 
 import (
@@ -42,8 +43,8 @@ func (f Fake) Build(t testing.TB) string {
 		}
 		built.libs[key] = f.compile(t, cc)
 	}
-	// The loader keeps an opened library in the process and identifies it by name: each copy gets
-	// its own directory.
+	// The loader keeps an opened library in the process and identifies it by its path, so each copy
+	// gets its own directory.
 	out := filepath.Join(t.TempDir(), f.File)
 	if err := os.WriteFile(out, built.libs[key], 0o777); err != nil {
 		t.Fatal(err)
@@ -93,8 +94,7 @@ func compiler(t testing.TB) string {
 	return path
 }
 
-// root returns the directory of go.mod. Tests run in their package's directory; compiled tests run
-// anywhere.
+// root returns the directory of go.mod. It skips the test if the test runs outside the module.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

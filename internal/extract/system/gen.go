@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Command gen makes numbers.txt: the numeric macros of the Linux C library's headers. A library's
-// header tests for them with #ifdef, and defines constants with them.
+// Command gen makes numbers.txt: the numeric macros of the Linux C library's headers. Headers of
+// other libraries test for them with #ifdef, and define constants with them.
 //
 //	go run gen.go
 //
@@ -46,7 +46,7 @@ func run(cc, text string, args ...string) string {
 	return string(out)
 }
 
-// public reports whether a file is a header that programs include by that name.
+// public reports whether a file is one of headers.
 func public(file string) bool {
 	return slices.ContainsFunc(headers, func(h string) bool {
 		return strings.HasSuffix(file, "/include/"+h) || strings.HasSuffix(file, "/x86_64-linux-gnu/"+h)
@@ -146,7 +146,7 @@ func main() {
 	sections := map[string]string{}
 	includes := map[string][]string{}
 	always, perhaps := map[string][]string{}, map[string][]string{} // names by file, without and with _GNU_SOURCE
-	from := map[string]string{}                                     // a header that includes the file
+	from := map[string]string{}                                     // by file, a header that includes it
 	for _, h := range headers {
 		plain, gnu := macros(h), macros(h, "-D_GNU_SOURCE")
 		for file, names := range plain {
