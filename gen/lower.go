@@ -386,9 +386,6 @@ func (w *lowering) structures() {
 		w.structure(&s)
 	}
 	w.resultStructs()
-	for i := range w.structs { // a struct holds pointers if a member does
-		w.types[w.structs[i].cname] = w.holdsPointers(w.types[w.structs[i].cname], w.structs[i])
-	}
 }
 
 // goAlign returns the alignment of a type in Go. That of a struct is the largest of its members',
@@ -419,13 +416,6 @@ func (w *lowering) goAlign(ctype string) int {
 		return t.align
 	}
 	return 8
-}
-
-func (w *lowering) holdsPointers(t gotype, s structure) gotype {
-	for _, f := range s.fields {
-		t.pointer = t.pointer || f.typ.pointer && !s.union
-	}
-	return t
 }
 
 func (w *lowering) structure(s *symbols.Struct) {
@@ -600,10 +590,10 @@ func (w *lowering) gotype(ctype string) (gotype, error) {
 		} else {
 			t.expr = "*" + t.expr
 		}
-		t = gotype{expr: t.expr, size: 8, align: 8, kind: kindPointer, pointer: true}
+		t = gotype{expr: t.expr, size: 8, align: 8, kind: kindPointer}
 	}
 	for i := len(ct.Dims) - 1; i >= 0; i-- {
-		t = gotype{expr: fmt.Sprintf("[%d]%s", ct.Dims[i], t.expr), size: ct.Dims[i] * t.size, align: t.align, kind: kindArray, pointer: t.pointer}
+		t = gotype{expr: fmt.Sprintf("[%d]%s", ct.Dims[i], t.expr), size: ct.Dims[i] * t.size, align: t.align, kind: kindArray}
 	}
 	return t, nil
 }

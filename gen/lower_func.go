@@ -411,7 +411,7 @@ func (w *lowering) override(name string) (gotype, bool) {
 	case "uintptr", "uint64":
 		return gotype{expr: name, size: 8, align: 8}, true
 	case "unsafe.Pointer":
-		return gotype{expr: name, size: 8, align: 8, kind: kindPointer, pointer: true}, true
+		return gotype{expr: name, size: 8, align: 8, kind: kindPointer}, true
 	}
 	for _, t := range slices.Concat(w.handles, w.scalars) {
 		if t.name == name {

@@ -98,12 +98,11 @@ type callback struct {
 
 // A gotype is the Go form of a C type.
 type gotype struct {
-	expr    string // such as "Stream", "*byte" or "[4]uint32"; "cuda.Stream" for a type of another library
-	size    int
-	align   int
-	kind    kind
-	pointer bool // holds Go pointers
-	signed  bool // set for a named type of signed integers; Go's own integers show their sign in expr
+	expr   string // such as "Stream", "*byte" or "[4]uint32"; "cuda.Stream" for a type of another library
+	size   int
+	align  int
+	kind   kind
+	signed bool // set for a named type of signed integers; Go's own integers show their sign in expr
 }
 
 // A kind is the way that a value becomes an argument word.

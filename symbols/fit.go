@@ -165,14 +165,13 @@ type view struct {
 	t       *Table
 	structs map[string]*Struct
 	enums   map[string]*Enum
-	other   map[string]bool // the callbacks
 	funcs   map[string]*Function
 	cache   map[string]CType
 	values  map[*Enum]map[string]int64
 }
 
 func viewOf(t *Table) *view {
-	v := &view{t: t, structs: map[string]*Struct{}, enums: map[string]*Enum{}, other: map[string]bool{}, funcs: map[string]*Function{}, cache: map[string]CType{}, values: map[*Enum]map[string]int64{}}
+	v := &view{t: t, structs: map[string]*Struct{}, enums: map[string]*Enum{}, funcs: map[string]*Function{}, cache: map[string]CType{}, values: map[*Enum]map[string]int64{}}
 	for i := range t.Structs {
 		v.structs[t.Structs[i].Name] = &t.Structs[i]
 	}
@@ -181,9 +180,6 @@ func viewOf(t *Table) *view {
 	}
 	for i := range t.Functions {
 		v.funcs[t.Functions[i].Symbol] = &t.Functions[i]
-	}
-	for _, c := range t.Callbacks {
-		v.other[c.Name] = true
 	}
 	return v
 }
