@@ -186,7 +186,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// TestReplay replays the schedule of a report, in full and shrunk.
+// TestReplay checks that the schedule of a report fails again when it is replayed.
 func TestReplay(t *testing.T) {
 	o := onTextbook(t)
 	o.run, o.replays = "^TestFaultABA$", 1
@@ -205,8 +205,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestExhaust runs all schedules with fewer than three unusual switches. It must find the faults
-// that need no more switches, and not the fault that needs more.
+// TestExhaust checks that all schedules with fewer than three unusual switches contain a failure of
+// each of these faults, and none of their twins.
 func TestExhaust(t *testing.T) {
 	o := onTextbook(t)
 	o.exhaust, o.replays, o.n = 3, 1, 100_000

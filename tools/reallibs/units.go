@@ -180,7 +180,7 @@ var units = []unit{
 		releases: []release{{"nccl", "2.29.7", "libnccl.so.2.29*"}}, tests: []test{{"nccl", "Real"}},
 	},
 	{
-		// "make real-hip" uses this unit, because it is small.
+		// "make real-hip" fetches the same package.
 		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true,
 		releases: []release{{"hip", "5.2.3", "libamdhip64.so.5.2*"}, {"hiprtc", "5.2.3", "libamdhip64.so.5.2*"}},
 		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},

@@ -29,8 +29,8 @@ func TestSubmitAgainstSignal(t *testing.T) {
 	})
 }
 
-// TestChains submits chains of work on two queues that wait for one another in all ways. Memory
-// must be as if the operations ran one after the other.
+// TestChains submits a chain of operations, each on one of two queues. Each waits for the one before
+// it. Memory must be as if they ran one after the other.
 func TestChains(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -64,8 +64,8 @@ func TestChains(t *testing.T) {
 	})
 }
 
-// TestParkReleaseCancel parks work. One goroutine releases it, another fails it, and a third closes
-// its device.
+// TestParkReleaseCancel parks work. Goroutines release it, fail it, and close its device at the same
+// time. Its points must be reached or fail.
 func TestParkReleaseCancel(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -134,7 +134,8 @@ func TestRetireAgainstWait(t *testing.T) {
 	})
 }
 
-// TestPollUntilReached polls for a value with contexts that have already ended.
+// TestPollUntilReached checks that a value is reached although every wait for it has a context that
+// has already ended.
 func TestPollUntilReached(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -152,8 +153,8 @@ func TestPollUntilReached(t *testing.T) {
 	})
 }
 
-// TestFailAgainstPublish fails semaphores that work will signal, while it is issued, runs and is
-// retired.
+// TestFailAgainstPublish fails a semaphore that work will signal, while the work is issued, runs and
+// is retired.
 func TestFailAgainstPublish(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -204,8 +205,8 @@ func TestSignalsTwice(t *testing.T) {
 	})
 }
 
-// TestHostCalls runs functions of the program between work: links, host calls, notifications, and
-// functions that wait or end their goroutine.
+// TestHostCalls checks that host calls, notifications and a link run between work, also while a
+// function of OnReached blocks.
 func TestHostCalls(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -233,7 +234,7 @@ func TestHostCalls(t *testing.T) {
 // signal must be reached when Close returns.
 func TestBarrierAgainstClose(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		config := cuda() // with CUDA an allocation has its memory when the call returns
+		config := cuda()
 		config.Devices = 2
 		r := open(x, config, quick())
 		d, other := r.devs[0], r.devs[1]
