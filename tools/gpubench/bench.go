@@ -26,8 +26,8 @@ type row struct {
 	base int // index of the bench's row to compare with if goal.of is ofBase
 
 	detail bool        // only the JSON has the row, not the table
-	of     *allReduce  // nil for rows that are not of an all-reduce
-	with   *comparison // nil for rows of other groups than others
+	of     *allReduce  // nil unless the row is of an all-reduce
+	with   *comparison // nil outside the group others
 }
 
 type unit string

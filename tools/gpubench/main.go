@@ -47,9 +47,9 @@
 //
 // The rows of the group others compare a stream with the loop over the driver, with and without an
 // event behind each operation, and with cuda.core, CuPy and PyTorch in a Python process (-python
-// names it). Each library does the work as its users write it. p50 is the median time from the call
-// until the host knows that the work is done. The other rows submit 2,000 operations ahead and wait
-// for the last. -bars draws all of these rows, except those of the loop with events.
+// names the interpreter). Each library does the work as its users write it. p50 is the median time
+// from the call until the host knows that the work is done. The other rows submit 2,000 operations
+// ahead and wait for the last. -bars draws all of these rows, except those of the loop with events.
 //
 // The rows of the group collectives time all-reduces of float32, in place, over all devices: in one
 // process with all of them, and in one process for each device. gpubench starts these processes.

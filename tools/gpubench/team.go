@@ -50,8 +50,8 @@ type order struct {
 	Library string `json:"library,omitempty"`
 	Work    string `json:"work,omitempty"`
 
-	// small: reduce Bytes Group times, as separate groups and as one group. Time each of the two
-	// Timed times.
+	// small: reduce Bytes Group times, as separate groups and as one recorded group. Do and time
+	// either Timed times.
 	Group int `json:"group,omitempty"`
 }
 

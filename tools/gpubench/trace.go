@@ -17,9 +17,9 @@ var traceLevels = [...]struct {
 }{{"no times", trace.NoTimes}, {"device times", trace.SubmissionTimes}}
 
 // traceFigures are the figures of each level: the host's time for a submission, the trace's
-// addition to it, the total time of a submission, and the processor time. Device times need a timing
-// event behind each submission. So two more rows have the host's time that such an event adds to
-// each raw call, and the time that the trace adds beyond it.
+// addition to it, the total time of a submission, and the processor time. Device times need a
+// timing event behind each submission. So two more rows have the host's time that such an event
+// adds to each raw call, and the time that the trace adds beyond it.
 var traceFigures = [...]string{"submitting each", "added to each", "total each", "CPU each"}
 
 // traceBenches measure the cost of a trace. The raw side is a device without a trace, puregpu's

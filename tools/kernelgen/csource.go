@@ -124,8 +124,8 @@ func (in linkage) within(words []token) string {
 	return name
 }
 
-// deepest is the greatest depth of nested blocks, and of nested #if. Deeper blocks are skipped. Of a
-// deeper #if only the first branch is read.
+// deepest is the greatest depth of nested blocks, and of nested #if. Deeper blocks are skipped. Of
+// a deeper #if only the first branch is read.
 const deepest = 200
 
 type parser struct {
@@ -209,8 +209,8 @@ func isFunction(words []token) bool {
 // closers maps each opening bracket to its closing bracket.
 var closers = map[string]string{"(": ")", "[": "]", "{": "}"}
 
-// closing returns the number of tokens up to the closing bracket, with it, or of all tokens if there
-// is none. The tokens begin after the opening bracket.
+// closing returns the number of tokens up to the closing bracket, with it, or of all tokens if
+// there is none. The tokens begin after the opening bracket.
 func closing(open string, tokens []token) int {
 	n, _ := closingOf(open, tokens)
 	return n

@@ -14,16 +14,16 @@ type token struct {
 }
 
 // A lexer splits sources into tokens, without comments and preprocessor directives. It expands no
-// macros. It skips branches that are known to be inactive, such as #if 0. It reads all branches of
-// conditionals whose conditions it does not know.
+// macros. It skips branches that are known to be inactive, such as #if 0. Of
+// conditionals whose conditions it does not know it reads all branches, except as endBranch says.
 type lexer struct {
 	// include returns the text and the path of a file that is included in quotes. It may be nil.
 	include func(name, from string) (text, path string, ok bool)
 
 	tokens   []token
 	includes []string // names of files included in quotes
-	// The bodies of macros without parameters. A body is nil if the macro has several, is undefined,
-	// or depends on an unknown condition.
+	// The bodies of macros without parameters. A body is nil if the macro has several, is
+	// undefined, or depends on an unknown condition.
 	macros   map[string][]token
 	problems []string
 
@@ -209,8 +209,8 @@ func (x *lexer) endif() {
 	x.conds = x.conds[:len(x.conds)-1]
 }
 
-// endBranch ends a branch of a conditional. It drops a branch after the first if that branch, or one
-// before it, does not close all brackets that it opens: only one of the branches is compiled.
+// endBranch ends a branch of a conditional. It drops a branch after the first if that branch, or
+// one before it, does not close all brackets that it opens: only one of the branches is compiled.
 func (x *lexer) endBranch() {
 	c := &x.conds[len(x.conds)-1]
 	if c.known {
@@ -303,7 +303,8 @@ func (x *lexer) enter(name, from string) {
 	x.lex(text, file)
 }
 
-// directiveText returns a directive without its #, comments and splices, and the length of all that.
+// directiveText returns a directive without its #, comments and splices, and the directive's
+// length.
 func directiveText(text string) (string, int) {
 	var b strings.Builder
 	n := 1

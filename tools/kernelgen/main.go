@@ -24,8 +24,8 @@
 //
 // kernelgen writes zNAME.go into the folder of the first file. NAME is the name of that file, or
 // -name. The function LoadNAME loads the embedded code, the function CompileNAME compiles the
-// embedded source. With -runtime and code, or with -runtime and -arch, -compiler or -force, zNAME.go
-// has both.
+// embedded source. With -runtime and code, or with -runtime and -arch, -compiler or -force,
+// zNAME.go has both.
 //
 // A tokenizer reads the declarations of kernels. For LoadNAME the kernels must be extern "C" and no
 // templates. kernelgen checks the number and the sizes of the code's parameters against the source.

@@ -437,8 +437,8 @@ func (g *generator) variable(file string, v *cVariable) (*global, error) {
 	return out, nil
 }
 
-// addTriton adds the Triton kernel of an image. c, if not nil, declares its parameters without those
-// that Triton adds.
+// addTriton adds the Triton kernel of an image. c, if not nil, declares its parameters without
+// those that Triton adds.
 func (g *generator) addTriton(m *module, index int, sig []kernelobject.TritonParam, c *cKernel) error {
 	im := m.images[index]
 	t := im.meta

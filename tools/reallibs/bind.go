@@ -254,7 +254,8 @@ func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []stri
 	return files
 }
 
-// kinds has patterns for the texts of reasons, with the kind of each. The first that matches counts.
+// kinds has patterns for the texts of reasons, with the kind of each. The first that matches
+// counts.
 var kinds = []struct{ has, kind string }{
 	{`is a variadic function`, "variadic callback"}, {`variadic`, "variadic"}, {`va_list`, "va_list"},
 	{`can be results|^returns .*struct`, "struct as result"}, {`by value`, "struct by value"},

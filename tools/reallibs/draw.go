@@ -121,8 +121,8 @@ func (d *drawing) read() error {
 
 var dependency = regexp.MustCompile(`[a-z0-9][a-z0-9.+-]*-dev\b`)
 
-// closure returns a package and its -dev dependencies, without those of the C and C++ libraries, and
-// the number of bytes to fetch.
+// closure returns a package and its -dev dependencies, without those of the C and C++ libraries,
+// and the number of bytes to fetch.
 func (d *drawing) closure(name string) (all []string, size int) {
 	all = []string{name}
 	for i := 0; i < len(all); i++ {

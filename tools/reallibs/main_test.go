@@ -123,7 +123,8 @@ func TestProbeFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := strings.ReplaceAll(f.TooOld, path, "FILE")
-		// The fake library also exports NVRTC's version function, which does not belong to this API.
+		// The fake library also exports NVRTC's version function, which does not belong to this
+		// API.
 		if len(f.Exports) != c.exported || len(f.Resolved) != c.resolved || f.Absent != c.absent || len(f.Wrong) > 0 || old == "" != (c.tooOld == "") || !strings.Contains(old, c.tooOld) {
 			t.Errorf("%s: %+v", c.name, *f)
 		}
@@ -179,8 +180,8 @@ d 5.7 6.4
 	}
 }
 
-// TestUnits checks that the libraries and the tested packages of units exist, and that each recorded
-// release is in one unit.
+// TestUnits checks that the libraries and the tested packages of units exist, and that each
+// recorded release is in one unit.
 func TestUnits(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {

@@ -50,9 +50,9 @@ func packageFiles(said string) ([]packageFile, error) {
 	return out, nil
 }
 
-// fetchHeaders unpacks headers from packages. It fetches only the beginning of large packages, whose
-// sum apt cannot check. So it fails unless the symbol tables of the libraries were made from these
-// headers.
+// fetchHeaders unpacks headers from packages. It fetches only the beginning of large packages,
+// whose sum apt cannot check. So it fails unless the symbol tables of the libraries were made from
+// these headers.
 func fetchHeaders(ctx context.Context, files []packageFile, root string, libraries []string) error {
 	if err := os.RemoveAll(root); err != nil {
 		return err

@@ -52,7 +52,7 @@ static void puregpu_fill(volatile void *p, unsigned long size, unsigned long lon
 }
 `
 
-const recorderElements = 3 // the length of every array
+const recorderElements = 3 // the length of every array that is passed
 
 // seedOf returns the number from which the bytes of an element of a leaf are made.
 func seedOf(symbol string, param int, path string, element int) uint64 {
@@ -218,8 +218,8 @@ func (lib *library) source(includes string, opaque map[string]string, d *symbols
 		}
 		declaration := symbols.CDeclaration(f.Result, fmt.Sprintf("puregpu_f%d(%s)", i, strings.Join(params, ", ")))
 		fmt.Fprintf(&b, "\n#undef %s\n%s __asm__(\"%s\");\n", f.Symbol, declaration, f.Symbol)
-		// Do not compare the types of functions with pointers to pointers: a table does not distinguish
-		// const T *const * from const T **.
+		// Do not compare the types of functions with pointers to pointers: a table does not
+		// distinguish const T *const * from const T **.
 		if !slices.ContainsFunc(f.Params, func(p symbols.Param) bool { return strings.Contains(p.Type, "**") || unnamed(p) }) {
 			fmt.Fprintf(&b, "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), __typeof__(puregpu_f%d)), \"the type of %s\");\n", f.Symbol, i, f.Symbol)
 		}

@@ -61,8 +61,9 @@ func TestLossAcross(t *testing.T) {
 	})
 }
 
-// TestEachFault makes one driver call fail or lose the device, while work is parked, pools allocate,
-// and a recording is executed. Every call must return, and data that arrives must be right.
+// TestEachFault makes one driver call fail or lose the device, while work is parked, pools
+// allocate, and a recording is executed. Every call must return, and data that arrives must be
+// right.
 func TestEachFault(t *testing.T) {
 	ops := []simdriver.Op{"", simdriver.OpRecord, simdriver.OpQuery, simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpCopy, simdriver.OpAllocAsync, simdriver.OpFreeAsync,
 		simdriver.OpAlloc, simdriver.OpFree, simdriver.OpNewEvent, simdriver.OpLaunchGraph, simdriver.OpInstantiate, simdriver.OpSetNode, simdriver.OpDownload, simdriver.OpNewPool}

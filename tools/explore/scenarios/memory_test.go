@@ -454,7 +454,8 @@ func TestBareOrder(t *testing.T) {
 	})
 }
 
-// TestTouchWhileFreed submits a fill of a new buffer and closes the buffer while the device is lost.
+// TestTouchWhileFreed submits a fill of a new buffer and closes the buffer while the device is
+// lost.
 func TestTouchWhileFreed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -29,8 +29,8 @@ func TestSubmitAgainstSignal(t *testing.T) {
 	})
 }
 
-// TestChains submits a chain of operations, each on one of two queues. Each waits for the one before
-// it. Memory must be as if they ran one after the other.
+// TestChains submits a chain of operations, each on one of two queues. Each waits for the one
+// before it. Memory must be as if they ran one after the other.
 func TestChains(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -64,8 +64,8 @@ func TestChains(t *testing.T) {
 	})
 }
 
-// TestParkReleaseCancel parks work. Goroutines release it, fail it, and close its device at the same
-// time. Its points must be reached or fail.
+// TestParkReleaseCancel parks work. Goroutines release it, fail it, and close its device at the
+// same time. Its points must be reached or fail.
 func TestParkReleaseCancel(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -153,8 +153,8 @@ func TestPollUntilReached(t *testing.T) {
 	})
 }
 
-// TestFailAgainstPublish fails a semaphore that work will signal, while the work is issued, runs and
-// is retired.
+// TestFailAgainstPublish fails a semaphore that work will signal, while the work is issued, runs
+// and is retired.
 func TestFailAgainstPublish(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
