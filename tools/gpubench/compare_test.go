@@ -16,8 +16,8 @@ func TestCompare(t *testing.T) {
 	const dynamic, static = 0, 1
 	for _, c := range []struct {
 		name string
-		// Three runs each of a dynamic and a static program, in turns: 40 ns a C function, 4 µs a
-		// launch.
+		// change gets three runs each of a dynamic and a static program, in turns, with 40 ns a C
+		// function and 4 µs a launch. It returns what -compare reads.
 		change func(docs []contents) []contents
 		code   int
 		want   string

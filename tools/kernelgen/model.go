@@ -106,8 +106,8 @@ func lower(name string) string {
 	return string(unicode.ToLower(r)) + name[n:]
 }
 
-// paramNames returns Go names for parameters: their own names if possible, and never the type name
-// of the arguments.
+// paramNames returns Go names for parameters, all different: their own names if possible, and never
+// args, the name of the type of the arguments.
 func paramNames(names []string, args string) []string {
 	out, used := make([]string, len(names)), map[string]bool{args: true}
 	for i, name := range names {
@@ -178,8 +178,9 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// addSource adds the kernels and variables that a source declares. The image must have all these
-// kernels, and no other kernels or variables. It may lack variables.
+// addSource adds the kernels and variables that a source declares, without those of -skip. The
+// image must have all these kernels. It may lack variables. Other kernels or variables in the image
+// are an error, so that none is lost.
 func (g *generator) addSource(m *module, file string, s *source, index int) error {
 	im := m.images[index]
 	if len(s.problems) > 0 {

@@ -48,7 +48,7 @@ func TestSmallParkRelease(t *testing.T) {
 	})
 }
 
-// TestSmallPublishFail fails a semaphore while work publishes to it.
+// TestSmallPublishFail fails a semaphore while work that signals it is submitted.
 func TestSmallPublishFail(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, small())

@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestSubmitAgainstSignal submits work on two queues before, while and after its wait is signalled.
+// TestSubmitAgainstSignal submits work on one queue, and work behind it on another queue, while the
+// host signals the point that the first waits for.
 func TestSubmitAgainstSignal(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -176,8 +177,8 @@ func TestFailAgainstPublish(t *testing.T) {
 	})
 }
 
-// TestSignalsTwice signals a value from the host or another device that work in flight will also
-// signal. Waiters for higher values must get the error.
+// TestSignalsTwice signals a value, by the host or by another device, that work in flight signals
+// too. Waiters for higher values must get the error.
 func TestSignalsTwice(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())
@@ -281,7 +282,7 @@ func TestBarriers(t *testing.T) {
 	})
 }
 
-// TestPick picks the queue with the least work while another goroutine waits for work.
+// TestPick picks a queue while another goroutine submits work and waits for it.
 func TestPick(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
