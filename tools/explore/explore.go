@@ -48,7 +48,7 @@ func explorePackage(ctx context.Context, o options, stdout io.Writer) (*campaign
 	return c, c.run(ctx, tests)
 }
 
-// build builds the program.
+// build builds the rewritten test program of the package.
 func build(ctx context.Context, o options, tmp string) (string, error) {
 	source := map[string][]byte{}
 	if o.patch != "" {
@@ -151,7 +151,7 @@ type campaign struct {
 	running  map[int]explore.Report
 	failures []*explore.Failure
 	told     time.Time
-	took     time.Duration // time until the first failure
+	took     time.Duration // time until the first failure; zero if there is none
 	stop     func()        // ends all processes
 }
 
@@ -164,15 +164,16 @@ type total struct {
 	all       bool
 }
 
-// slice is the longest time that a process runs one scenario before it gets the next one.
+// slice is the longest time that a process runs its scenario, with -time. Then the next one has its
+// turn.
 const slice = 10 * time.Second
 
-// A job is a process that runs one scenario.
+// A job describes a process that runs one scenario.
 type job struct {
 	id     int
 	test   string
 	config explore.Config
-	until  time.Time // its deadline, unless zero
+	until  time.Time // its deadline; zero for none
 }
 
 func (c *campaign) run(ctx context.Context, tests []string) error {
@@ -270,7 +271,7 @@ func (c *campaign) failed(tests ...string) bool {
 	return true
 }
 
-// do runs one process.
+// do runs the process of a job and stores its failure.
 func (c *campaign) do(ctx context.Context, j job) error {
 	if !j.until.IsZero() {
 		j.config.Time = min(j.config.Time, time.Until(j.until))
@@ -352,7 +353,7 @@ func tail(text string, lines int) string {
 	return strings.Join(l[max(0, len(l)-lines):], "\n")
 }
 
-// tell updates the counts, and prints a line every five seconds.
+// tell updates the counts from a report, and prints a line if the last one is five seconds old.
 func (c *campaign) tell(j job, r explore.Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -128,9 +128,8 @@ func TestTextbook(t *testing.T) {
 	}
 }
 
-// TestDeterminism repeats schedules of package gpu with other numbers of processors and other
-// settings of the garbage collector. They must stay the same. The textbook's schedules must also
-// be the same on every machine.
+// TestDeterminism checks that schedules are the same with other numbers of processors and other
+// settings of the garbage collector. The textbook's must also be the same on every machine.
 func TestDeterminism(t *testing.T) {
 	for _, x := range []struct{ pkg, test, golden string }{
 		{"./tools/explore/internal/textbook", "TestTwinABA", "testdata/hashes.txt"},
@@ -186,7 +185,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// TestReplay replays the schedule of a report, in full and shrunk.
+// TestReplay checks that the schedule of a report fails again when it is replayed.
 func TestReplay(t *testing.T) {
 	o := onTextbook(t)
 	o.run, o.replays = "^TestFaultABA$", 1
@@ -205,8 +204,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestExhaust runs all schedules with fewer than three unusual switches. It must find the faults
-// that need no more switches, and not the fault that needs more.
+// TestExhaust checks that three faults of the textbook fail in some schedule with fewer than three
+// unusual switches, and that their twins fail in none.
 func TestExhaust(t *testing.T) {
 	o := onTextbook(t)
 	o.exhaust, o.replays, o.n = 3, 1, 100_000

@@ -5,21 +5,21 @@
 //
 // The tests of the package are scenarios of internal/explore. explore rewrites them, and all
 // packages of this module that they need, into a program that runs one goroutine at a time: see
-// internal/explore. The default PACKAGE is ./tools/explore/scenarios. Run it in the root of the
-// module.
+// internal/explore. The default PACKAGE is ./tools/explore/scenarios. Run explore in the root of
+// the module.
 //
 //	-run REGEXP       the tests; default: all
-//	-time D           time limit for all tests; 0: run -n schedules once
+//	-time D           time limit for all tests; 0: run -n schedules of each
 //	-n N              schedules of each test, unless -time is given; 1,000
 //	-seed S           seed of the first schedule; 0: a new one each time
 //	-strategy NAME    mix, walk, pct, pct:DEPTH, delay or usual
-//	-exhaust N        instead, all schedules with fewer than N unusual switches
+//	-exhaust N        instead of schedules by seeds, all with fewer than N unusual switches
 //	-race             build with the race detector, which needs gcc
 //	-j N              processes at a time; default: the number of processors
 //	-patch FILE,...   apply patches first, as tools/faults does
-//	-planted          put fixed faults back, the named ones or all whose patches name scenarios, and find each
-//	-faults DIR       the folder of their patches; runtime/gpu/testdata/faults
-//	-replay FILE      run the schedule of a report
+//	-planted          put fixed faults back, those that arguments name or all whose patches name scenarios, and find each
+//	-faults DIR       the folder of their patches; default: runtime/gpu/testdata/faults
+//	-replay FILE      run the schedule of a report, shrunk if it has been shrunk
 //	-replays N        how often to repeat a failure from its seed; 100
 //	-steps N          greatest number of steps of a schedule
 //	-o DIR            the folder for reports of failures; build/explore

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The limits of time and of schedules within which a fault that was put back must be found.
+// A fault that was put back must be found within this time or within this number of schedules.
 const (
 	plantedTime      = 60 * time.Second
 	plantedSchedules = 10_000
@@ -89,7 +89,7 @@ func planted(ctx context.Context, o options, names []string, stdout io.Writer) e
 	return nil
 }
 
-// explores returns the scenarios that a patch names.
+// explores returns the scenarios that a patch names, and whether they need the race detector.
 func explores(file string) (run string, race bool, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

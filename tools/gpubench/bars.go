@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A barChart draws the rows of the group others into an SVG file. Each kind of work has a bar for
-// each way.
+// A barChart draws the rows of the group others into an SVG file, except those of byHandMarked.
+// Each kind of work has a bar for each way.
 type barChart struct {
 	file  string
 	title string
@@ -17,8 +17,8 @@ type barChart struct {
 // A barGroup has the bars of one kind of work, in nanoseconds.
 type barGroup struct {
 	name    string
-	puregpu []float64 // measured beside each of the others
-	others  map[string]float64
+	puregpu []float64          // puregpu's figures, one for each way that it was compared with
+	others  map[string]float64 // the figures of the other ways, by name
 }
 
 func (c *barChart) begin(e *env) {

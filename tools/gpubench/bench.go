@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A bench times work on two sides, the raw side and puregpu's, and fills in some rows.
+// A bench times work on two sides, the raw side and puregpu's. Its figures fill in its rows.
 type bench struct {
 	rows   []row
 	rounds int  // the default number of rounds
@@ -18,16 +18,16 @@ type bench struct {
 	open   func(e *env) (sides, error)
 }
 
-// A row is a line of the table.
+// A row describes a line of the table and of the JSON.
 type row struct {
 	name string // "group/what"
 	unit unit
 	goal goal
-	base int // index of the row to compare with if goal.of is ofBase
+	base int // index of the bench's row to compare with if goal.of is ofBase
 
-	detail bool       // only JSON has the row, not the table
-	of     *allReduce // set if the row is of an all-reduce
-	with   *comparison
+	detail bool        // only the JSON has the row, not the table
+	of     *allReduce  // nil unless the row is of an all-reduce
+	with   *comparison // nil outside the group others
 }
 
 type unit string
@@ -38,15 +38,15 @@ const (
 	gigabytes unit = "GB/s" // 10⁹ bytes
 )
 
-// A goal limits the figure of a row.
+// A goal limits the figure of a row, or its ratio.
 type goal struct {
-	max    float64 // the greatest figure; 0: no limit
-	min    float64 // the least figure; 0: no limit
+	max    float64 // 0: no limit
+	min    float64 // 0: no limit
 	of     measure
 	device bool // applies only on a real device
 }
 
-// A measure is the unit of a goal.
+// A measure says in what a goal's limits are given.
 type measure string
 
 const (
@@ -82,7 +82,8 @@ type sides struct {
 	close func() error // may be nil
 }
 
-// errNotRun is the error of a bench that this machine cannot run. It is no failure.
+// errNotRun is the error of a bench that cannot run on this machine or with these flags. It is no
+// failure.
 var errNotRun = errors.New("not run")
 
 // limit is the time limit of a bench's waits.
@@ -114,7 +115,7 @@ func (b *bench) measure(e *env, rounds int, line *progress) []result {
 	return results
 }
 
-// turns have the figures of all rounds.
+// turns have the figures of all rounds, without the round that warms up.
 type turns struct {
 	raw, pure [][]float64 // figures by row and round
 	lone      bool
@@ -170,8 +171,8 @@ func (b *bench) turns(e *env, rounds int, line *progress) (t *turns, err error) 
 	return t, nil
 }
 
-// sum fills in a row's result. It takes the ratio of each round, so that disturbances of a whole
-// round cancel out.
+// sum fills in a row's result. The ratio is the median of the rounds' ratios, so that what disturbs
+// both sides of a round cancels out.
 func (t *turns) sum(res *result, r row, i int, sim bool) {
 	res.Rounds = len(t.pure[i])
 	against := t.raw[i]
@@ -198,7 +199,7 @@ func (t *turns) sum(res *result, r row, i int, sim bool) {
 	res.Goal.OK = got != nil && g.met(*got)
 }
 
-// median returns the median of the figures, or nil if there is none.
+// median returns the median of the finite figures, or nil if there are none.
 func median(x []float64) *float64 {
 	x = slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 	if len(x) == 0 {

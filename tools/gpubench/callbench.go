@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// callBenches time calls of the bindings. The raw side is a loop in C. Both sides run on the bound
-// thread.
+// callBenches time opening the library, and calls of the bindings. The raw side of the calls is a
+// loop in C. For the calls both sides run on the raw side's thread.
 func callBenches(e *env) []bench {
 	if e.lib == nil {
 		return nil
@@ -29,7 +29,7 @@ func callBenches(e *env) []bench {
 	return all
 }
 
-// openCall opens the case with a number.
+// openCall opens the case of callNames[number].
 func openCall(e *env, number int) (s sides, err error) {
 	if e.opt.cloop == "" {
 		return s, fmt.Errorf("%w: name the C side with -c", errNotRun)

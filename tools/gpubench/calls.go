@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// A callGPU is a device with the objects for the cases. The context is bound to the calling thread.
+// A callGPU is a device with the objects for the calls to time.
 type callGPU struct {
 	l      *cuda.Library
 	dev    cuda.Device
@@ -22,6 +22,7 @@ type callGPU struct {
 	params []unsafe.Pointer
 }
 
+// newCallGPU makes a callGPU. It makes the device's context current on the calling thread.
 func newCallGPU(l *cuda.Library, index int) (*callGPU, error) {
 	g := &callGPU{l: l, arg: new(uint64)}
 	g.params = []unsafe.Pointer{unsafe.Pointer(g.arg)}
@@ -55,17 +56,18 @@ func (g *callGPU) close() error {
 
 func (g *callGPU) settle() error { return g.l.StreamSynchronize(g.stream) }
 
-// A pairing is one call on both sides. Each side makes n calls and returns the time they took.
+// A pairing is one call on both sides, c and g. Each side makes the call n times and returns the
+// time that this took.
 type pairing struct {
 	n      uint64
 	c, g   func(n uint64) (time.Duration, error)
 	settle func() error // waits for the device, outside of the time
 }
 
-// callNames are the names of the cases.
+// callNames are the names of the cases, in the order of callGPU.cases.
 var callNames = []string{"a C function", "cuLaunchKernel, burst", "cuLaunchKernel", "cuEventRecord", "cuEventQuery"}
 
-// cases pairs each call with the same call in C, through the same address as the bindings.
+// cases pairs each call of the bindings with a call in C of the same function.
 func (g *callGPU) cases(c *loop) ([]pairing, error) {
 	addr := map[string]uintptr{}
 	for i, name := range []string{"cuLaunchKernel", "cuEventRecord", "cuEventQuery"} {
@@ -92,14 +94,14 @@ func (g *callGPU) cases(c *loop) ([]pairing, error) {
 				return time.Since(start), nil
 			},
 		},
-		{ // few enough launches for the device's queue, so that only the host's time counts
+		{ // few enough launches for the device's queue: no call waits for the device
 			n: 500, settle: g.settle,
 			c: func(n uint64) (time.Duration, error) {
 				return c.launch(addr["cuLaunchKernel"], g.fn, g.stream, &g.params[0], n)
 			},
 			g: g.launch,
 		},
-		{ // a burst: as many launches as a program makes without waiting
+		{ // more launches than the device's queue holds
 			n: 20000, settle: g.settle,
 			c: func(n uint64) (time.Duration, error) {
 				return c.launch(addr["cuLaunchKernel"], g.fn, g.stream, &g.params[0], n)
@@ -147,7 +149,7 @@ func (g *callGPU) launch(n uint64) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// address asks the driver for the address of a core function, as the loader did.
+// address asks the driver for the address of a core function of CUDA 11.2.
 func address(l *cuda.Library, name string) (uintptr, error) {
 	p, _, err := l.GetProcAddress(name, 11020, cuda.GetProcAddressLegacyStream)
 	if err != nil {

@@ -56,8 +56,8 @@ func (r *rig) chain(e *env, f []float64, n, queues int) error {
 	}, func() error { return r.sem.Wait(e.ctx, r.v) })
 }
 
-// rawChain submits fills with an event behind each. The next one waits for the event if it is on
-// another stream.
+// rawChain submits n fills, on the streams in turn, with an event behind each. If there are several
+// streams, each fill waits for the event before it.
 func rawChain(a api, n, streams int) error {
 	for i := range n {
 		s := i % streams
@@ -76,8 +76,8 @@ func rawChain(a api, n, streams int) error {
 	return nil
 }
 
-// ahead submits n operations and waits for them. It stores, for each operation, the total time, the
-// time of submitting, and the processor time of the process.
+// ahead submits n operations and waits for them. It stores the total time, the time of submitting
+// and the processor time of the process, each for one operation.
 func ahead(f []float64, n int, submit, wait func() error) error {
 	cpu, start := cpuTime(), time.Now()
 	if err := submit(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A loop is the library of loops in C, for the raw side.
+// A loop is the library made from testdata/cloop.c, for the raw side.
 type loop struct {
 	dl.Library
 	fns [4]uintptr
@@ -30,7 +30,7 @@ func openLoop(path string) (*loop, error) {
 	return c, err
 }
 
-// nothing calls a C function that returns at once, as a generated method would.
+// nothing calls a C function that returns at once, in the way of a generated method.
 func (c *loop) nothing(a, b uintptr) error {
 	addr := dl.Load(&c.fns[loopNothing])
 	if addr == 0 {

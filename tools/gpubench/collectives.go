@@ -30,10 +30,9 @@ type allReduce struct {
 // 2(n-1)/n.
 const busBandwidth = "bus bandwidth"
 
-// collectiveBenches time all-reduces over all devices, in processes that serve all rows. The raw
-// side is PyTorch. Both sides stay ready all the time and take turns size by size, as in other
-// groups. Each side frees its memory after its turn, so that both sides have the same free memory
-// and the same temperature.
+// collectiveBenches time all-reduces over all devices. The raw side is PyTorch. The processes of
+// both sides start once and serve all rows. Each side frees its memory after its turn, so that the
+// other one can use it.
 func collectiveBenches(e *env) []bench {
 	var all []bench
 	for _, w := range []way{inOne, inMany} {
@@ -68,10 +67,9 @@ func reduceSizes(devices int, opt options) []uint64 {
 	return sizes
 }
 
-// reduceCounts returns the number of reductions in a turn, for all-reduces of size bytes, and the
-// number of rounds. Enough is submitted ahead to hide the host's time at either end, some tens of
-// microseconds. That takes up to about a tenth of a second. Bandwidths vary by one percent between
-// turns, so there are many rounds.
+// reduceCounts returns how many all-reduces of size bytes a turn does, and the number of rounds.
+// Enough are submitted ahead to hide the host's time at either end, some tens of microseconds.
+// Bandwidths vary by one percent between turns, so there are many rounds.
 func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	switch {
 	case sim:
@@ -94,8 +92,9 @@ func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 // host's work.
 const chainedTo = 16 << 20
 
-// The place of memory changes the bandwidth by one percent, mostly for sizes that fit into the
-// devices' caches. So each turn puts its memory behind padding of another size.
+// The address of memory changes the bandwidth by one percent, mostly for sizes that fit into the
+// devices' caches. So each turn puts its memory behind padding of another size: one of pads
+// multiples of padding.
 const (
 	pads    = 31
 	padding = 2 << 20 // the size of a large page
@@ -171,7 +170,7 @@ func reduceBench(e *env, w way, size uint64) bench {
 	}
 }
 
-// smallBench times many small all-reduces as one group, and as a group for each.
+// smallBench times many small all-reduces, each as a group of its own, and recorded as one group.
 func smallBench(e *env, w way) bench {
 	const group, size = 100, 4 << 10
 	name := func(how string) string {
@@ -206,17 +205,17 @@ func smallBench(e *env, w way) bench {
 	}
 }
 
-// teams are the processes for collectives, started on first use.
+// teams are the processes for collectives. The first bench that needs them starts them.
 type teams struct {
 	byWay map[way]*team
-	torch answer // facts about PyTorch
+	torch answer // PyTorch's answer to the order "open"; zero without PyTorch
 	known bool   // whether the remark about NCCL was printed
 }
 
 // startLimit is how long processes may take to get ready: PyTorch is large.
 const startLimit = 2 * time.Minute
 
-// team starts processes, or returns the running ones.
+// team returns the team of a way. The first call for a way starts it.
 func (e *env) team(w way, start func(ctx context.Context) *team) *team {
 	t, ok := e.teams.byWay[w]
 	if !ok {
@@ -231,7 +230,7 @@ func (e *env) team(w way, start func(ctx context.Context) *team) *team {
 	return t
 }
 
-// pytorch returns the raw side, nil if there is none.
+// pytorch returns the raw side, or nil if there is none.
 func (e *env) pytorch() *team {
 	if e.opt.sim || e.count < 2 {
 		return nil
@@ -266,7 +265,7 @@ func (e *env) workers(w way) (*team, error) {
 	case w == inMany && e.count < 2:
 		return nil, fmt.Errorf("%w: two devices are needed, and there is one", errNotRun)
 	}
-	e.pytorch() // starts PyTorch's processes first: both sides use their NCCL
+	e.pytorch() // starts PyTorch's processes first, because the workers use their NCCL
 	t := e.team(w, func(ctx context.Context) *team { return e.startWorkers(ctx, w) })
 	if missing := (*missingError)(nil); errors.As(t.over, &missing) {
 		return nil, fmt.Errorf("%w: %v", errNotRun, missing)
@@ -277,8 +276,8 @@ func (e *env) workers(w way) (*team, error) {
 // ncclVariable is the environment variable with the file of NCCL.
 const ncclVariable = "PUREGPU_NCCL_LIBRARY"
 
-// startWorkers starts this program once, or once for each device, and makes a communicator for
-// each.
+// startWorkers starts this program once, or once for each device, and makes a communicator for each
+// device.
 func (e *env) startWorkers(ctx context.Context, w way) *team {
 	var devices [][]int
 	for i := range e.count {
@@ -341,7 +340,7 @@ func (e *env) remarkNCCL(ours answer) {
 	}
 }
 
-// close ends the processes. It ignores PyTorch's output at its end.
+// close ends the processes. It ignores errors of PyTorch's processes.
 func (s *teams) close() (err error) {
 	for w, t := range s.byWay {
 		if end := t.close(); w != pytorch {

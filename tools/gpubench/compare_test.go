@@ -10,13 +10,14 @@ import (
 	"testing"
 )
 
-// TestCompare compares documents with known figures and with missing ones.
+// TestCompare checks the output and the exit status of -compare for known figures and for missing
+// ones.
 func TestCompare(t *testing.T) {
 	const dynamic, static = 0, 1
 	for _, c := range []struct {
 		name string
-		// Three runs each of a dynamic and a static program, in turns: 40 ns a C function, 4 µs a
-		// launch.
+		// change gets three runs each of a dynamic and a static program, in turns, with 40 ns a C
+		// function and 4 µs a launch. It returns what -compare reads.
 		change func(docs []contents) []contents
 		code   int
 		want   string
@@ -99,8 +100,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareFiles checks that unreadable files and files of other programs are errors, and that
-// gpubench reads its own output.
+// TestCompareFiles checks that -compare reads the output of -json, and refuses other files.
 func TestCompareFiles(t *testing.T) {
 	sim := filepath.Join(t.TempDir(), "sim.json")
 	code, stdout, stderr := runBench(t, "-sim", "-rounds", "1", "-json", "-run", "^latency/empty submission")

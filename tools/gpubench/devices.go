@@ -107,7 +107,7 @@ func (p *pair) close() error {
 	return errors.Join(err, p.group.Close())
 }
 
-// deviceHop fills on two devices in turn. Each fill waits for the one before.
+// deviceHop submits n fills, on two devices in turn. Each waits for the one before.
 func deviceHop(e *env, n int) (sides, error) {
 	p, err := newPair(e)
 	if err != nil {
@@ -136,8 +136,8 @@ func deviceHop(e *env, n int) (sides, error) {
 	}, nil
 }
 
-// rawHop submits the fills with an event behind each. Streams and events identify their device, so
-// it makes none current.
+// rawHop submits n fills, on two devices in turn, with an event behind each. It does not change the
+// current device: the calls take it from the stream or the event.
 func rawHop(on [2]api, n int) error {
 	for i := range n {
 		a, before := on[i%2], on[1-i%2]
@@ -236,9 +236,8 @@ func deviceLoad(e *env, kernels int) (sides, error) {
 	}, nil
 }
 
-// module returns the PTX of a module of kernels k0, k1 and so on. Each kernel does a different
-// computation, with one word for each thread. All kernels of all modules differ, so that a driver
-// cannot take compiled code from its cache.
+// module returns the PTX of a module of kernels k0, k1 and so on. Each kernel computes something at
+// random with one word for each thread, so that a driver cannot take compiled code from its cache.
 func module(kernels int) []byte {
 	var b bytes.Buffer
 	b.WriteString(".version 6.4\n.target sm_50\n.address_size 64\n")

@@ -87,7 +87,8 @@ func newEnv(opt options) (*env, error) {
 	return e, nil
 }
 
-// newRaw makes the raw side's objects on a device. It makes the device current on the thread.
+// newRaw makes the raw side's objects on a device. It makes the device current on the calling
+// thread.
 func (e *env) newRaw(index int) (api, error) {
 	if e.lib == nil {
 		a, err := newRawSim(e.drv, index)
@@ -124,14 +125,14 @@ func (e *env) close() error {
 	return err
 }
 
-// remark prints a remark before the next results.
+// remark keeps a remark to be printed before the next results.
 func (e *env) remark(format string, args ...any) {
 	e.remarks = append(e.remarks, fmt.Sprintf(format, args...))
 }
 
-// beside runs puregpu's side on the raw side's thread. No device is current there, as on the
-// goroutines of a program. Use it for work of the host alone: one processor of a virtual machine
-// may be twice as fast as another.
+// beside runs puregpu's side on the raw side's thread. Meanwhile no device is current there, as on
+// the goroutines of a program. Use it where the time of the host's calls counts: one processor of a
+// virtual machine may be twice as fast as another.
 func (e *env) beside(fn func() error) error {
 	return e.thread.do(func() error {
 		if err := e.raw.unbind(); err != nil {
@@ -142,8 +143,8 @@ func (e *env) beside(fn func() error) error {
 }
 
 // anywhere runs the raw side on a new thread, so that the operating system chooses its processor as
-// for puregpu's side. Use it for work that the host waits for, because a goroutine that is locked
-// to a thread wakes later.
+// for puregpu's side. Use it for work that the host waits for. There puregpu's side does not use
+// beside, because a goroutine that is locked to a thread wakes later.
 func (e *env) anywhere(fn func() error) error {
 	t := newThread()
 	defer t.end()
@@ -155,9 +156,8 @@ func (e *env) anywhere(fn func() error) error {
 	})
 }
 
-// A thread is an OS thread with one goroutine. The raw side runs on such a thread, because its
-// calls need one. Package gpu runs on goroutines that are not locked to a thread, as in a program,
-// except in beside.
+// A thread is an OS thread with one goroutine, which runs functions. The raw side uses it, because
+// its calls need a thread on which the device is current.
 type thread struct {
 	todo chan func() error
 	done chan error
@@ -166,7 +166,7 @@ type thread struct {
 func newThread() *thread {
 	t := &thread{todo: make(chan func() error), done: make(chan error)}
 	go func() {
-		runtime.LockOSThread() // until the thread ends
+		runtime.LockOSThread() // the thread ends with the goroutine
 		for fn := range t.todo {
 			t.done <- fn()
 		}

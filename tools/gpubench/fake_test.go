@@ -11,9 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestFake runs on a fake CUDA driver in C, which does its work at once, and checks that everything
-// is given back. It leaves out large graphs, which the fake driver does not have, and the group
-// wake, which fills much memory.
+// TestFake checks on a fake CUDA driver, which does its work at once, that gpubench compares rows
+// with their raw sides and gives all objects back to the driver.
 func TestFake(t *testing.T) {
 	path := buildCUDA(t)
 	rows := runJSON(t, "-rounds", "1", "-c", buildLoop(t), "-device", "1", "-run", "^(calls|latency|chain|pool|parked|semaphore)/|^graph/(10 |82 |rec)")
@@ -92,7 +91,7 @@ func TestFake(t *testing.T) {
 	}
 }
 
-// buildHIP builds HIP on top of a fake CUDA driver, separate from that of the other side.
+// buildHIP builds HIP on top of a fake CUDA driver of its own.
 func buildHIP(t *testing.T) string {
 	cuda := testlib.Fake{File: "libcuda.so.1", Source: "../../runtime/driver/hipdriver/testdata/cuda.c"}.Build(t)
 	return testlib.Fake{

@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// graphBenches time command buffers of empty kernels, one after the other. The host waits for each
-// execution. The raw side launches the same graph, or the same kernels; its time of submitting does
-// not include the event.
+// graphBenches time executions of command buffers, and recording. A command buffer has empty
+// kernels, one after the other, and the host waits for each execution. The raw side launches the
+// same graph, or the same kernels. Its time of submitting does not include the event.
 func graphBenches() []bench {
 	rows := func(what string, max float64) []row {
 		g := goal{max: max, of: ofRaw, device: true}
@@ -76,8 +76,8 @@ type execution struct {
 	mode    gpu.Mode
 	kernels int
 	times   int
-	bound   bool // each kernel's argument is a binding, with another value each time
-	changed int  // number of kernels whose argument is a parameter, with another value each time
+	bound   bool // each kernel's argument is a binding, with a new range in each execution
+	changed int  // number of kernels whose argument is a parameter, with a new value in each execution
 }
 
 // sets returns how many nodes of the graph each execution sets.
@@ -172,7 +172,7 @@ func execute(e *env, x execution) (s sides, err error) {
 // argSize is the number of bytes for the argument of each kernel.
 const argSize = 16
 
-// record makes a command buffer with a parameter.
+// record records the kernels of an execution. p is the parameter of the changed ones.
 func record(r *rig, x execution) (c *gpu.CommandBuffer, p gpu.Param[uint64], err error) {
 	k, err := emptyKernel[emptyArgs](r)
 	if err != nil {
@@ -230,7 +230,7 @@ func emptyKernel[A any](r *rig) (*gpu.TypedKernel[A], error) {
 	return gpu.Typed[A](k)
 }
 
-// parts submits and waits once for each element of times. It stores the median time of submitting,
+// parts submits and waits once for each element of total. It stores the median time of submitting,
 // and the median time of submitting and waiting together.
 func parts(f []float64, submitting, total []time.Duration, submit, wait func() error) error {
 	for i := range total {
@@ -248,7 +248,7 @@ func parts(f []float64, submitting, total []time.Duration, submit, wait func() e
 	return nil
 }
 
-// recordBench times recording.
+// recordBench times CommandBuffer.Add.
 func recordBench() bench {
 	const n = 1000
 	return bench{

@@ -13,8 +13,8 @@ import (
 
 // kernelBenches time launches of a kernel with four arguments on a queue. Each launch runs after
 // the one before, and a program can wait for each launch. The raw side is a loop of cuLaunchKernel,
-// in C if -c names the C loops, with an event behind the last launch only; the goal compares with
-// it. In rows without a goal the raw side records an event behind each launch, so that a program
+// in C if -c names the C loops, with an event behind the last launch only. In the rows that say so,
+// and in the last one, it is a Go loop that records an event behind each launch, so that a program
 // could wait for each launch there too.
 func kernelBenches() []bench {
 	const n = 2000
@@ -65,7 +65,8 @@ func kernelBenches() []bench {
 	}
 }
 
-// launches submits n launches ahead on each side.
+// launches returns both sides of a benchmark that submits n launches ahead. If events is set, the
+// raw side records an event behind each launch, otherwise only behind the last one.
 func launches(e *env, n int, events bool) (sides, error) {
 	x, err := newLauncher(e)
 	if err != nil {

@@ -33,7 +33,8 @@ func latencyBenches() []bench {
 	}
 }
 
-// latency times a round trip on each side. The raw side is the work and an event.
+// latency times a round trip on each side. On the raw side it is the work, an event behind it, and
+// polling until the event is complete.
 func latency(e *env, n int, work func() error, trip func(*rig) error) (sides, error) {
 	r, err := newRig(e, 1)
 	if err != nil {

@@ -243,7 +243,7 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-// TestLone checks that goals relative to a missing side do not apply.
+// TestLone checks that goals relative to the raw side do not apply if the machine lacks it.
 func TestLone(t *testing.T) {
 	turns := &turns{raw: [][]float64{{math.NaN()}, {math.NaN()}}, pure: [][]float64{{1}, {1}}, lone: true}
 	var r result

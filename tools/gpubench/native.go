@@ -14,9 +14,9 @@ import (
 
 // nativeBenches time products of matrices by cuBLAS that gpu.Native puts into a queue's order. Each
 // product runs after the one before, and a program can wait for each product. The raw side makes
-// the same cuBLAS calls on a stream and nothing else; the goals compare with it. In rows without a
-// goal it also records an event behind each call, so that a program could wait for each product
-// there too.
+// the same cuBLAS calls on a stream and records an event behind the last one. In the rows that say
+// so, and in the last one, it records an event behind each call, so that a program could wait for
+// each product there too.
 func nativeBenches() []bench {
 	const n, side, large = 2000, 64, 1024
 	goal := goal{max: 1.1, of: ofRaw, device: true}
@@ -105,7 +105,8 @@ type producer struct {
 	multi func(gpu.NativeCall) error
 }
 
-// newProducer makes each multiplier while its side's device is current.
+// newProducer makes the raw side's multiplier on the raw side's thread, and the queue's in a
+// function of gpu.Native, because the device is current on these threads.
 func newProducer(e *env, side int) (x *producer, err error) {
 	if e.lib == nil {
 		return nil, fmt.Errorf("%w: there is no cuBLAS for a simulated device", errNotRun)
@@ -152,7 +153,7 @@ func newProducer(e *env, side int) (x *producer, err error) {
 		}
 		return x.of[1].Multiply(cudadriver.Stream(n.Stream), cuda.DevicePtr(n.Ptrs[0]), cuda.DevicePtr(n.Ptrs[1]), cuda.DevicePtr(n.Ptrs[2]))
 	}
-	// The time does not depend on the values in the matrices, unless they are NaN.
+	// All numbers are 1.
 	r.v++
 	err = r.q.Submit(r.order(nil, 0, r.sem, r.v), gpu.Fill(matrices.All(), []byte{0, 0, 0x80, 0x3f}))
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 //go:embed python.py
 var pythonPy string
 
-// otherWorks are the works of the comparison, by their names in python.py.
+// otherWorks are the kinds of work to compare. work is the name in python.py.
 var otherWorks = []struct{ name, work string }{
 	{"launch a kernel", "launch"},
 	{"fill 4 KiB", "fill"},
@@ -26,9 +26,9 @@ var otherWorks = []struct{ name, work string }{
 // byHand is the loop over the driver, the raw side of the other groups.
 const byHand = "a loop over the driver"
 
-// byHandMarked is the loop over the driver with an event behind each operation. With the events a
-// program can tell which operations are done, as with a queue. The other loops tell only when all
-// operations are done. The chart leaves byHandMarked out.
+// byHandMarked is the loop over the driver with an event behind each operation. The events tell a
+// program which operations are done, as a queue does. byHand tells only when all of them are done.
+// The chart leaves byHandMarked out.
 const byHandMarked = "a loop over the driver, with events"
 
 var others = []string{byHand, "cuda.core", "CuPy", "PyTorch"}
@@ -64,7 +64,7 @@ func otherBenches() (all []bench) {
 // often has the numbers of times that a side does the work.
 var often = counts{Warm: 200, Timed: 500, Ahead: 2000}
 
-// beside compares a stream with another way.
+// beside compares a Stream with one of others, or with byHandMarked.
 func beside(e *env, with, work string) (s sides, err error) {
 	open := besidePython
 	if with == byHand || with == byHandMarked {

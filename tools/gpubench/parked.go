@@ -62,7 +62,7 @@ func parkedBench() bench {
 type parking struct {
 	r    *rig
 	host *gpu.Semaphore
-	v    uint64 // the value of host that releases the fills
+	v    uint64 // the value of host
 	done []*gpu.Semaphore
 	turn uint64 // the value that the semaphores in done reach next
 }
@@ -76,7 +76,8 @@ func newParking(r *rig, most int) (*parking, error) {
 	return &parking{r: r, host: host, done: done}, err
 }
 
-// park submits n fills that wait for the next value, or each for its own value.
+// park submits n fills that all wait for the next value of host. If values is set, each waits for
+// another of the next n values.
 func (p *parking) park(n int, values bool) error {
 	p.turn++
 	at := p.v + 1
@@ -91,7 +92,7 @@ func (p *parking) park(n int, values bool) error {
 	return nil
 }
 
-// release signals the parked fills and waits for them.
+// release signals the values that n parked fills wait for, and waits until the fills are done.
 func (p *parking) release(e *env, n int, values bool) error {
 	signals := 1
 	if values {

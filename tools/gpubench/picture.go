@@ -75,7 +75,7 @@ func (p *picture) sizes() []uint64 {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// The picture's size and the place of the lines.
+// The picture's size, and the place of the grid in it.
 const (
 	width, height            = 800.0, 440.0
 	left, right, top, bottom = 70.0, 780.0, 60.0, 370.0
@@ -146,7 +146,7 @@ func (p *picture) svg() []byte {
 	return c.Bytes()
 }
 
-// A canvas is the drawing so far, an element a line.
+// A canvas is the text of the drawing so far, an element a line.
 type canvas struct{ bytes.Buffer }
 
 func (c *canvas) put(format string, args ...any) { fmt.Fprintf(c, format+"\n", args...) }
@@ -161,8 +161,8 @@ func (c *canvas) text(x, y float64, style, s string) {
 	c.put("</text>")
 }
 
-// niceStep returns the distance between grid lines up to a value: 1, 2 or 5 times a power of ten,
-// for at most six lines.
+// niceStep returns the distance between grid lines from zero to a value: 1, 2 or 5 times a power of
+// ten, such that six lines above zero are enough.
 func niceStep(highest float64) float64 {
 	if highest <= 0 {
 		return 1

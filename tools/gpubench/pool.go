@@ -8,10 +8,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// poolBenches time memory that is allocated and freed in the order of a queue's work: alone,
-// without semaphores, and around a fill, ordered by semaphores. The raw side records an event at
-// the end of each such chain, and puregpu every few steps. The runtime's own pools have no raw
-// side.
+// poolBenches time memory that is allocated and freed in the order of a queue's work. In the first
+// bench the calls have no semaphores, and the raw side records one event behind all calls. In the
+// second a fill uses the memory, semaphores order the calls, and the raw side records an event
+// behind each free. The portable pool of the third bench has no raw side.
 func poolBenches() []bench {
 	return []bench{
 		{
@@ -48,7 +48,7 @@ func poolBenches() []bench {
 
 const allocs = 1000
 
-// keep prepares the raw side's pool.
+// keep has the raw side's pool keep freed memory. It fails if the device has no memory pools.
 func keep(e *env) error {
 	if !e.caps.Pools {
 		return fmt.Errorf("%w: the device has no memory pools", errNotRun)
@@ -59,7 +59,7 @@ func keep(e *env) error {
 	return nil
 }
 
-// poolPairs allocates from the current pool and frees. It times both calls until they return.
+// poolPairs allocates from the current pool and frees, in turn. The time is that of both calls.
 func poolPairs(e *env) (sides, error) {
 	r, err := newRig(e, 1)
 	if err != nil {
@@ -71,8 +71,8 @@ func poolPairs(e *env) (sides, error) {
 	}, nil
 }
 
-// poolHits allocates a hundred times from a portable pool that already has the memory, in different
-// pieces each time, and frees, in turn.
+// poolHits allocates a hundred buffers from a portable pool that already has the memory, and then
+// frees them, ten times.
 func poolHits(e *env) (sides, error) {
 	const n, turns = 100, 10
 	r, err := newRig(e, 1)
@@ -110,7 +110,7 @@ func poolHits(e *env) (sides, error) {
 	}, nil
 }
 
-// pairs allocates and frees.
+// pairs allocates and frees in turn.
 func (r *rig) pairs(e *env, f []float64) error {
 	start := time.Now()
 	for range allocs {

@@ -18,7 +18,7 @@ var allreducePy string
 // use the same algorithms.
 const noMulticast = "NCCL_NVLS_ENABLE=0"
 
-// pytorchCommands returns PyTorch processes that find each other, one a device.
+// pytorchCommands returns the commands of PyTorch processes that find each other, one a device.
 func pytorchCommands(python string, n int) ([]*exec.Cmd, error) {
 	port, err := freePort()
 	if err != nil {

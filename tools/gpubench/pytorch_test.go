@@ -31,8 +31,7 @@ func buildCUDA(t *testing.T) (path string) {
 	return path
 }
 
-// buildNCCL builds a fake NCCL in C, which does nothing, and returns its file. Its threads have a
-// device from the beginning.
+// buildNCCL builds a fake NCCL in C, which does nothing, and returns its file.
 func buildNCCL(t *testing.T) string {
 	t.Helper()
 	f := testlib.NCCL(t, 22803, false)
@@ -41,8 +40,8 @@ func buildNCCL(t *testing.T) string {
 }
 
 // usePyTorch makes Python import a fake PyTorch that does nothing, and that has an NCCL. It returns
-// the file of the Python interpreter and the file of that NCCL. python3 may be a wrapper that
-// starts the interpreter late.
+// the file of the Python interpreter, because python3 may be a slow wrapper, and the file of that
+// NCCL.
 func usePyTorch(t *testing.T) (python, nccl string) {
 	t.Helper()
 	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
@@ -67,7 +66,7 @@ func usePyTorch(t *testing.T) (python, nccl string) {
 	return python, file
 }
 
-// measureSome runs some rows of the group.
+// measureSome runs some rows of the group collectives.
 func measureSome(t *testing.T, opt options, ways ...way) (rows map[string]result, remarks string) {
 	t.Helper()
 	e, err := newEnv(opt)
@@ -89,8 +88,8 @@ func measureSome(t *testing.T, opt options, ways ...way) (rows map[string]result
 	return rows, remarks
 }
 
-// TestPyTorch runs both sides, in all their processes, with libraries that do nothing. The workers
-// must use PyTorch's NCCL.
+// TestPyTorch checks, with libraries that do nothing, that all-reduces are compared with PyTorch,
+// that the workers use PyTorch's NCCL, and that a missing PyTorch is no failure.
 func TestPyTorch(t *testing.T) {
 	if race || testing.Short() {
 		t.Skip("it starts many processes, one after the other")
@@ -152,7 +151,7 @@ func TestPyTorch(t *testing.T) {
 	}
 }
 
-// TestWithoutNCCL checks that the rows say what is missing.
+// TestWithoutNCCL checks that the rows name the NCCL file that is missing.
 func TestWithoutNCCL(t *testing.T) {
 	buildCUDA(t)
 	t.Setenv(ncclVariable, filepath.Join(t.TempDir(), "absent.so"))

@@ -1,7 +1,7 @@
 package main
 
-// An api makes the calls of the raw side on its thread. It has two streams, some events and a
-// buffer.
+// An api makes the raw side's calls on one device. It has rawStreams streams, rawEvents events and
+// a buffer of fillSize bytes.
 type api interface {
 	fill(stream int) error
 	record(event, stream int) error
@@ -29,7 +29,7 @@ type api interface {
 
 // A rawGraph is a graph of empty kernels, one after the other.
 type rawGraph interface {
-	set(node int, to uint64) error // set the kernel's argument, for later launches
+	set(node int, to uint64) error // set the argument of a node's kernel, for later launches
 	launch(stream int) error
 	close() error
 }

@@ -131,7 +131,7 @@ func (a *rawCUDA) launch(stream int) error {
 	return a.l.LaunchKernel(a.empty, 1, 1, 1, 1, 1, 1, 0, a.stream[stream], a.args, nil)
 }
 
-// A cudaGraph is a graph and the parameters being set on its nodes.
+// A cudaGraph is a graph of empty kernels and the parameters of its nodes.
 type cudaGraph struct {
 	a      *rawCUDA
 	graph  cuda.Graph

@@ -10,10 +10,10 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// simKernels replace the kernels of testdata/kernels.
+// simKernels replace the kernels of kernels.Empty on simulated devices.
 var simKernels = map[string]simdriver.Kernel{"empty": simdriver.MustKernel(func(*simdriver.Grid, driver.Ptr) {})}
 
-// rawSim makes the calls with a device of package driver, for simulated devices.
+// rawSim calls a driver.Device of the simulated driver.
 type rawSim struct {
 	d      driver.Device
 	stream [rawStreams]driver.Stream
@@ -123,7 +123,7 @@ func (a *rawSim) load() (err error) {
 
 func (a *rawSim) launch(stream int) error { return a.d.Launch(a.stream[stream], &a.empty) }
 
-// A simGraph is a graph.
+// A simGraph is a graph of empty kernels and the operation of its nodes.
 type simGraph struct {
 	a     *rawSim
 	g     driver.Graphs

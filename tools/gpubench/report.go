@@ -15,7 +15,7 @@ type result struct {
 	Unit    unit        `json:"unit"`
 	Raw     *float64    `json:"raw,omitempty"`
 	Puregpu *float64    `json:"puregpu,omitempty"`
-	Ratio   *float64    `json:"ratio,omitempty"` // to raw, or to the smallest scale
+	Ratio   *float64    `json:"ratio,omitempty"` // to raw, or to another row of the bench
 	Goal    *goalResult `json:"goal,omitempty"`
 	Rounds  int         `json:"rounds,omitempty"`
 	NotRun  string      `json:"not_run,omitempty"`

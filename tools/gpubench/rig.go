@@ -14,7 +14,7 @@ type rig struct {
 	sem  *gpu.Semaphore
 	v    uint64 // the highest value of sem that submitted work will signal
 	all  gpu.Range
-	wait [1]gpu.Point // wait and sig are lists for orders, so that making an order does not allocate
+	wait [1]gpu.Point // wait and sig are the lists of a gpu.Order, so that making one does not allocate
 	sig  [1]gpu.Point
 }
 
@@ -22,7 +22,7 @@ func newRig(e *env, queues int) (*rig, error) {
 	return openRig(e.drv, e.index, gpu.Options{Queues: queues})
 }
 
-// openRig opens a device of a driver.
+// openRig opens a device of a driver and makes a rig of it.
 func openRig(drv driver.Driver, index int, opt gpu.Options) (*rig, error) {
 	dev, err := gpu.Open(drv, index, opt)
 	if err != nil {
@@ -52,8 +52,8 @@ func (r *rig) close() error { return r.dev.Close() }
 
 var pattern = []byte{fillPattern & 0xff, fillPattern >> 8 & 0xff, fillPattern >> 16 & 0xff, fillPattern >> 24}
 
-// order makes an order from a wait and a signal. A nil semaphore leaves its part out. The order is
-// valid until the next one is made.
+// order returns a gpu.Order with a wait and a signal. A nil semaphore stands for none. The next
+// call overwrites the lists of the Order.
 func (r *rig) order(wait *gpu.Semaphore, from uint64, signal *gpu.Semaphore, to uint64) (o gpu.Order) {
 	if wait != nil {
 		r.wait[0] = gpu.Point{Semaphore: wait, Value: from}
@@ -108,8 +108,8 @@ func semaphores(n int) ([]*gpu.Semaphore, error) {
 	return list, nil
 }
 
-// waitEach waits until all semaphores have reached a value. It begins with the last, so that most
-// others have reached it then.
+// waitEach waits until all semaphores have reached a value. It begins with the last one: after that
+// most of the others have reached the value too.
 func waitEach(e *env, list []*gpu.Semaphore, value uint64) error {
 	for i := len(list) - 1; i >= 0; i-- {
 		if err := list[i].Wait(e.ctx, value); err != nil {

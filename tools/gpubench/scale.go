@@ -10,7 +10,8 @@ import (
 // the scale.
 const flat = 1.3
 
-// futureBench times fills parked on as many values of the host, which then signals them one by one.
+// futureBench times fills that are parked, each on a value of its own. The host then signals the
+// values one by one.
 func futureBench(e *env) bench {
 	scales := []int{100, 1000, 5000, 100_000}
 	b := bench{rounds: 11}

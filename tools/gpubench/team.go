@@ -15,12 +15,12 @@ import (
 
 // A team is a group of processes that do the same work at the same time. Each process reads orders
 // from its input, and answers each order with a line that begins with mark. A process ends when its
-// input ends. Its other output is read only if it fails.
+// input ends. If it fails, the error has the end of its other output.
 type team struct {
 	what    string
 	procs   []*process
 	replies chan reply
-	quit    chan struct{} // closed when replies are no longer read
+	quit    chan struct{} // closed when nobody reads replies any more
 	over    error         // the error after which the team takes no more orders
 }
 
@@ -50,8 +50,8 @@ type order struct {
 	Library string `json:"library,omitempty"`
 	Work    string `json:"work,omitempty"`
 
-	// small: reduce Bytes Group times, as separate groups and as one group. Time each of the two
-	// Timed times.
+	// small: reduce Bytes Group times, as separate groups and as one recorded group. Do and time
+	// either Timed times.
 	Group int `json:"group,omitempty"`
 }
 
@@ -220,8 +220,8 @@ func (t *team) askAll(ctx context.Context, o order) ([]answer, error) {
 	return t.ask(ctx, func(int) order { return o })
 }
 
-// end kills the processes of a team that has failed: a process that waits in a library does not
-// read its input.
+// end kills the processes and returns err, which becomes the team's error if it has none. Closing
+// the input would not do: a process that waits in a library does not read it.
 func (t *team) end(err error) error {
 	if t.over == nil {
 		t.over = err
@@ -238,10 +238,10 @@ func (t *team) end(err error) error {
 // patience is how long processes may take to end.
 const patience = 20 * time.Second
 
-// close lets the processes end, and reports those that fail at their end.
+// close lets the processes end. It returns an error that names those that fail or do not end.
 func (t *team) close() error {
 	if t.over != nil {
-		return nil // an earlier call has returned the error
+		return nil // the processes have ended
 	}
 	for _, p := range t.procs {
 		p.in.Close()

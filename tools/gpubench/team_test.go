@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// beMember answers each order with its size as a time.
+// beMember is the main function of a process in a test's team. It answers each order with numbers
+// from it, unless how names a fault.
 func beMember(how string) int {
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		var o order
@@ -112,7 +113,7 @@ func TestTeam(t *testing.T) {
 	}
 }
 
-// TestAnswer reads the output of allreduce.py.
+// TestAnswer checks that an answer is read from what allreduce.py writes.
 func TestAnswer(t *testing.T) {
 	for text, want := range map[string]answer{
 		`{"nccl": "2.27.5", "library": "/site/nvidia/nccl/lib/libnccl.so.2", "torch": "2.8.0+cu128"}`: {NCCL: "2.27.5", Library: "/site/nvidia/nccl/lib/libnccl.so.2", Torch: "2.8.0+cu128"},
@@ -130,7 +131,8 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestTeamFails checks a team in which one process fails while another one waits for ever.
+// TestTeamFails checks that a team reports which process fails or hangs, also while other processes
+// wait for ever.
 func TestTeamFails(t *testing.T) {
 	for how, says := range map[string][]string{
 		"lacking": {"members, process 1 of 2: there is no such library"},
@@ -190,7 +192,7 @@ func TestTeamFails(t *testing.T) {
 	}
 }
 
-// TestWorker talks to a worker in this process.
+// TestWorker checks a worker's answers to valid and invalid orders.
 func TestWorker(t *testing.T) {
 	w := &worker{}
 	id := w.do(order{Do: "open", Simulated: 3, Devices: []int{0, 1, 2}})
@@ -220,7 +222,7 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// TestWork checks that a worker reads its orders to the end, and refuses invalid ones.
+// TestWork checks that work answers orders until its input ends, and ends at text that is no order.
 func TestWork(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := work(strings.NewReader(`{"do":"open","simulated":1,"devices":[0]}`+"\n"), &out, &errs); code != 0 || errs.Len() > 0 {

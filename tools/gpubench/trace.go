@@ -18,13 +18,13 @@ var traceLevels = [...]struct {
 
 // traceFigures are the figures of each level: the host's time for a submission, the trace's
 // addition to it, the total time of a submission, and the processor time. Device times need a
-// driver event behind each submission. So two more rows have the driver's time for such events,
-// behind the same calls, and the time that the trace adds beyond it.
+// timing event behind each submission. So two more rows have the host's time that such an event
+// adds to each raw call, and the time that the trace adds beyond it.
 var traceFigures = [...]string{"submitting each", "added to each", "total each", "CPU each"}
 
-// traceBenches measure the cost of a trace. The raw side is a device without a trace. puregpu's
-// side has one that is written nowhere. The work is submitted ahead, each operation after the one
-// before. The levels take turns.
+// traceBenches measure the cost of a trace. The raw side is a device without a trace, puregpu's
+// side a device with a trace whose output is discarded. The work is submitted ahead, each operation
+// after the one before. The levels take turns.
 func traceBenches() (all []bench) {
 	for _, x := range []struct {
 		name string
@@ -72,8 +72,9 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 		}
 		return errors.Join(errs...)
 	}
-	// open returns a function that does the work on a device with a tracer. The function returns
-	// the total time, the host's time and the processor time, each for one submission.
+	// open opens a device with a tracer and returns a function that does the work there. The
+	// function returns the total time, the time of submitting and the processor time, each for one
+	// submission.
 	open := func(tracer *trace.Tracer) (func() ([3]float64, error), error) {
 		r, err := openRig(e.drv, e.index, gpu.Options{Tracer: tracer})
 		if err != nil {
@@ -81,7 +82,7 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 		}
 		rigs = append(rigs, r)
 		submit, err := make(r)
-		return func() (f [3]float64, err error) { // figures: total time, time of submitting, processor time
+		return func() (f [3]float64, err error) {
 			err = e.beside(func() error {
 				return ahead(f[:], n, func() error {
 					for range n {
@@ -123,8 +124,7 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 		f[byEvent], f[beyond] = math.NaN(), math.NaN()
 		return err
 	}
-	// rawly returns the host's time for each of the raw calls, with or without an event behind
-	// each.
+	// rawly returns the host's time for one raw call, with or without a timing event behind it.
 	rawly := func(event bool) (float64, error) {
 		var x [3]float64
 		err := e.thread.do(func() error {

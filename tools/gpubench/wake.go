@@ -17,7 +17,7 @@ import (
 //  3. the device signals after some hundreds of microseconds
 //  4. the device signals after some tens of milliseconds, when polling has slowed down
 //  5. the device signals after a fill that the host releases; the time counts from the release
-//  6. row 3 with a single waiter, which need not park
+//  6. row 3 on a device with default options, where the waiter may poll and need not park
 //  7. the call of Signal in row 2
 //
 // The raw side of rows 2 and 7 is a C thread that waits for a condition variable, if -c names the C
@@ -195,8 +195,8 @@ func lockedBench() bench {
 	}
 }
 
-// A done measures when the host notices that the device is done. Fills of long keep the device
-// busy, and a last fill writes a word of host memory, which the host polls.
+// A done measures how long a waiting goroutine takes to notice that the device is done. Fills of
+// long keep the device busy. A last fill writes word, which another goroutine polls.
 type done struct {
 	e    *env
 	r    *rig
@@ -243,7 +243,7 @@ func (d *done) wakeUp(fills uint64) (time.Duration, error) {
 	}
 	end := time.Now()
 	w := <-woken
-	return max(w.at.Sub(end), 0), w.err // negative if the goroutine saw the end before this one did
+	return max(w.at.Sub(end), 0), w.err // the waiter may notice the end before this goroutine does
 }
 
 type waking struct {
@@ -271,10 +271,10 @@ func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 	return w.at.Sub(start), w.err
 }
 
-// wakeByChannel is for comparison with wakeUp in row 2: it wakes a goroutine by a Go channel. It
-// returns the time until the waiting goroutine runs, and the time of the send. It starts another
-// goroutine after the send: otherwise Go leaves the waiter for some 80 µs in the queue of this
-// processor, which computes.
+// wakeByChannel wakes a goroutine by a Go channel and goes on computing, like row 2. It returns the
+// time until the waiting goroutine runs, and the time of the send and of the start of a goroutine
+// behind it. Without this start Go leaves the waiter for some 80 µs in the queue of this processor,
+// which computes.
 func wakeByChannel() (woken, call time.Duration) {
 	ch, at := make(chan struct{}, 1), make(chan time.Time, 1)
 	go func() {

@@ -22,8 +22,7 @@ import (
 const workerArg = "-worker"
 
 // A worker submits on the ranks of one process. One goroutine submits on all of them: the
-// communicators' own threads do the slow work concurrently. A goroutine for each rank was no
-// faster, because it had to be woken too.
+// communicators' own threads do the slow work concurrently.
 type worker struct {
 	drv   driver.Driver
 	sim   bool
@@ -39,7 +38,7 @@ type worker struct {
 type rank struct {
 	c      *collective.Communicator
 	sem    *gpu.Semaphore
-	signal [1]gpu.Point // signal and wait are lists for orders, so that making an order does not allocate
+	signal [1]gpu.Point // signal and wait are the lists of a gpu.Order, so that making one does not allocate
 	wait   [1]gpu.Point
 }
 
@@ -186,7 +185,8 @@ func closeAll(list []*gpu.Buffer) (err error) {
 	return err
 }
 
-// time times all-reduces of float32, in place. It frees its memory, so that others can use it.
+// time times all-reduces of float32, in place. It frees its memory, so that PyTorch's processes can
+// use it.
 func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 	pad, err := w.zeros(ctx, o.Pad)
 	defer func() { err = errors.Join(err, closeAll(pad)) }()

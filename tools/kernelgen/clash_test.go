@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestClashes generates a file into packages in which it would not compile. It expects an error
-// with the reason, and no file.
+// TestClashes checks that kernelgen writes no file that would not compile in its package, and says
+// why.
 func TestClashes(t *testing.T) {
 	const source = "extern \"C\" __global__ void big(Big *x, int n);\n__constant__ float table[4];\n"
 	const ptx = ".version 7.0\n.target sm_75\n.visible .const .b8 table[16];\n.visible .entry big(.param .u64 x, .param .u32 n) {}\n"

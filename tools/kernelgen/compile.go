@@ -45,11 +45,11 @@ func (g *generator) install(source string) string {
 // A compiler compiles a source for architectures. It returns the image and its file extension.
 type compiler struct {
 	name string
-	// compile returns errNoCompiler, wrapped, if the compiler is not installed.
+	// compile returns an error that is errNoCompiler if the compiler is not installed.
 	compile func(g *generator, source string) (image []byte, ext string, err error)
 }
 
-// compilers lists the compilers in the order in which they are tried.
+// compilers lists, by the result of isHIP, the compilers in the order in which they are tried.
 var compilers = map[bool][]compiler{
 	false: {{"nvcc", nvcc}, {"clang", clang}, {"nvrtc", nvrtcCompile}},
 	true:  {{"hipcc", hipcc}},
@@ -96,8 +96,7 @@ func (g *generator) compile(source string) ([]byte, string, error) {
 }
 
 // works reports whether a compiler that failed can compile an empty kernel for the architectures.
-// If it cannot, another compiler may work: Debian's clang lacks CUDA's headers, and nvcc may lack a
-// host compiler.
+// Debian's clang cannot without CUDA's headers, nvcc cannot without a host compiler.
 func (g *generator) works(c compiler, source string, archs []string) bool {
 	dir, err := os.MkdirTemp("", "kernelgen")
 	if err != nil {
@@ -197,7 +196,7 @@ func nvcc(g *generator, source string) ([]byte, string, error) {
 	return image, ".fatbin", err
 }
 
-// clang makes PTX. That needs the headers of a CUDA toolkit, and no NVIDIA program.
+// clang makes PTX. It needs the headers of a CUDA toolkit, and none of its programs.
 func clang(g *generator, source string) ([]byte, string, error) {
 	file, err := program("CLANG", "clang++", "clang")
 	if err != nil {

@@ -8,15 +8,14 @@ import (
 )
 
 // A source has the declarations that the generator reads from a file of CUDA C++ or HIP: kernels,
-// device variables, and other names of types. It is no C++ parser. It splits the text into tokens,
-// skips text in braces, and reads declarations that begin with typedef or using, or contain
-// __global__, __constant__ or __device__. The caller compares the declarations with the compiled
-// code.
+// device variables, and other names of types. The reader is no C++ parser. It splits the text into
+// tokens, skips text in braces except blocks of extern "C" and namespaces, and reads declarations
+// that begin with typedef or using, or contain __global__, __constant__, __device__ or __managed__.
 type source struct {
 	kernels   []*cKernel
 	variables []*cVariable
 	aliases   map[string]*cAlias
-	problems  []string // unreadable declarations; the first is an error
+	problems  []string // declarations that cannot be read; generating fails with the first
 	hints     []string // possible reasons for missing declarations
 }
 
@@ -37,7 +36,7 @@ type cKernel struct {
 	c        bool            // extern "C"
 	space    string          // its namespace, or ""
 	template *templateParams // nil if it is no template
-	inside   [][]token       // the tokens of the parameters
+	inside   [][]token       // the tokens of each parameter
 }
 
 // full returns the name with its namespace.
@@ -62,7 +61,7 @@ func (k *cKernel) mangled() string {
 	return ""
 }
 
-// A cParam is a parameter: its text and its parts.
+// A cParam is a parameter in C.
 type cParam struct {
 	name  string // "" if it has none
 	typ   string // without qualifiers and pointers: float, unsigned long long
@@ -76,7 +75,7 @@ type cVariable struct {
 	name     string
 	typ      string
 	stars    int
-	count    int // number of elements, 0 if it is no literal
+	count    int // number of elements; 0 if it is no literal, -1 if declarations disagree
 	constant bool
 	hidden   bool   // static or const: other files cannot name it
 	flaw     string // why its type is unknown
@@ -125,7 +124,8 @@ func (in linkage) within(words []token) string {
 	return name
 }
 
-// deepest is the greatest depth of nested blocks. Deeper blocks are skipped.
+// deepest is the greatest depth of nested blocks, and of nested #if. Deeper blocks are skipped. Of
+// a deeper #if only the first branch is read.
 const deepest = 200
 
 type parser struct {
@@ -133,7 +133,7 @@ type parser struct {
 	tokens []token
 }
 
-// block reads declarations up to the closing brace.
+// block reads declarations up to the closing brace or the end.
 func (p *parser) block(in linkage) {
 	var decl []token // tokens of the current declaration
 	for len(p.tokens) > 0 {
@@ -174,7 +174,7 @@ func (p *parser) block(in linkage) {
 // braces is the token that stands for a pair of braces and all tokens in it.
 const braces = "{}"
 
-// take returns the tokens up to the closing bracket, and advances past it.
+// take returns the tokens up to the closing bracket, with it, and advances past them.
 func (p *parser) take(open token) []token {
 	n, closed := closingOf(open.text, p.tokens)
 	inside := p.tokens[:n]
@@ -209,8 +209,8 @@ func isFunction(words []token) bool {
 // closers maps each opening bracket to its closing bracket.
 var closers = map[string]string{"(": ")", "[": "]", "{": "}"}
 
-// closing returns the number of tokens between an opening bracket and its closing bracket, or the
-// number of all tokens if there is none.
+// closing returns the number of tokens up to the closing bracket, with it, or of all tokens if
+// there is none. The tokens begin after the opening bracket.
 func closing(open string, tokens []token) int {
 	n, _ := closingOf(open, tokens)
 	return n
@@ -234,7 +234,8 @@ func has(tokens []token, text string) bool {
 	return slices.ContainsFunc(tokens, func(t token) bool { return t.text == text })
 }
 
-// declaration reads a declaration of a kernel or a variable, and ignores others.
+// declaration reads a declaration of a kernel, a variable or another name of a type, and ignores
+// others.
 func (p *parser) declaration(decl []token, in linkage) {
 	if len(decl) == 0 {
 		return
@@ -265,7 +266,7 @@ var attributes = map[string]bool{
 	"__attribute": true, "alignas": true, "_Alignas": true, "__declspec": true,
 }
 
-// plainWords removes attributes, and words without meaning for a type.
+// plainWords returns the tokens without attributes and their arguments.
 func plainWords(tokens []token) (out []token) {
 	for i := 0; i < len(tokens); i++ {
 		switch t := tokens[i]; {
@@ -321,7 +322,7 @@ func (p *parser) kernel(decl []token, in linkage, template bool) {
 			if k.text() != had.text() && had.flaw == "" {
 				had.flaw = fmt.Sprintf("it is declared twice, differently, at %s and %s: declare it once, outside of #if", had.at, k.at)
 			}
-			return // already known from its declaration
+			return // known from an earlier declaration
 		}
 	}
 	p.kernels = append(p.kernels, k)
@@ -437,7 +438,8 @@ func text(tokens []token) string {
 	return b.String()
 }
 
-// variable reads a declaration of variables, and ignores others.
+// variable reads a declaration of device variables. It ignores functions and declarations without a
+// name.
 func (p *parser) variable(decl []token) {
 	words, unnamed := withoutBody(plainWords(decl))
 	first := true
@@ -457,7 +459,7 @@ func (p *parser) variable(decl []token) {
 			}
 			n := closing("[", part[i+1:])
 			count := int64(0)
-			if n == 2 { // only a number stands between the brackets
+			if n == 2 { // a single token stands between the brackets
 				digits := strings.TrimRight(strings.ReplaceAll(part[i+1].text, "'", ""), "uUlLzZ")
 				count, _ = strconv.ParseInt(digits, 0, 32)
 			}
@@ -579,7 +581,7 @@ func withoutBody(words []token) ([]token, bool) {
 func (p *parser) typedef(decl []token) {
 	words, unnamed := withoutBody(plainWords(decl))
 	if unnamed {
-		return // a type without a new name
+		return // the type has no other name
 	}
 	var base []token
 	for i, part := range declarators(words) {
@@ -630,10 +632,11 @@ func (p *parser) setAlias(name string, a cAlias) {
 	p.aliases[name] = &a
 }
 
-// deepestAlias is the greatest length of a chain of names.
+// deepestAlias limits how many aliases resolve follows.
 const deepestAlias = 32
 
-// resolve follows the other names of a type up to a name that known accepts.
+// resolve follows aliases up to a name that known accepts, or that is no alias. stars are the
+// pointers of the type.
 func (s *source) resolve(typ string, stars int, known func(string) bool) (string, int, error) {
 	from := typ
 	for range deepestAlias {

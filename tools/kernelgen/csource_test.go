@@ -29,8 +29,8 @@ func declared(s *source) string {
 	return b.String()
 }
 
-// TestDeclarations finds the kernel and the variable after text of all kinds. The same two
-// declarations follow each case, and the text must not hide them.
+// TestDeclarations checks which declarations are read from text of all kinds. The same two
+// declarations follow each text, which must not hide them.
 func TestDeclarations(t *testing.T) {
 	const after = "\n__constant__ float last[4];\nextern \"C\" __global__ void end(float *x) {}\n"
 	const found, variable = "end(float*)\n", "last float 4\n"

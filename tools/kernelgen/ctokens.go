@@ -14,15 +14,16 @@ type token struct {
 }
 
 // A lexer splits sources into tokens, without comments and preprocessor directives. It expands no
-// macros. It skips branches that are known to be inactive, such as #if 0. It reads all branches of
-// conditionals whose conditions it does not know.
+// macros. It skips branches that are known to be inactive, such as #if 0. Of
+// conditionals whose conditions it does not know it reads all branches, except as endBranch says.
 type lexer struct {
 	// include returns the text and the path of a file that is included in quotes. It may be nil.
 	include func(name, from string) (text, path string, ok bool)
 
 	tokens   []token
-	includes []string // files included in quotes
-	// Macros without parameters; nil if there are several definitions or the active one is unknown.
+	includes []string // names of files included in quotes
+	// The bodies of macros without parameters. A body is nil if the macro has several, is
+	// undefined, or depends on an unknown condition.
 	macros   map[string][]token
 	problems []string
 
@@ -45,16 +46,16 @@ type conditional struct {
 	branch int // number of the present branch
 	nth    int // number of branches before it
 	uneven bool
-	guard  string // X of #ifndef X at the start of a file
+	guard  string // X of #ifndef X, in its first branch
 }
 
-// maxFiles is the greatest number of files that a source can include.
+// maxFiles limits how many included files are read.
 const maxFiles = 1000
 
-// markers are words that begin the declarations to read.
+// markers are the words that mark kernels and device variables.
 var markers = map[string]bool{"__global__": true, "__constant__": true, "__device__": true, "__managed__": true}
 
-// digraphs are other spellings of brackets and of #.
+// digraphs are other spellings of brackets.
 var digraphs = map[string]string{"<:": "[", ":>": "]", "<%": "{", "%>": "}"}
 
 // lex reads a file.
@@ -208,8 +209,8 @@ func (x *lexer) endif() {
 	x.conds = x.conds[:len(x.conds)-1]
 }
 
-// endBranch ends a branch of a conditional. If branches open and close different numbers of
-// brackets, only the first branch is kept, because only one of them is compiled.
+// endBranch ends a branch of a conditional. It drops a branch after the first if that branch, or
+// one before it, does not close all brackets that it opens: only one of the branches is compiled.
 func (x *lexer) endBranch() {
 	c := &x.conds[len(x.conds)-1]
 	if c.known {
@@ -255,7 +256,7 @@ func condition(name, text string) (value, known bool) {
 	return false, false
 }
 
-// define records a macro.
+// define records that a macro is defined or undefined.
 func (x *lexer) define(text string, undefine bool) {
 	n := 0
 	for n < len(text) && isWord(text[n]) {
@@ -302,7 +303,8 @@ func (x *lexer) enter(name, from string) {
 	x.lex(text, file)
 }
 
-// directiveText returns a directive without its sign, comments and splices, and its length.
+// directiveText returns a directive without its #, comments and splices, and the directive's
+// length.
 func directiveText(text string) (string, int) {
 	var b strings.Builder
 	n := 1
@@ -349,7 +351,7 @@ func unspliced(text string) string {
 	return strings.NewReplacer("\\\n", "", "\\\r\n", "").Replace(text)
 }
 
-// lineEnd returns the end of a line, including lines that continue it.
+// lineEnd returns the length of a line, with the lines that continue it.
 func lineEnd(text string) int {
 	for i := 0; i < len(text); i++ {
 		if n := splice(text[i:]); n > 0 {

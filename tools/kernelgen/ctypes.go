@@ -20,7 +20,7 @@ const (
 // A goType is the Go type of a parameter or an element.
 type goType struct {
 	expr string // such as float32, [4]float32, Vec3, or example.com/geometry.Vec3
-	size int    // bytes, 0 if only the compiler knows it
+	size int    // bytes, 0 if only the Go compiler knows it
 }
 
 // The types of package smallfloat.
@@ -67,7 +67,7 @@ func init() { // adds the vectors of CUDA and HIP
 	}
 }
 
-// basic has the sizes of Go's basic types that a kernel may have.
+// basic has the sizes of Go types that need no -type, by their goType.expr.
 var basic = map[string]int{
 	"bool": 1, "int8": 1, "uint8": 1, "byte": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
 	"float32": 4, "float64": 8, "complex64": 8, "complex128": 16,
@@ -75,7 +75,7 @@ var basic = map[string]int{
 	float16.expr: 2, bfloat16.expr: 2, float8E4M3.expr: 1, float8E5M2.expr: 1,
 }
 
-// shortPaths are packages that the command line may abbreviate.
+// shortPaths maps the names of packages on the command line to their import paths.
 var shortPaths = map[string]string{"driver.": driverPath + ".", "gpu.": gpuPath + ".", "cuda.": cudaPath + ".", "smallfloat.": smallPath + "."}
 
 // parseGoType reads a Go type from the command line.

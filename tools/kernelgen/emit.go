@@ -38,7 +38,7 @@ func (m *module) render() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// plain replaces invalid text encodings.
+// plain replaces what a Go file may not contain: invalid UTF-8, NUL and byte order marks.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == 0 || r == '\ufeff' {
@@ -150,7 +150,7 @@ func (m *module) emitCode(f *File) {
 	}
 }
 
-// prefix writes an error that begins with the names of files and a text.
+// prefix writes the expression for err with the names of files and a text in front.
 func (m *module) prefix(files, text string) *Statement {
 	return Qual("fmt", "Errorf").Call(Lit(strings.ReplaceAll(files, "%", "%%")+": "+text+"%w"), Err())
 }
@@ -372,7 +372,7 @@ func (m *module) emitKernel(f *File, k *kernel) {
 	f.Line()
 }
 
-// emitTritonGrid writes a grid for a number of programs.
+// emitTritonGrid writes the methods Grid and, if launches need scratch memory, ScratchSize.
 func (m *module) emitTritonGrid(f *File, k *kernel, recv, blocks string) {
 	t := k.triton
 	comment(f, "Grid returns the grid for this number of programs along each dimension, as tl.program_id counts them. Zero means one.")
@@ -407,7 +407,7 @@ func (m *module) emitTritonGrid(f *File, k *kernel, recv, blocks string) {
 	}
 }
 
-// emitSizes writes code that does not compile if a type of the program differs in size from the
+// emitSizes writes code that does not compile if a Go type of unknown size differs in size from its
 // parameter.
 func (m *module) emitSizes(f *File) {
 	type check struct {

@@ -11,21 +11,23 @@
 //   - with -runtime, a source (.cu, .hip): the program compiles it, by package runtime/compile.
 //     kernelgen needs no compiler;
 //   - without -runtime, a source: kernelgen compiles it with nvcc, clang or NVRTC, or with hipcc,
-//     for the architectures of -arch, to zNAME.ptx, .cubin, .fatbin or .hsaco. If the source has
-//     not changed, it uses the existing file. If there is no compiler, it keeps the existing file
-//     and prints a message;
+//     for the architectures of -arch, to zNAME.ptx, .cubin, .fatbin or .hsaco. If the source, the
+//     files that it includes in quotes, -arch and -options are as before, it uses the existing
+//     file. If one of them has changed and there is no compiler, it keeps the existing file and
+//     prints a message;
 //   - a source, or a header (.h), with compiled code (.ptx, .cubin, .fatbin, .hsaco, .co): the
-//     source gives the names and types of the parameters. kernelgen puts several code files for
-//     NVIDIA devices into one fat binary;
+//     source or header gives the names and types of the parameters. kernelgen puts several code
+//     files for NVIDIA devices into one fat binary;
 //   - Triton metadata (.json), one file a kernel. Beside each is its code, .ptx or else .cubin or
 //     .hsaco. If the metadata do not have the signature, it is beside them in .source or .ttir, or
 //     a source or a header declares the kernel.
 //
-// It writes zNAME.go into the folder of the first file. NAME is the name of that file, or -name.
-// The function LoadNAME loads the embedded code, the function CompileNAME compiles the embedded
-// source. With -runtime and code, or with -runtime and -arch, the file has both.
+// kernelgen writes zNAME.go into the folder of the first file. NAME is the name of that file, or
+// -name. The function LoadNAME loads the embedded code, the function CompileNAME compiles the
+// embedded source. With -runtime and code, or with -runtime and -arch, -compiler or -force,
+// zNAME.go has both.
 //
-// A tokenizer reads the declarations of kernels. For LoadNAME they must be extern "C" and no
+// A tokenizer reads the declarations of kernels. For LoadNAME the kernels must be extern "C" and no
 // templates. kernelgen checks the number and the sizes of the code's parameters against the source.
 //
 // # Flags
@@ -160,7 +162,7 @@ func run(dir string, args []string, out io.Writer) error {
 	return g.generate(fs.Args())
 }
 
-// pairs sets values of a map from flags such as key=value.
+// pairs returns the function of a flag with the value key=value, which sets an element of a map.
 func pairs[T any](to map[string]T, parse func(string) (T, error)) func(string) error {
 	return func(s string) error {
 		i := strings.LastIndexByte(s, '=')
@@ -374,8 +376,8 @@ func (g *generator) compiled(m *module, at, file string, objects []string, src *
 	return g.addSource(m, filepath.Base(file), src, 0)
 }
 
-// include reads a file that a source includes in quotes. It ignores missing files, because the
-// compiler searches more folders.
+// include reads a file that a source includes in quotes. ok is false if there is none beside the
+// source: the compiler searches more folders.
 func (g *generator) include(name, from string) (text, file string, ok bool) {
 	file = path.Join(path.Dir(from), filepath.ToSlash(name))
 	if path.IsAbs(name) {
@@ -388,7 +390,7 @@ func (g *generator) include(name, from string) (text, file string, ok bool) {
 	return string(b), file, err == nil
 }
 
-// errStays means that the existing file is kept.
+// errStays means that the existing files are kept.
 var errStays = errors.New("what is there stays")
 
 // extensions are the file extensions of compiled code.
@@ -442,8 +444,7 @@ func (g *generator) source(m *module, at, file string, src *source) error {
 	return g.addSource(m, filepath.Base(file), src, 0)
 }
 
-// hash returns the hash of a source and of everything else that the code depends on, including
-// files included in quotes.
+// hash returns the hash of -arch, -options, a source and the files that it includes in quotes.
 func (g *generator) hash(file string, src *source) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n", g.archs, g.options)

@@ -15,12 +15,13 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// A module is the input of one generated file: images, and the kernels and variables in them.
+// A module is what one generated file is made from: images or a source, and the kernels and
+// variables in them.
 type module struct {
 	pkg     string
 	name    string         // name in Go, such as Saxpy
 	from    string         // names of the files, for messages
-	hash    string         // hash of the compiled input, "" for existing code
+	hash    string         // result of generator.hash, "" if kernelgen compiles nothing
 	text    *runtimeSource // the source that the program compiles, or nil
 	images  []*image
 	kernels []*kernel
@@ -55,7 +56,7 @@ type kernel struct {
 type param struct {
 	name string // name in Go
 	typ  goType
-	size int // bytes in the image, 0 if unknown
+	size int // bytes, 0 if unknown
 }
 
 // A global is a device variable.
@@ -64,8 +65,8 @@ type global struct {
 	goName string
 	doc    string
 	image  int
-	elem   goType // "" if only its size is known
-	count  int    // number of elements, 0 if unknown
+	elem   goType // zero for memory without a type
+	count  int    // number of elements, 0 or less if unknown
 	bytes  uint64 // 0 if unknown
 }
 
@@ -105,8 +106,8 @@ func lower(name string) string {
 	return string(unicode.ToLower(r)) + name[n:]
 }
 
-// paramNames returns Go names for parameters: their own names if possible, and never the type name
-// of the arguments.
+// paramNames returns Go names for parameters, all different: their own names if possible, and never
+// args, the name of the type of the arguments.
 func paramNames(names []string, args string) []string {
 	out, used := make([]string, len(names)), map[string]bool{args: true}
 	for i, name := range names {
@@ -129,8 +130,8 @@ func (k *kernel) own(name string) string {
 	return name
 }
 
-// find finds a kernel in an image. All code of the image, each for one architecture, must have it
-// with the same parameters.
+// find finds a kernel in an image. The code for each architecture must have it, with parameters of
+// the same sizes.
 func (im *image) find(name string) (*kernelobject.Kernel, error) {
 	var found *kernelobject.Kernel
 	for i := range im.codes {
@@ -177,8 +178,9 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// addSource adds the kernels and variables that a source declares and the image has. It fails if
-// the image has more, so that none is lost.
+// addSource adds the kernels and variables that a source declares, without those of -skip. The
+// image must have all these kernels. It may lack variables. Other kernels or variables in the image
+// are an error, so that none is lost.
 func (g *generator) addSource(m *module, file string, s *source, index int) error {
 	im := m.images[index]
 	if len(s.problems) > 0 {
@@ -211,7 +213,7 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 	for _, v := range s.variables {
 		declared[v.name] = true
 	}
-	// lost returns the error for a missing declaration.
+	// lost returns the error for a kernel or a variable of the image without a declaration.
 	lost := func(what, name, decl string) error {
 		why := ""
 		if len(s.hints) > 0 {
@@ -251,7 +253,8 @@ func isOwn(name string) bool {
 	})
 }
 
-// fromC makes a kernel from its declaration and its object. object is "" if there is none.
+// fromC makes a kernel from its declaration, and checks it against its parameters in an object.
+// object is "" if there is none.
 func (g *generator) fromC(c *cKernel, object string, params []kernelobject.Param) (*kernel, error) {
 	if object != "" && len(c.params) != len(params) {
 		return nil, fmt.Errorf("%d parameters, and in %s %d, of %v bytes", len(c.params), object, len(params), sizesOf(params))
@@ -369,7 +372,7 @@ func (g *generator) goName(name string) string {
 	return goName(name)
 }
 
-// addVariable adds a variable if the image has it.
+// addVariable adds a variable if the image has it, and otherwise a note.
 func (g *generator) addVariable(m *module, file string, v *cVariable, index int) error {
 	if g.skip[v.name] {
 		return nil
@@ -435,8 +438,8 @@ func (g *generator) variable(file string, v *cVariable) (*global, error) {
 	return out, nil
 }
 
-// addTriton adds the Triton kernel of an image. A source, if there is one, declares its parameters
-// without the additional ones of Triton.
+// addTriton adds the Triton kernel of an image. c, if not nil, declares its parameters without
+// those that Triton adds.
 func (g *generator) addTriton(m *module, index int, sig []kernelobject.TritonParam, c *cKernel) error {
 	im := m.images[index]
 	t := im.meta

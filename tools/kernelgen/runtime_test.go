@@ -95,9 +95,8 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// TestRealRuntime compiles the source of a golden case as the generated function does, with the
-// libraries of this machine, which need no GPU. The code must have the kernels, the variables, and
-// parameters of the same sizes.
+// TestRealRuntime checks that NVRTC and hipRTC, which need no GPU, compile the source of a golden
+// case to code with the same kernels, variables and sizes of parameters.
 func TestRealRuntime(t *testing.T) {
 	skip := func(t *testing.T, variable string, err error) {
 		t.Helper()
@@ -154,7 +153,7 @@ func realRuntime[P any](t *testing.T, lib rtc[P], arch, float string, size func(
 	must(g.addUncompiled(m, "kernels.cu", g.src))
 	must(g.addText(m, dir, "kernels.cu"))
 
-	// The program adds these two with compile.Options.
+	// A program would give these two headers in compile.Options.
 	texts, names := []string{"#ifndef __HIP__\nstruct half { unsigned short x; };\n#endif\n", "// absent\n"}, []string{"cuda_fp16.h", "absent.h"}
 	for _, h := range m.text.headers {
 		texts, names = append(texts, read(t, filepath.Join(dir, h.file))), append(names, h.name)
@@ -204,7 +203,7 @@ func realRuntime[P any](t *testing.T, lib rtc[P], arch, float string, size func(
 	}
 }
 
-// FuzzRuntime generates from random sources. The result must be an error or a Go file.
+// FuzzRuntime checks that any source and instance give an error or a Go file that compiles.
 func FuzzRuntime(f *testing.F) {
 	f.Add("template <typename T, int N = (3 > 2)> __global__ void f(T a, const T *x) {} namespace a { __global__ void g(int n) {} }", "f<float>")
 	f.Add("extern \"C\" template <class... T = A<B>> __global__ void f(T<T> \xff, T ...) {} const __device__ int v[], *w;", "f<\xfe, (, [>>")

@@ -56,7 +56,7 @@ func (f foreign) atLeast(n int) foreign { f.least = n; return f }
 
 func (f foreign) after(lines ...string) foreign { f.prelude = lines; return f }
 
-// asked are the libraries that people ask for: none may be refused as a whole.
+// asked are the libraries that people ask for.
 var asked = []foreign{
 	cudaLibrary("cuFFT", 95, "cufft.h", "cuComplex.h", "vector_types.h"), cudaLibrary("cuRAND", 95, "curand.h"),
 	cudaLibrary("cuSOLVER", 95, "cusolverDn.h", "cusolver_common.h", "cublas_api.h", "cublas_v2.h", "cuComplex.h", "vector_types.h"), cudaLibrary("nvJPEG", 0, "nvjpeg.h"),
@@ -106,11 +106,11 @@ func fetchable() ([]unit, error) {
 
 // A binding is the result of reading a library's headers.
 type binding struct {
-	bound, unsettled int // number of bound functions, and of bound functions with a pointer that the overlay must explain
-	inline           int // number of functions that the headers define
-	others           int // number of other declarations that are refused
-	facts            int
-	wrong            []string
+	bound, unsettled int            // number of bound functions, and of bound functions with a pointer that the overlay must explain
+	inline           int            // number of functions that the headers define
+	others           int            // number of other declarations that are refused
+	facts            int            // number of facts that the compiler confirms
+	wrong            []string       // facts that it does not confirm
 	refused          map[string]int // number of functions for each kind of reason
 	list             []string       // all refused declarations, except functions that the headers define
 }
@@ -148,8 +148,8 @@ func isFolder(dir string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// bind reads a library's headers, refuses what bindgen refuses, and compares the rest by a C
-// compiler.
+// bind reads a library's headers, refuses what bindgen refuses, and has a C compiler compare the
+// rest with the headers.
 func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) (*binding, error) {
 	files := slices.Clone(f.include)
 	if f.reached {
@@ -254,7 +254,8 @@ func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []stri
 	return files
 }
 
-// kinds gives each kind of reason a pattern for the text of the reason.
+// kinds has patterns for the texts of reasons, with the kind of each. The first that matches
+// counts.
 var kinds = []struct{ has, kind string }{
 	{`is a variadic function`, "variadic callback"}, {`variadic`, "variadic"}, {`va_list`, "va_list"},
 	{`can be results|^returns .*struct`, "struct as result"}, {`by value`, "struct by value"},
@@ -283,7 +284,8 @@ func function(r symbols.Refusal, dirs []string) bool {
 	return strings.Contains(r.Reason, "parameter") || strings.Contains(r.Reason, "returns")
 }
 
-// dirs returns the folders of headers: the library's, then the C library's if the unit lacks them.
+// dirs returns the folders of headers: the unit's, then those of bind-main, which has the C
+// library's.
 func (f *foreign) dirs(roots map[string]string) []string {
 	root := roots[f.unit]
 	dirs := folders(root)

@@ -19,9 +19,10 @@ import (
 	"github.com/puregpu/puregpu/internal/cproof"
 )
 
-// drawn.json is drawn from all packages of Debian 12 in the section libdevel, in the order of a
-// shuffle: the first drawnPackages that have a header which gcc accepts alone as C and which
-// declares a function. This project has no influence on the choice.
+// drawn.json has packages of Debian 12. They are drawn from the -dev packages of the section
+// libdevel that are not in bind-main, in the order of a shuffle: the first drawnPackages that are
+// small and have headers which gcc accepts alone as C and which declare a function. This project
+// has no influence on the choice.
 const (
 	drawnFile     = "tools/reallibs/drawn.json"
 	drawnPackages = 30
@@ -121,7 +122,8 @@ func (d *drawing) read() error {
 
 var dependency = regexp.MustCompile(`[a-z0-9][a-z0-9.+-]*-dev\b`)
 
-// closure returns a package and its -dev dependencies.
+// closure returns a package and its -dev dependencies, without those of the C and C++ libraries,
+// and the number of bytes to fetch.
 func (d *drawing) closure(name string) (all []string, size int) {
 	all = []string{name}
 	for i := 0; i < len(all); i++ {

@@ -70,7 +70,7 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 		for i := range u.suites {
 			suites := u.suites[i:]
 			if !u.closure {
-				suites = suites[:1] // the packages come from the first suite
+				suites = suites[:1] // try one suite after the other
 			} else if i > 0 {
 				break
 			}
@@ -90,10 +90,10 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// download fetches the unit's packages from a source and returns the files. It uses its own lists,
-// cache and system state. It fetches only the beginning of large packages with headers, and unpacks
-// it below root. If all headers are in that beginning, download returns no files; otherwise it
-// fetches the whole packages.
+// download fetches the unit's packages from a source and returns the files. It uses lists, a cache
+// and a system state of its own. For a unit with headers it first tries to fetch only the beginning
+// of large packages, and unpacks the headers below root. If that succeeds it returns no files.
+// Otherwise it fetches the whole packages.
 func (u *unit) download(ctx context.Context, dir, source string, suites []string, root string) ([]string, error) {
 	for _, name := range []string{"lists", "cache"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
@@ -175,7 +175,7 @@ func apt(ctx context.Context, dir, program string, args ...string) (string, erro
 	return said.String(), nil
 }
 
-// unpack unpacks packages, or only the headers in them, and removes their files.
+// unpack unpacks packages, or only the headers in them, and removes the package files.
 func unpack(ctx context.Context, debs []string, root string, headers bool) error {
 	if len(debs) == 0 {
 		return errors.New("apt-get fetched no package")
@@ -228,8 +228,8 @@ func find(root, pattern string) (string, error) {
 	}), nil
 }
 
-// libraryDirs returns the folders below root with shared libraries, except those with NVIDIA's
-// driver: nvJitLink would use that driver instead of itself.
+// libraryDirs returns the folders below root with shared libraries, except those of gconv and those
+// with NVIDIA's driver: nvJitLink would use that driver instead of itself.
 func libraryDirs(root string) ([]string, error) {
 	var dirs []string
 	driver := map[string]bool{}

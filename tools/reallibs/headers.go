@@ -91,11 +91,10 @@ func includes(d *symbols.Description) string {
 	return b.String()
 }
 
-// opaque returns the struct tags of some handles, by the handles' names. One kind are handles whose
-// name means the struct itself in the headers. NCCL 2.30.4 has typedef struct ncclParamHandle
-// ncclParamHandle_t, and functions take a pointer to it. In 2.30.7 the name is the pointer. The
-// other kind are handles that have only a tag in C. In the typedef a macro may follow the name,
-// such as one for a deprecated type.
+// opaque returns the struct tags of two kinds of handles, by the handles' names: those that have
+// only a tag in C, and those whose name in the headers means the struct, not a pointer to it. NCCL
+// 2.30.4 has typedef struct ncclParamHandle ncclParamHandle_t, of which functions take pointers. In
+// such a typedef a macro may follow the name.
 func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]string, error) {
 	out := map[string]string{}
 	for i, name := range d.Headers.Files {
@@ -115,7 +114,7 @@ func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]st
 	return out, nil
 }
 
-// tagged returns typedefs, in C, for structs that have only a tag there.
+// tagged returns typedefs, in C, for structs that have only a tag in the headers.
 func tagged(t *symbols.Table) string {
 	var b strings.Builder
 	for _, s := range t.Structs {
@@ -149,7 +148,7 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 		if headers != "" {
 			all = append(all, "-I"+headers)
 		}
-		if !stubsFirst { // gcc also ignores a folder of -I that follows as -idirafter
+		if !stubsFirst { // gcc would ignore a folder of -I that is also one of -idirafter
 			all = append(all, "-idirafter", filepath.Join(dir, "stubs"))
 		}
 		return append(all, c)
@@ -161,7 +160,7 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 			return err
 		}
 		var out []byte
-		for _, stubsFirst := range []bool{false, true} { // try the stubs first only the second time, for headers that exist and are not C
+		for _, stubsFirst := range []bool{false, true} { // the second time stubs replace headers, which may not be C
 			cmd := exec.CommandContext(ctx, cc, args(stubsFirst)...)
 			cmd.Env = append(os.Environ(), "LC_ALL=C")
 			said, err := cmd.CombinedOutput()
@@ -189,8 +188,9 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 
 var unknownType = regexp.MustCompile(`unknown type name '(\w+)'`)
 
-// staged returns a folder below tmp with the header of another implementation, under the names of
-// the first implementation's header and types.
+// staged returns h if it has the headers of the first implementation of the API. Otherwise it
+// returns a folder below tmp with the header under the names of the first implementation's header
+// and types.
 func (h headerFolder) staged(tmp string) (headerFolder, error) {
 	lib := libraryNamed(h.library)
 	if lib == nil || lib.lib == "" {
@@ -217,8 +217,8 @@ func (h headerFolder) staged(tmp string) (headerFolder, error) {
 	return h, fmt.Errorf("%s has no implementation %s", lib.pkg, lib.lib)
 }
 
-// prove compiles a recorder of a release from its own headers and calls every function in a
-// separate process.
+// prove compiles a recorder of a release from its own headers, calls its functions in a separate
+// process, and prints the results.
 func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error {
 	where := h.dir
 	h, err := h.staged(tmp)
@@ -289,8 +289,8 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 	return errors.Join(errs...)
 }
 
-// proveAll proves releases with headers in folders, or in units. It fetches the units first, until
-// the context fetching ends.
+// proveAll calls prove for headers in folders and for those of units. It fetches the units first,
+// until the context fetching ends.
 func proveAll(ctx, fetching context.Context, w io.Writer, dir string, folders []headerFolder, chosen []unit) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

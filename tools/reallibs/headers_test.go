@@ -66,8 +66,8 @@ func structNamed(t *symbols.Table, name string) *symbols.Struct {
 	return &t.Structs[slices.IndexFunc(t.Structs, func(s symbols.Struct) bool { return s.Name == name })]
 }
 
-// TestRecorderFindsOtherLayouts compiles a recorder of a release that agrees with the table, and
-// recorders of releases that differ, and checks the reported errors.
+// TestRecorderFindsOtherLayouts checks that callAll reports the functions of a release that differ
+// from the package's in structs, enumerators or parameters, and no others.
 func TestRecorderFindsOtherLayouts(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("no gcc")

@@ -17,7 +17,7 @@ type leaf struct {
 	// parameter itself.
 	path    string
 	offset  int
-	size    int // 0 if the C type is not known, as for a parameter of type int
+	size    int // 0 if the table does not say it, as for a parameter of type int
 	pointer bool
 	enum    *symbols.Enum // nil for other types
 }
@@ -75,9 +75,9 @@ func (x *types) resolve(ctype string) (symbols.CType, error) {
 type chooser func(paths []leaf) bool
 
 // leaves returns the leaves of a value of a type, in the order of the fields. It omits reserved
-// fields, padding and bit-fields, and the elements of an array of structs after the second. For an
+// fields, padding and bit-fields, and the elements of an array of structs after the second. Of an
 // unnamed union it returns the leaves of the first member that choose accepts, or else of the first
-// member.
+// member. If choose is nil, it returns those of all members.
 func (x *types) leaves(t symbols.CType, path string, offset, size int, choose chooser) []leaf {
 	s := x.structs[t.Base]
 	switch {
@@ -125,7 +125,7 @@ func (x *types) leaves(t symbols.CType, path string, offset, size int, choose ch
 	return all
 }
 
-// member returns the leaves of the chosen member of an unnamed union.
+// member returns the leaves of an unnamed union, as leaves does.
 func (x *types) member(u *symbols.Struct, path string, offset int, choose chooser) (chosen []leaf) {
 	for i, f := range u.Fields {
 		one := *u
@@ -165,8 +165,7 @@ func (x *types) sized(t symbols.CType) bool {
 	return s != nil && !s.Union && len(s.Fields) > 0 && s.Fields[0].Name == "size" && s.Fields[0].Offset == 0
 }
 
-// sentinel matches enumerators that give the number or the limit of the other enumerators. Programs
-// do not pass them.
+// sentinel matches enumerators that programs do not pass, such as the number of enumerators.
 var sentinel = regexp.MustCompile(`(?i)(count|range|num_?(options|types|ops|results|input_types)|_num|_max|_end|domain_size|_undefined|max_enum|force_int|0x7fffffff)$`)
 
 // renumbered lists enumerators that have another number in some releases, and for which the bound
@@ -188,8 +187,8 @@ var renumbered = map[string]string{
 	"HIPRTC_ERROR_INTERNAL_ERROR":                        "only told by a text",
 }
 
-// enumerator chooses an enumerator that both enumerations have, preferably one with different
-// numbers. It returns its name and its two numbers, or "" if there is none.
+// enumerator chooses an enumerator that both enumerations have. If some have different numbers in
+// the two, it chooses one of these. It returns the name and the numbers in a and b, or "" for none.
 func enumerator(a, b *symbols.Enum, seed uint64) (name string, in, out int64) {
 	type both struct {
 		name    string

@@ -36,9 +36,9 @@ type opened interface {
 
 // A library is a library that puregpu binds.
 type library struct {
-	key  string // name of the record's file, and of -probe
+	key  string // name on the command line, and of the file with its recorded exports
 	name string
-	pkg  string // its package and its table
+	pkg  string // name of its package and of its symbol table
 	env  string // variable with which tests find the file
 	// Mark in the table for functions that only this implementation of the API has; "" for the
 	// first implementation.
@@ -52,7 +52,7 @@ type library struct {
 
 	// The function that returns the release, if the description does not name it.
 	tells string
-	text  func(symbols.Version) string // the text that tells returns for a release, if it is not a number
+	text  func(symbols.Version) string // what tells returns for a release; nil if that is a number
 	// The file's name, if it contains the release; %d is each part of it.
 	file string
 }
@@ -87,8 +87,8 @@ var libraries = []library{
 	{key: "hiprand", name: "hipRAND", pkg: "hiprand", run: "not run on an AMD GPU", env: "PUREGPU_HIPRAND_LIBRARY", format: hiprand.FormatVersion, open: opener(hiprand.Open)},
 }
 
-// driverOf returns the version of the driver that came with a CUDA release, as NVML reports it: the
-// release's first number, and the driver's.
+// driverOf returns the version of the driver that came with a CUDA release, in the form in which
+// NVML reports it: the first number of the release, then the driver's.
 func driverOf(v symbols.Version) string {
 	branches := map[symbols.Version]int{
 		{Major: 11, Minor: 0}: 450, {Major: 11, Minor: 1}: 455, {Major: 11, Minor: 2}: 460, {Major: 11, Minor: 3}: 465, {Major: 11, Minor: 4}: 470,

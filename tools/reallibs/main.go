@@ -1,26 +1,27 @@
 // Command reallibs checks the bindings against real builds of the libraries. Debian has builds of
-// many releases. It needs no GPU.
+// many releases. reallibs needs no GPU.
 //
 //	go run ./tools/reallibs [-dir DIR] [-short] [-within TIME] [-write] [NAME...]
 //
 // For each release it fetches Debian's packages into a folder and opens the library with its
 // binding package, under the C library of the packages' own suite if the library needs it. It
 // compares the resolved functions with the file's exports, calls every missing function and checks
-// its error, and runs the package's tests of real libraries, which need no GPU. A library older
-// than the oldest supported one must be refused.
+// its error, and runs the package's tests of real libraries, which need no GPU. If the package
+// refuses a library as too old, reallibs checks that error instead.
 //
-// With -short it tries only releases with small packages. Names of units (-list prints them) select
-// others. With -write it records the libraries' exports in testdata/exports. From these go test
-// ./tools/reallibs -update makes the tables in docs/guide/bindings.md and docs/releases.md. It
-// names packages that it could not fetch within -within, by default an hour. That is an error only
-// if it could fetch none.
+// Without names it tries all units, or with -short those with small packages. -list prints their
+// names. With -write it records the libraries' exports in testdata/exports. From these go test
+// ./tools/reallibs -update makes the tables in docs/guide/bindings.md and docs/releases.md.
+// reallibs names the units that it could not fetch. That is an error only if it could fetch none.
+// -within limits the time for fetching, by default to an hour.
 //
 // With -headers it proves instead that no call passes the wrong layout if a release has a different
 // struct, enumeration or parameter. From each release's own headers it makes a C library that
-// records its inputs and writes its outputs field by field. It calls every function of this library
-// through the package, and compares by name. A function may be refused only if something about it
-// differs. LIBRARY=DIR in place of a unit's name takes existing headers, by the names in #include
-// lines. If the headers do not contain their release, like NVML's, the folder must have its name.
+// records its inputs and writes its outputs field by field. It calls the functions of this library
+// through the package, and compares the fields by name. A function may be refused only if something
+// about it differs. LIBRARY=DIR in place of a unit's name takes headers from the folder DIR, which
+// has them under the names in #include lines. If the headers do not contain their release, like
+// NVML's, the release must be the name of the folder.
 //
 //	go run ./tools/reallibs -headers [-short] [NAME|LIBRARY=DIR...]
 //
@@ -34,9 +35,9 @@
 //	go run ./tools/reallibs -bind [-v] [-write] [NAME...]
 //	go run ./tools/reallibs -draw
 //
-// It does not change the system: apt works with its own lists below DIR. The packages come from the
-// system's source of Debian packages, or from DEBIAN_MIRROR. Packages that have left it come from
-// Debian's archive or its snapshots.
+// reallibs does not change the system: apt works with its own lists below DIR. The packages come
+// from the system's source of Debian packages, or from DEBIAN_MIRROR. Packages that are no longer
+// there come from Debian's archive or its snapshots.
 package main
 
 import (

@@ -40,9 +40,8 @@ func fake(t *testing.T, lib *library, r *recordedRelease) string {
 	return f.Build(t)
 }
 
-// TestRecordedReleases opens fake libraries with the exports of the recorded ones. The exported
-// functions must resolve, missing ones must have their errors, and libraries that are too old must
-// be refused. The tables made from the results must be in the pages.
+// TestRecordedReleases checks that probe finds nothing wrong in fake libraries with the recorded
+// exports, and that the pages have the tables made from its findings.
 func TestRecordedReleases(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -99,8 +98,7 @@ func TestRecordedReleases(t *testing.T) {
 	}
 }
 
-// TestProbeFinds probes a library that lacks a recorded export, and one that is refused as too old
-// for another reason.
+// TestProbeFinds checks what probe finds in libraries that lack functions or are too old.
 func TestProbeFinds(t *testing.T) {
 	lib := libraryNamed("nvjitlink")
 	all := []string{
@@ -125,7 +123,8 @@ func TestProbeFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := strings.ReplaceAll(f.TooOld, path, "FILE")
-		// NVRTC's version function, also in the source, does not belong to this API.
+		// The fake library also exports NVRTC's version function, which does not belong to this
+		// API.
 		if len(f.Exports) != c.exported || len(f.Resolved) != c.resolved || f.Absent != c.absent || len(f.Wrong) > 0 || old == "" != (c.tooOld == "") || !strings.Contains(old, c.tooOld) {
 			t.Errorf("%s: %+v", c.name, *f)
 		}
@@ -181,8 +180,8 @@ d 5.7 6.4
 	}
 }
 
-// TestUnits checks the libraries and packages of the units, and that each recorded release is in a
-// unit.
+// TestUnits checks that the libraries and the tested packages of units exist, and that each
+// recorded release is in one unit.
 func TestUnits(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {

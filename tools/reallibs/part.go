@@ -20,7 +20,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// In a package headers precede libraries. This many bytes of CUDA's packages contain all headers.
+// part is a number of bytes. In a package headers precede libraries, and the first bytes of CUDA's
+// packages, this many, contain all headers.
 const part = 20 << 20
 
 // A packageFile is a package in Debian's pool.
@@ -49,9 +50,9 @@ func packageFiles(said string) ([]packageFile, error) {
 	return out, nil
 }
 
-// fetchHeaders unpacks headers from packages. It fetches only the beginning of large packages, and
-// other packages whole. apt cannot check the sum of a part, so the headers must be those of a
-// symbol table.
+// fetchHeaders unpacks headers from packages. It fetches only the beginning of large packages,
+// whose sum apt cannot check. So it fails unless the symbol tables of the libraries were made from
+// these headers.
 func fetchHeaders(ctx context.Context, files []packageFile, root string, libraries []string) error {
 	if err := os.RemoveAll(root); err != nil {
 		return err

@@ -24,7 +24,8 @@ func TestPackageFiles(t *testing.T) {
 	}
 }
 
-// TestOtherHeadersAreNotTaken serves a package with headers from which no symbol table was made.
+// TestOtherHeadersAreNotTaken checks that fetchHeaders refuses headers from which no symbol table
+// was made, and unpacks no libraries.
 func TestOtherHeadersAreNotTaken(t *testing.T) {
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		t.Skip("no dpkg-deb")

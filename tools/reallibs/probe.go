@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Facts are the findings about a library's file.
+// facts are the findings about a library's file.
 type facts struct {
 	Version  dl.Version // version that the library reports
 	Exports  []string   // exported functions of the API, sorted
@@ -145,7 +145,8 @@ func (f *facts) checkMissing(lib *library, l opened, table *symbols.Library, fn 
 	}
 }
 
-// exports returns the exported functions of a file that belong to the library's API by their names.
+// exports returns the functions of a library's API that a file exports: those in the table, and
+// others whose names begin like the API's.
 func exports(path string, table *symbols.Library) ([]string, error) {
 	file, err := elf.Open(path)
 	if err != nil {

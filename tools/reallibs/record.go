@@ -118,7 +118,7 @@ func (r *recorded) write(path, library string) error {
 	return os.WriteFile(path, b.Bytes(), 0o666)
 }
 
-// record puts findings into the record. Releases that were not found keep their entries.
+// record puts findings into the records of their libraries. Other releases keep their entries.
 func record(dir string, all []found) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -157,7 +157,7 @@ func compareNames(a, b string) int {
 	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int { return cmp.Compare(number(x), number(y)) })
 }
 
-// compareRecord returns the differences from the record.
+// compareRecord prints which releases differ from their record.
 func compareRecord(w io.Writer, dir string, all []found) error {
 	for _, f := range all {
 		r, err := readRecord(filepath.Join(dir, f.lib.key+".txt"))

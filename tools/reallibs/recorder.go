@@ -12,8 +12,9 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A recorder is a C library compiled from a release's own headers. Each function records the fields
-// of its arguments as the C compiler finds them, and writes the fields of its results.
+// recorderRuntime is the text that all recorders share. A recorder is a C library compiled from a
+// release's own headers. Each function records the fields of its arguments as the C compiler finds
+// them, and writes the fields of its results.
 const recorderRuntime = `
 struct puregpu_record { unsigned param, leaf, element, size, offset; };
 struct {
@@ -51,7 +52,7 @@ static void puregpu_fill(volatile void *p, unsigned long size, unsigned long lon
 }
 `
 
-const recorderElements = 3 // the length of every array
+const recorderElements = 3 // the length of every array that is passed
 
 // seedOf returns the number from which the bytes of an element of a leaf are made.
 func seedOf(symbol string, param int, path string, element int) uint64 {
@@ -88,8 +89,8 @@ type callParam struct {
 	role          dltest.Role
 	ours, theirs  []leaf
 	pointee       symbols.CType // the release's type of the pointer's target, or of a parameter that is no pointer
-	ourSize, size int           // sizes of a struct; 0 for other types
-	sized         bool
+	ourSize, size int           // sizes of the struct in the package and in the release; 0 for other types
+	sized         bool          // the release's struct begins with its size: see types.sized
 }
 
 // calls pairs the functions of a package with those of a release.
@@ -131,7 +132,7 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 	a, errA := x.resolve(ours.Type)
 	b, errB := y.resolve(theirs.Type)
 	if errA != nil || errB != nil || q.Role == dltest.String || q.Role == dltest.OutString || q.Role == dltest.Text || q.Opaque {
-		return callParam{role: dltest.String}, nil // a string is not compared
+		return callParam{role: dltest.String}, nil // strings, and types that cannot be read, are not compared
 	}
 	if a.Pointers+len(a.Dims) != b.Pointers+len(b.Dims) {
 		return p, []string{fmt.Sprintf("parameter %s is %s, not %s", ours.Name, theirs.Type, ours.Type)}
@@ -145,7 +146,7 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 		b.Pointers--
 	}
 	p.pointee = b
-	// One of the two types is borrowed: this table does not have its numbers.
+	// One of the two types is borrowed: its table does not have the numbers of its enumerators.
 	if x.enums[a.Base] != nil && y.borrowed(b.Base) || x.borrowed(a.Base) && y.enums[b.Base] != nil {
 		differ = append(differ, fmt.Sprintf("parameter %s is %s, not %s", ours.Name, theirs.Type, ours.Type))
 	}
@@ -217,8 +218,8 @@ func (lib *library) source(includes string, opaque map[string]string, d *symbols
 		}
 		declaration := symbols.CDeclaration(f.Result, fmt.Sprintf("puregpu_f%d(%s)", i, strings.Join(params, ", ")))
 		fmt.Fprintf(&b, "\n#undef %s\n%s __asm__(\"%s\");\n", f.Symbol, declaration, f.Symbol)
-		// Do not compare functions with pointers to pointers: a table does not distinguish const T
-		// *const * from const T **.
+		// Do not compare the types of functions with pointers to pointers: a table does not
+		// distinguish const T *const * from const T **.
 		if !slices.ContainsFunc(f.Params, func(p symbols.Param) bool { return strings.Contains(p.Type, "**") || unnamed(p) }) {
 			fmt.Fprintf(&b, "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), __typeof__(puregpu_f%d)), \"the type of %s\");\n", f.Symbol, i, f.Symbol)
 		}

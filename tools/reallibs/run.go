@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// The time limit of a program that calls a library. A function of the library may hang.
+// patience is the time limit of a program that calls a library: a function of the library may hang.
 const patience = 5 * time.Minute
 
 // A found is a release of a library, with the facts about its file.

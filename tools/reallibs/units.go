@@ -2,14 +2,16 @@ package main
 
 import "slices"
 
-// A unit is a set of packages of one suite that are fetched together.
+// A unit is a set of packages that are fetched together.
 type unit struct {
-	name     string   // name of its folder
-	suites   []string // the first suite has the packages; dependencies may come from the others
+	name string // name of its folder
+	// With closure, the first suite has the packages, and dependencies may come from the others.
+	// Without, the packages come from the first suite that has all of them.
+	suites   []string
 	packages []string
 	// Fetch all dependencies, also the C library. The libraries then run under its loader.
 	closure  bool
-	long     bool // the packages are large
+	long     bool // the packages are large, so -short leaves the unit out
 	releases []release
 	tests    []test
 
@@ -25,8 +27,8 @@ type release struct {
 	file    string // pattern for the file's name; the longest match counts
 }
 
-// A test names a package and, by a pattern, its tests to run. The test does not run if a library of
-// the unit is too old.
+// A test names a package and, by a pattern, its tests to run. A unit with tests may not have a
+// library that is too old.
 type test struct {
 	pkg, run string
 }
@@ -34,8 +36,8 @@ type test struct {
 // toolkitTests are the tests of the libraries of CUDA's toolkit.
 var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}, {"cusparse", "Real"}, {"cusolver", "Real"}}
 
-// units are the packages with libraries. NVIDIA's files run with the C library of any suite. So
-// their units leave out the dependencies, which are other parts of the driver, and install scripts.
+// units are the units with libraries. NVIDIA's driver and toolkit run with the C library of any
+// suite, so their units need no closure.
 var units = []unit{
 	{
 		name: "nvidia-450", suites: []string{"bullseye", "sid"}, packages: []string{"libnvidia-tesla-450-cuda1", "libnvidia-tesla-450-ml1"},
@@ -178,7 +180,7 @@ var units = []unit{
 		releases: []release{{"nccl", "2.29.7", "libnccl.so.2.29*"}}, tests: []test{{"nccl", "Real"}},
 	},
 	{
-		// "make real-hip" uses this unit, because it is small.
+		// "make real-hip" fetches the same package.
 		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true,
 		releases: []release{{"hip", "5.2.3", "libamdhip64.so.5.2*"}, {"hiprtc", "5.2.3", "libamdhip64.so.5.2*"}},
 		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},

@@ -13,9 +13,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestShutdownGivesUp shuts a device down faster than its work can end. The work is stalled, or
+// TestShutdownGivesUp shuts a device down with a deadline of a millisecond. Its work is stalled, or
 // waits for a value that is written late or never. Every waiter must return. After Free is reached
-// nothing touches the program's memory.
+// nothing may touch the program's memory.
 func TestShutdownGivesUp(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, cuda(), quick())
@@ -80,7 +80,7 @@ func TestShutdownGivesUp(t *testing.T) {
 }
 
 // TestAcrossDrivers lets devices of two drivers wait for each other through the host, while one of
-// them is closed or lost, or fails.
+// them is closed or lost, or their semaphore fails. Every wait must return.
 func TestAcrossDrivers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -131,8 +131,8 @@ func TestAcrossDrivers(t *testing.T) {
 	})
 }
 
-// TestStreamsJoin joins two streams while one fails or its device is lost. Work that waits for it
-// must fail, and other work must go on.
+// TestStreamsJoin joins two streams while one fails or its device is lost. Every wait must return,
+// and what was copied must be right if both streams are reached.
 func TestStreamsJoin(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

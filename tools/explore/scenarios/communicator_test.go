@@ -43,7 +43,8 @@ func meetAs(x *explore.T, n int, c simdriver.Config, o collective.Options) *team
 
 var errBoom = errors.New("boom")
 
-// failed reports an error that is neither one of the given ones nor the failure of a communicator.
+// failed ends the scenario unless err is nil, one of the given errors, or the failure of a
+// communicator.
 func (r *team) failed(err error, want ...error) {
 	var channelErr *collective.Error
 	if !errors.As(err, &channelErr) {
@@ -51,8 +52,8 @@ func (r *team) failed(err error, want ...error) {
 	}
 }
 
-// TestCollectives runs reductions on the ranks of a communicator, from a goroutine each, in the
-// order of their calls.
+// TestCollectives runs two reductions on each rank, from one goroutine a rank. The sums must be
+// right.
 func TestCollectives(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{LazyComms: x.Choose(2) == 1})
@@ -207,8 +208,8 @@ func TestAbortAgainstGroup(t *testing.T) {
 	})
 }
 
-// TestSplitAgainstAbort splits a communicator while its context ends, or while it is aborted. The
-// parts must work, or the whole must have failed.
+// TestSplitAgainstAbort splits a communicator while the context ends, or while it is aborted. Each
+// rank must get its part or an error.
 func TestSplitAgainstAbort(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
@@ -273,7 +274,7 @@ func TestSuspendAgainstAll(t *testing.T) {
 				r.comms[0].Close()
 			case 3:
 				r.sim.LoseDevice(0, nil)
-			case 5: // a rank without the other
+			case 5: // a communicator of one rank
 				d := r.devs[0]
 				a, b, s := r.alloc(d, 4), r.alloc(d, 4), r.sem()
 				err := r.comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, r.comms[0].Group(collective.AllReduce(b.All(), a.All(), collective.Uint8, collective.Sum())))

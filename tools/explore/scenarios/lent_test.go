@@ -92,8 +92,8 @@ func TestFreeTells(t *testing.T) {
 	})
 }
 
-// TestReadAndWrite moves files in pieces, while the semaphore or the file may fail. Arrived data
-// must be right, and failures must have an error.
+// TestReadAndWrite moves data from one file to another in pieces, while the semaphore or a read may
+// fail. If both transfers are reached, the data must be right.
 func TestReadAndWrite(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, pieces())
@@ -137,7 +137,7 @@ func (f file) ReadAt(p []byte, at int64) (int, error)  { return f(p, at) }
 func (f file) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }
 
 // TestCloseWhileLent closes a device while work of another device uses the closed device's memory
-// and events. Both must be given back when that work is over, and not before.
+// and events. Memory and events must be given back when that work is over, and not before.
 func TestCloseWhileLent(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

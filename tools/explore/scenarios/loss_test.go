@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestLossAcross loses one of two or three devices whose work waits for one another. All work
-// behind lost work must fail, in all queues, and no wait may hang.
+// TestLossAcross loses the first of two or three devices, each with work that waits for the one
+// before. All work behind lost work must fail, in all queues, and no wait may hang.
 func TestLossAcross(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		n := 2 + x.Choose(2)
@@ -61,8 +61,9 @@ func TestLossAcross(t *testing.T) {
 	})
 }
 
-// TestEachFault makes one driver call fail, of a chosen kind and number, or lose the device, under
-// work that parks, allocates and records.
+// TestEachFault makes one driver call fail or lose the device, while work is parked, pools
+// allocate, and a recording is executed. Every call must return, and data that arrives must be
+// right.
 func TestEachFault(t *testing.T) {
 	ops := []simdriver.Op{"", simdriver.OpRecord, simdriver.OpQuery, simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpCopy, simdriver.OpAllocAsync, simdriver.OpFreeAsync,
 		simdriver.OpAlloc, simdriver.OpFree, simdriver.OpNewEvent, simdriver.OpLaunchGraph, simdriver.OpInstantiate, simdriver.OpSetNode, simdriver.OpDownload, simdriver.OpNewPool}
@@ -233,8 +234,8 @@ func TestLossWhileFollowed(t *testing.T) {
 	})
 }
 
-// TestLossFoundAgainstClose lets a waiter find that the device is lost while another goroutine
-// closes it. The waiter must get the loss, however long the first report takes.
+// TestLossFoundAgainstClose lets a waiter find that the device is lost while other goroutines use
+// and close the device. The waiter must get an error.
 func TestLossFoundAgainstClose(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// pools runs a scenario with a driver's pool and with a portable one. Each has room for two blocks.
+// pools opens devices and makes a pool of the first, the driver's or portable.
 func pools(x *explore.T, c simdriver.Config) (*rig, *gpu.Pool) {
 	r := open(x, c, quick())
 	x.Window(false)
@@ -55,7 +55,7 @@ func TestDeallocaAgainstUse(t *testing.T) {
 }
 
 // TestHandOver moves a block from one queue to another by a free and an alloc, while the first
-// queue still has stalled work with it.
+// queue may still have parked work that uses it.
 func TestHandOver(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -102,7 +102,7 @@ func TestDeallocaAfterFailure(t *testing.T) {
 		var a *gpu.Buffer
 		err = d.Queue(0).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Alloc(&a, p, 64))
 		r.must(err)
-		r.must(r.wait(u, 1)) // otherwise the next work could run before the work ahead of it
+		r.must(r.wait(u, 1)) // otherwise the fill might be issued before the allocation
 		u = r.sem()
 		streams := r.sim.Streams(0)
 		r.must(r.sim.StallStream(streams[len(streams)-2])) // stream of queue 0
@@ -114,7 +114,7 @@ func TestDeallocaAfterFailure(t *testing.T) {
 		err = d.Queue(1).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.Alloc(&b, p, 64))
 		r.must(err)
 		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}, gpu.Fill(b.All(), []byte{2})))
-		// The free waits until then.
+		// The free waits until the fill is over.
 		r.do(func() { r.must(r.sim.ResumeStream(streams[len(streams)-2])) })
 		r.must(r.wait(u, 3))
 		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(u, 4)}, gpu.Barrier()))
@@ -151,7 +151,7 @@ func TestFailWhileIssued(t *testing.T) {
 		kind := x.Choose(6)
 		outer, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 		r.must(err)
-		if kind == 5 { // other kinds must not have this command, because the recording would use the memory too
+		if kind == 5 { // otherwise the recording would use the memory in addition
 			_, err := outer.Add(gpu.Execute(c, a.All()))
 			r.must(err)
 		}
@@ -237,7 +237,7 @@ func TestPoolAgainstLoss(t *testing.T) {
 // must be given back.
 func TestPoolClosed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		// HIP's pools grow on another thread, where an alloc may find its pool closed.
+		// With HIP's features a pool grows on another goroutine, where an alloc may find it closed.
 		r, p := pools(x, cuda())
 		d := r.devs[0]
 		s := r.sem()
@@ -423,7 +423,7 @@ func TestBareOrder(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r, p := pools(x, simdriver.Config{})
 		d := r.devs[0]
-		big, other := r.alloc(d, 128<<10), r.alloc(d, 128<<10) // large enough that each fill records an event
+		big, other := r.alloc(d, 128<<10), r.alloc(d, 128<<10)
 		s := d.Queue(0).NewStream()
 		r.do(func() {
 			for range 3 {
@@ -454,8 +454,8 @@ func TestBareOrder(t *testing.T) {
 	})
 }
 
-// TestTouchWhileFreed lets the device use memory for the first time while it is freed, and while
-// the device is lost.
+// TestTouchWhileFreed submits a fill of a new buffer and closes the buffer while the device is
+// lost.
 func TestTouchWhileFreed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -467,7 +467,8 @@ func TestTouchWhileFreed(t *testing.T) {
 	})
 }
 
-// TestPieces uploads and downloads in pieces. One piece may fail.
+// TestPieces uploads and downloads in pieces, while a driver call may fail. If the download is
+// reached, its data must be right.
 func TestPieces(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, pieces())
@@ -502,8 +503,8 @@ func TestPieces(t *testing.T) {
 	})
 }
 
-// TestPoolAfterFailure allocates the only block, which is still in use by work with a failed
-// semaphore. Memory must be available once that work is over, even if no goroutine waits for it.
+// TestPoolAfterFailure frees a pool's only block while work whose semaphore was failed still uses
+// it. The pool must have memory again once that work is over, even if no goroutine waits for it.
 func TestPoolAfterFailure(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -547,12 +548,12 @@ func TestPoolAfterFailure(t *testing.T) {
 // done, too.
 func TestCollectAgainstQuery(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		config := cuda() // with CUDA an allocation has its memory when the call returns
+		config := cuda()
 		config.Memory = 1 << 17
 		r := open(x, config, quick())
 		d := r.devs[0]
 		x.Window(false)
-		b, s := r.alloc(d, 1<<17), r.sem() // large enough that each use records an event
+		b, s := r.alloc(d, 1<<17), r.sem()
 		r.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{2})))
 		r.must(b.Close())

@@ -115,7 +115,7 @@ func TestAdopted(t *testing.T) {
 	})
 }
 
-// TestSharedEvents orders two queues by an event that is closed meanwhile.
+// TestSharedEvents orders two queues by an event, which is then closed.
 func TestSharedEvents(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -146,8 +146,8 @@ func TestSharedEvents(t *testing.T) {
 	})
 }
 
-// TestValues makes a stream wait for a value that another queue or the host writes, while memory,
-// events and code are released. No wait may hang, and work behind the wait must see everything
+// TestValues makes a stream wait for a value that another queue or the host writes, while another
+// buffer and an event are closed. No wait may hang, and work behind the wait must see everything
 // written before the value.
 func TestValues(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
@@ -209,9 +209,9 @@ func TestTimings(t *testing.T) {
 	})
 }
 
-// TestTimingsAgainst reads a timing of all kinds of operations while they fail, the timing is
-// closed, or the device is closed or lost. It must return the time of operations that were reached,
-// and the reason for others.
+// TestTimingsAgainst reads a timing of a fill, a recording, a host call or a download while it
+// fails, the timing is closed, or the device is closed or lost. It must return the time if nothing
+// fails.
 func TestTimingsAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -246,8 +246,9 @@ func TestRecordedCollectives(t *testing.T) {
 	})
 }
 
-// TestRegisteredMemory registers memory with a communicator, on one rank or on all, while groups
-// use it. Meanwhile the memory is released, or the communicator is aborted or closed.
+// TestRegisteredMemory registers memory with a communicator, by Register or by NewWindow, for
+// groups that use it. Meanwhile the memory is closed, or the communicator is aborted or closed.
+// Every call must return.
 func TestRegisteredMemory(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})

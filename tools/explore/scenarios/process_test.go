@@ -13,9 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestSharedPools lets two processes use memory of each other's pool. A call may fail, or a device
-// be lost. Memory that is not lost must match the model, and no process may touch memory that
-// another one may have.
+// TestSharedPools lets two simulated processes use memory of each other's pool. A driver call may
+// fail, or lose a device. Memory must match the model unless something failed.
 func TestSharedPools(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		x.Window(false)
@@ -131,9 +130,10 @@ func TestSharedPools(t *testing.T) {
 	})
 }
 
-// TestSharedAgainst lets a process use memory and an event of another one while both release them.
-// The importing device is closed or lost, or one of its calls fails. Work behind the event must see
-// the written data or fail, and freed must be called once for the memory and once for the event.
+// TestSharedAgainst lets a simulated process use memory and an event of another one, and release
+// them. Meanwhile the importing device is closed or lost, or one of its calls fails. Work behind
+// the event must see the written data or fail. freed must be called for the memory and for the
+// event.
 func TestSharedAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		x.Window(false)

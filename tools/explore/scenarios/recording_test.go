@@ -26,8 +26,8 @@ func (r *rig) recorded(d *gpu.Device, b gpu.Range, v byte) *gpu.CommandBuffer {
 	return c
 }
 
-// TestRecordingAgainstClose executes a recording while it, its device and the buffer that it writes
-// are closed.
+// TestRecordingAgainstClose executes a recording while the recording, the buffer that it writes and
+// perhaps the device are closed.
 func TestRecordingAgainstClose(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -89,8 +89,8 @@ func TestReleaseAgainstClose(t *testing.T) {
 	})
 }
 
-// TestExecutions executes one recording on two queues, with other addresses each time, and call by
-// call in between. Memory must match the model.
+// TestExecutions executes one recording twice on each of two queues, with other memory on each.
+// Memory must match the model.
 func TestExecutions(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -150,7 +150,7 @@ func (r *rig) load(d *gpu.Device, more ...string) (*gpu.Module, *gpu.Kernel) {
 	return code, k
 }
 
-// TestNestWhileExecuted nests a recording in another one while it is executed.
+// TestNestWhileExecuted adds a recording to another one while the first is executed.
 func TestNestWhileExecuted(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda() // with CUDA the driver knows the parameters of kernels
@@ -184,8 +184,8 @@ func TestNestWhileExecuted(t *testing.T) {
 	})
 }
 
-// TestRecordedHostCall closes a recording and its memory while one of its host calls runs and uses
-// them.
+// TestRecordedHostCall closes a recording and its memory while a host call of it uses the memory,
+// which must not be freed.
 func TestRecordedHostCall(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -227,9 +227,8 @@ func TestRecordedHostCall(t *testing.T) {
 	})
 }
 
-// TestTimedBlocks executes a recording with timestamps on a driver that cannot record an event
-// again. Overlapping executions must have their own events, also if an execution waits for a later
-// one, or fails.
+// TestTimedBlocks executes a recording with timestamps three times at once, on a driver that cannot
+// record an event again. The first execution waits for the second, which may fail.
 func TestTimedBlocks(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda()
@@ -269,7 +268,7 @@ func TestTimedBlocks(t *testing.T) {
 }
 
 // TestScratchBlocks executes a recording with scratch memory from two goroutines, and once more
-// behind one of them, or behind a failure.
+// behind one of these executions. Its host call may have failed in an earlier execution.
 func TestScratchBlocks(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -37,7 +37,7 @@ func cuda() simdriver.Config {
 	return simdriver.Config{Caps: &caps}
 }
 
-// settled chooses between the features of CUDA and of HIP, unless the configuration decides.
+// settled chooses between the features of CUDA and of HIP, unless the configuration does.
 func settled(x *explore.T, c simdriver.Config) simdriver.Config {
 	if caps := simdriver.HIPCaps(); c.Caps == nil && x.Choose(2) == 1 {
 		c.Caps = &caps
@@ -66,7 +66,7 @@ func (r *rig) must(err error) {
 	}
 }
 
-// is reports an error unless err is one of the given ones.
+// is ends the scenario unless err is nil or one of the given errors.
 func (r *rig) is(err error, want ...error) {
 	if err == nil {
 		return
@@ -96,7 +96,7 @@ func (r *rig) alloc(d *gpu.Device, size uint64) *gpu.Buffer {
 	return b
 }
 
-// wait waits for a point. The point must be reached or fail in time.
+// wait waits for a point, which must be reached or fail within a minute.
 func (r *rig) wait(s *gpu.Semaphore, v uint64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -141,7 +141,7 @@ func (r *rig) end() {
 	}
 }
 
-// lose is end for scenarios that may lose devices.
+// lose is end for scenarios that may lose devices. If closing a device fails, something may leak.
 func (r *rig) lose() {
 	r.wg.Wait()
 	sound := true
@@ -156,8 +156,8 @@ func (r *rig) lose() {
 	}
 }
 
-// patience is how long a scenario waits for an event that comes in every order. Virtual time passes
-// only while all goroutines wait. An ordinary test may run on a busy machine.
+// patience is how long a scenario waits for something that must happen. Virtual time passes only
+// while all goroutines wait. An ordinary test may run on a busy machine.
 func patience() time.Duration {
 	if explore.Explored() {
 		return 2 * time.Second
@@ -165,7 +165,7 @@ func patience() time.Duration {
 	return time.Minute
 }
 
-// settles polls a condition.
+// settles waits until a condition holds.
 func (r *rig) settles(what string, holds func() bool) {
 	for end := time.Now().Add(patience()); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {

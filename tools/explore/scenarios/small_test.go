@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// These are the smallest scenarios of the core. They have decisions only between their set-up and
-// the last result, so that -exhaust can run all schedules with few unusual decisions.
+// These are the smallest scenarios of the core. They exclude their set-up and their end from
+// exploration, so that -exhaust can run all schedules with few unusual switches.
 
 // TestSmallSubmitSignal submits work while its wait is signalled.
 func TestSmallSubmitSignal(t *testing.T) {
@@ -48,7 +48,7 @@ func TestSmallParkRelease(t *testing.T) {
 	})
 }
 
-// TestSmallPublishFail fails a semaphore while work publishes to it.
+// TestSmallPublishFail fails a semaphore while work that signals it is submitted.
 func TestSmallPublishFail(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, small())
@@ -69,8 +69,8 @@ func TestSmallPublishFail(t *testing.T) {
 }
 
 // TestSmallFailOrder submits work that waits for another device's completed work. Meanwhile a
-// waiter finds that the completed work has failed, because it depends on a third device, which is
-// lost.
+// waiter may find that the completed work has failed, because it depends on a third device, which
+// is lost. Then the submitted work must fail too.
 func TestSmallFailOrder(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 3}, small())

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestTracer takes records from a small buffer while work is submitted, parked, failed and retired,
-// and a device is lost or closed. The results of work must not change, and each submission must
+// TestTracer takes records from a tracer with room for few while work is submitted, parked and
+// retired, and the device may be lost. The results of work must be right, and each submission must
 // have at most one record, with the time when it was over.
 func TestTracer(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
@@ -138,7 +138,7 @@ func TestTracerFull(t *testing.T) {
 			}
 		})
 		r.wg.Wait()
-		// The last freed record may be counted a moment later.
+		// There may be room only a moment after a record was taken.
 		for end := time.Now().Add(patience()); !told && time.Now().Before(end); {
 			time.Sleep(time.Millisecond) // lets the goroutine without room for the name continue
 			for take(room) {

@@ -57,7 +57,7 @@ func TestValueThatIsLate(t *testing.T) {
 			time.Sleep(time.Duration(written) * time.Second)
 			atomic.StoreUint64((*uint64)(unsafe.Pointer(&word.Bytes()[0])), 1)
 		})
-		r.do(func() { // another queue must be able to continue
+		r.do(func() { // the other queue must go on
 			err := d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(aside.All(), []byte{3}))
 			if r.is(err, ended...); err == nil {
 				r.is(r.wait(u, 1), ended...)
@@ -113,9 +113,9 @@ func TestValueThatIsLate(t *testing.T) {
 	})
 }
 
-// TestAllAtOnce signals several semaphores that work of two devices waits for. Meanwhile the
-// semaphores fail, and other work signals one of them. Each waiting submission must be issued or
-// fail once, and a failure must stay.
+// TestAllAtOnce signals two semaphores that work of two devices waits for. Meanwhile both fail, or
+// other work signals one of them. All waits must return, a function of OnReached must be called
+// once, and a failure must stay.
 func TestAllAtOnce(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

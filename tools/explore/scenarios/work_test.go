@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestSubmitAgainstSignal submits work on two queues before, while and after its wait is signalled.
+// TestSubmitAgainstSignal submits work on one queue, and work behind it on another queue, while the
+// host signals the point that the first waits for.
 func TestSubmitAgainstSignal(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -29,8 +30,8 @@ func TestSubmitAgainstSignal(t *testing.T) {
 	})
 }
 
-// TestChains submits chains of work on two queues that wait for one another in all ways. Memory
-// must be as if the operations ran one after the other.
+// TestChains submits a chain of operations, each on one of two queues. Each waits for the one
+// before it. Memory must be as if they ran one after the other.
 func TestChains(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -64,8 +65,8 @@ func TestChains(t *testing.T) {
 	})
 }
 
-// TestParkReleaseCancel parks work. One goroutine releases it, another fails it, and a third closes
-// its device.
+// TestParkReleaseCancel parks work. Goroutines release it, fail it, and close its device at the
+// same time. Its points must be reached or fail.
 func TestParkReleaseCancel(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -134,7 +135,8 @@ func TestRetireAgainstWait(t *testing.T) {
 	})
 }
 
-// TestPollUntilReached polls for a value with contexts that have already ended.
+// TestPollUntilReached checks that a value is reached although every wait for it has a context that
+// has already ended.
 func TestPollUntilReached(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -152,8 +154,8 @@ func TestPollUntilReached(t *testing.T) {
 	})
 }
 
-// TestFailAgainstPublish fails semaphores that work will signal, while it is issued, runs and is
-// retired.
+// TestFailAgainstPublish fails a semaphore that work will signal, while the work is issued, runs
+// and is retired.
 func TestFailAgainstPublish(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -175,8 +177,8 @@ func TestFailAgainstPublish(t *testing.T) {
 	})
 }
 
-// TestSignalsTwice signals a value from the host or another device that work in flight will also
-// signal. Waiters for higher values must get the error.
+// TestSignalsTwice signals a value, by the host or by another device, that work in flight signals
+// too. Waiters for higher values must get the error.
 func TestSignalsTwice(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())
@@ -204,8 +206,8 @@ func TestSignalsTwice(t *testing.T) {
 	})
 }
 
-// TestHostCalls runs functions of the program between work: links, host calls, notifications, and
-// functions that wait or end their goroutine.
+// TestHostCalls checks that host calls, notifications and a link run between work, also while a
+// function of OnReached blocks.
 func TestHostCalls(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -233,7 +235,7 @@ func TestHostCalls(t *testing.T) {
 // signal must be reached when Close returns.
 func TestBarrierAgainstClose(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		config := cuda() // with CUDA an allocation has its memory when the call returns
+		config := cuda()
 		config.Devices = 2
 		r := open(x, config, quick())
 		d, other := r.devs[0], r.devs[1]
@@ -280,7 +282,7 @@ func TestBarriers(t *testing.T) {
 	})
 }
 
-// TestPick picks the queue with the least work while another goroutine waits for work.
+// TestPick picks a queue while another goroutine submits work and waits for it.
 func TestPick(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -33,8 +33,7 @@ var standIns = map[string]string{
 	"syscall": "syscall", "time": "time",
 }
 
-// harmless are the packages whose calls cannot be observed by other goroutines, except the
-// functions listed.
+// harmless are the packages that rewritten code uses as they are. The functions listed are refused.
 var harmless = map[string][]string{
 	"bufio": nil, "bytes": nil, "cmp": nil, "debug/elf": nil, "embed": nil, "encoding": nil, "errors": nil, "flag": nil, "fmt": nil, "io": {"Pipe"}, "io/fs": nil, "iter": {"Pull", "Pull2"},
 	"log/slog": nil, "math": nil, "math/big": nil, "math/bits": nil, "os": {"Pipe", "StartProcess"}, "path": nil, "path/filepath": nil,
@@ -62,8 +61,8 @@ type Options struct {
 	Out     string // the folder for the output
 }
 
-// asIs are packages of the module that stay unchanged. They ask the system about files and about
-// the program, wait for no goroutine, and do the same in every order.
+// asIs are packages of the module that stay unchanged: they wait for no other goroutine, and do the
+// same in every order.
 var asIs = []string{module + "/internal/filelock", module + "/internal/ownfolder", module + "/internal/regular", module + "/internal/secureenv",
 	module + "/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"}
 
@@ -278,7 +277,7 @@ func (e *edit) text(from, to int) []byte {
 	return append(out, e.src[from:to]...)
 }
 
-// of returns the text of a node, joined to one line.
+// of returns the text of a node after the changes, joined to one line.
 func (e *edit) of(n ast.Node) string {
 	text := string(e.text(e.at(n.Pos()), e.at(n.End())))
 	if strings.Contains(text, "\n") {
@@ -305,7 +304,7 @@ func (e *edit) rewrite(f *ast.File) error {
 		}
 	}
 	var labels []string
-	done := map[ast.Node]bool{} // receives that are rewritten together with their statement
+	done := map[ast.Node]bool{} // receives with two results
 	astutil.Apply(f, func(c *astutil.Cursor) bool {
 		switch n := c.Node().(type) {
 		case *ast.ImportSpec:
@@ -403,7 +402,8 @@ func receive(x ast.Expr) ast.Node {
 	return nil
 }
 
-// imports replaces imports by stand-ins, and refuses packages without one.
+// imports replaces imports by stand-ins. It refuses other packages unless they are harmless or of
+// the module.
 func (e *edit) imports(f *ast.File) {
 	for _, s := range f.Imports {
 		path, err := strconv.Unquote(s.Path.Value)

@@ -19,8 +19,8 @@ func run(t *testing.T, f func(x *explore.T)) {
 	explore.Run(t, f)
 }
 
-// waiter waits for a flag with a condition variable. Without the lock around the flag it may check
-// just before the flag is set, and wait for ever.
+// waiter waits for a flag with a condition variable. Without the lock the flag may be set and
+// signalled between its check and its wait, which then never ends.
 func waiter(locked bool) func(x *explore.T) {
 	return func(x *explore.T) {
 		var mu sync.Mutex
@@ -45,8 +45,8 @@ func waiter(locked bool) func(x *explore.T) {
 func TestFaultLostWakeup(t *testing.T) { run(t, waiter(false)) }
 func TestTwinLostWakeup(t *testing.T)  { run(t, waiter(true)) }
 
-// A stack of reused nodes: a pop that pauses between its load and its swap can take a head whose
-// next has changed meanwhile.
+// A stack has nodes that are used again. Without tags, a pop that pauses between its load and its
+// swap can take a head whose next has changed meanwhile.
 type stack struct {
 	head atomic.Uint64 // index, and with tags a count above it
 	next [4]atomic.Uint32
@@ -255,7 +255,7 @@ func counter(whole bool) func(x *explore.T) {
 func TestFaultLostUpdate(t *testing.T) { run(t, counter(false)) }
 func TestTwinLostUpdate(t *testing.T)  { run(t, counter(true)) }
 
-// TestFaultRace counts without a lock. The race detector must find that.
+// TestFaultRace counts in two goroutines without a lock.
 func TestFaultRace(t *testing.T) {
 	run(t, func(x *explore.T) {
 		n, done := 0, make(chan bool, 1)
@@ -271,7 +271,7 @@ func TestFaultRace(t *testing.T) {
 	})
 }
 
-// TestTwinRace orders two counting goroutines in every way that Go offers.
+// TestTwinRace counts in goroutines that locks, channels, timers and other means of Go order.
 func TestTwinRace(t *testing.T) {
 	run(t, func(x *explore.T) {
 		n := 0
@@ -349,7 +349,7 @@ func TestTwinLeak(t *testing.T) {
 	})
 }
 
-// TestFaultLivelock has two goroutines that yield to each other for ever, in step.
+// TestFaultLivelock has a goroutine that polls for ever, because the other one sleeps for ever.
 func TestFaultLivelock(t *testing.T) {
 	run(t, func(x *explore.T) {
 		var a atomic.Bool
@@ -380,7 +380,8 @@ func TestFaultPanic(t *testing.T) {
 	})
 }
 
-// TestTwinTime checks that deadlines, timers and contexts fire in order, without real time.
+// TestTwinTime checks that tickers and contexts end in order in virtual time, and that a range over
+// a map yields pointers in the order in which they were added.
 func TestTwinTime(t *testing.T) {
 	run(t, func(x *explore.T) {
 		start := time.Now()
