@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// The program compiles CUDA C++ for a device. The simulated GPU runs registered Go functions of the
-// same names instead.
+// The program compiles CUDA C++ for a device. The simulated GPU does not run the compiled code: it
+// runs Go functions registered under the names of the kernels.
 func ExampleCompile() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
 	if err != nil {

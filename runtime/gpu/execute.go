@@ -20,9 +20,9 @@ import (
 // recorded commands must have been allocated when the execution is issued. Otherwise the execution
 // fails with [ErrUnallocated].
 //
-// The call blocks while it makes a graph or an instance. The first execution makes the graphs that
-// [CommandBuffer.End] has left to it. A later execution makes a graph if the driver cannot change
-// the existing graph, for example for another kind of memory.
+// Do or Submit blocks while it makes a graph or an instance. The first execution makes the graphs
+// that [CommandBuffer.End] has left to it. A later execution makes a graph if the driver cannot
+// change the existing graph, for example for another kind of memory.
 //
 // A recording with scratch memory of its own ([CommandBuffer.Scratch]), or with timestamps, keeps
 // instances. An instance has scratch memory, events and graphs, for one execution at a time. End
@@ -78,7 +78,7 @@ func (op *Op) checkExecution(c *recording.Recording, bindings []memory.Range, gi
 }
 
 // executeSteps submits steps, each behind the previous step. If free is not nil, free counts each
-// step until the step is over, and o must have no points of Free.
+// step as one of its submissions, and o must have no points of Free.
 func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given, free *lent) error {
 	if len(steps) == 1 {
 		if free != nil {
@@ -144,7 +144,7 @@ func signalled(o *Order) (all []*Semaphore) {
 	return all
 }
 
-// executeStep submits a step. If l is not nil, l counts the step until the step is over.
+// executeStep submits a step. If l is not nil, the step is one of the submissions that l counts.
 func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range, given []recording.Given, l *lent) error {
 	op, call := work.Execute, x.Call()
 	if call != nil {

@@ -21,7 +21,8 @@ type Group struct{ devs []*Device }
 
 // OpenGroup opens devices of a driver at the same time, and makes a group of them as [NewGroup]
 // does. It opens the devices with the given indices, or all devices if no index is given. It blocks
-// while the driver does. If there is an error, OpenGroup closes the devices that it has opened.
+// until the driver has opened them. If there is an error, OpenGroup closes the devices that it has
+// opened.
 func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	if isNone(d) {
 		return nil, errs.Argument("open group", "no driver")
@@ -70,8 +71,8 @@ func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 
 // NewGroup makes a group of open devices, which may be of several drivers. It gives each device
 // access to the memory of the group's other devices of the same driver, if the hardware supports
-// it. Without access, only copies work. For access to memory of pools, use [Group.NewPools] or
-// [Pool.Access]. If there is an error, the devices stay open.
+// it. Without access, a device can only copy the memory of another device. For access to memory of
+// pools, use [Group.NewPools] or [Pool.Access]. If there is an error, the devices stay open.
 func NewGroup(devices ...*Device) (*Group, error) {
 	if len(devices) == 0 {
 		return nil, errs.Argument("group", "no devices")

@@ -27,9 +27,9 @@ import (
 // A constructor that gets wrong arguments returns an Op that carries an error. Do, Submit and Add
 // return that error. They also make the checks that depend on the device.
 //
-// An Op has room for 16 kernel arguments, bindings, ranges or values of parameters, or for 5
-// collectives. Longer lists allocate, and so do arguments of more than 16 bytes. Using the zero Op
-// is [ErrArgument].
+// An Op has room for 16 kernel arguments or ranges, for 16 bindings and values of parameters
+// together, or for 5 collectives. Longer lists allocate, and so do arguments of more than 16 bytes.
+// Using the zero Op is [ErrArgument].
 type Op struct {
 	_      [0]func() // Ops cannot be compared
 	kind   opKind
@@ -40,7 +40,7 @@ type Op struct {
 	// collective has three elements of args. If args is too small, the group is in more.group.
 	n      int32
 	obj    any            // such as a function, a kernel or a recording; for a wrong Op, the error
-	data   unsafe.Pointer // host memory, the event of Begun, a communicator, or the b of Alloc
+	data   unsafe.Pointer // host memory, event of Begun, communicator, or where Alloc puts the buffer
 	more   *opMore        // the parts that do not fit; nil in most Ops
 	label  string
 	timing *Timing
@@ -162,9 +162,9 @@ func (op *Op) bytes() []byte { return unsafe.Slice((*byte)(op.data), op.args[1].
 
 // Submit submits an operation that waits for the points in o.Wait and signals the points in
 // o.Signal. It returns without waiting for the device to run the operation. If it returns an error,
-// the operation does not run. For example, an argument is wrong, the device does not support the
-// operation, there is no memory, or the device is lost or closed. If the reason is that the device
-// is lost or closed, the points in o.Signal fail too.
+// the operation does not run. Reasons are, for example, a wrong argument, an operation that the
+// device does not support, no memory, and a lost or closed device. If the device is lost or closed,
+// the points in o.Signal fail too.
 //
 // Submit may block while the driver makes something that later calls use again: an event, pinned
 // memory for an upload or a download, memory of a pool that grows, scratch memory of a queue
@@ -186,7 +186,7 @@ func (q *Queue) do(o *Order, op *Op) error {
 	return err
 }
 
-// labelled adds a label to an error whose text does not have the label.
+// labelled adds a label to an error, unless the error is a SubmitError or its text has the label.
 func labelled(err error, label string) error {
 	if quoted := strconv.Quote(label); !isSubmitError(err) && !strings.Contains(err.Error(), quoted) {
 		return fmt.Errorf("%s: %w", quoted, err)
@@ -296,13 +296,13 @@ func zeroStream(ops []Op) error {
 }
 
 // Add records an operation as a command. The command comes after the commands in after, and after
-// the last [Barrier]. Commands between two barriers may otherwise run in any order, or in parallel.
-// Add copies the Op, and the data of an upload. An Op with a Timing is [ErrArgument]. So is an Op
-// that only a queue can do: a download, a prefetch, reading or writing a file, an allocation, a
-// Free, a notification, and recording or waiting for an event.
+// the last [Barrier]. Otherwise commands between two barriers may run in any order, or in parallel,
+// unless [CommandOptions].InOrder is set. Add copies the Op, and the data of an upload. An Op with
+// a Timing is [ErrArgument]. So is an Op that only a queue can do: a download, a prefetch, reading
+// or writing a file, an allocation, a Free, a notification, and recording or waiting for an event.
 //
 // If Add returns an error, nothing was recorded. The error names the command by number and
-// operation.
+// operation, unless the recording has ended or is closed.
 func (c *CommandBuffer) Add(op Op, after ...Command) (Command, error) {
 	at, err := c.add(&op, after)
 	if op.label != "" && err == nil {

@@ -153,8 +153,8 @@ func TestUnreceived(t *testing.T) {
 	}
 }
 
-// TestUnreceivedLoss loses a device. Close must return the loss only if the program has not
-// received it.
+// TestUnreceivedLoss loses a device with work of two streams. Close must return the error of a
+// stream, which wraps the loss, only if the program has not received the loss.
 func TestUnreceivedLoss(t *testing.T) {
 	for name, x := range map[string]struct {
 		hear func(t *testing.T, dev *gpu.Device, s *gpu.Stream)

@@ -58,7 +58,8 @@ type TracerOptions struct {
 	Times Times
 
 	// Flush, if not nil, is called when a device with this tracer has been closed or could not be
-	// opened, by the goroutine that closes or opens the device. Flush should take all records.
+	// opened. Flush should take all records. Open waits until Flush returns. Close waits too, but
+	// not for ever: see [gpu.Device.Shutdown].
 	Flush func()
 }
 
@@ -73,7 +74,8 @@ const (
 	// CommandTimes also records the times of each command of a recording. The commands of graphs
 	// have times if the driver can time them, or if the program imports a package that can, such as
 	// cuptitrace. Otherwise recordings of AutoMode run as calls instead of graphs, and a recording
-	// of GraphMode has only the times of the whole graph. Graph is set in the [Record] of a graph.
+	// of GraphMode has only the times of the whole graph. The field Graph of a [Record] says that
+	// the record is of a graph.
 	CommandTimes
 
 	// NoTimes records no device times. Records have only times of the host.
@@ -82,11 +84,13 @@ const (
 
 // TracerStats count the records of a [Tracer].
 type TracerStats struct {
-	Submissions uint64 // traced submissions; each one's record has been kept or dropped, or will be
-	Records     uint64 // records put into the ring; those taken since count too
+	Submissions uint64 // traced submissions, even if the record was dropped or is not made yet
+	Records     uint64 // records put into the ring, including those that Take has removed
 	Dropped     uint64 // records for which the ring had no room
 	Untimed     uint64 // submissions whose device times are missing
-	Clamped     uint64 // submissions whose times were moved, within the margin, to fit the host's times
+	// Clamped counts submissions whose device times were moved to fit the host's times. No time was
+	// moved by more than its error margin.
+	Clamped uint64
 
 	UntimedCommands uint64 // commands whose device times are missing
 
@@ -94,7 +98,9 @@ type TracerStats struct {
 }
 
 type slot struct {
-	seq atomic.Uint64 // the number of the next record to write here; one more once it can be read
+	// seq is the number of the next record to write here. While a record is here, seq is that
+	// record's number plus 1.
+	seq atomic.Uint64
 	rec Record
 }
 
@@ -190,7 +196,7 @@ func (t *Tracer) push(r *Record) {
 	}
 }
 
-// put adds a record. It reports false if the ring is full.
+// put adds a record. It returns false if the ring is full.
 func (t *Tracer) put(r *Record) bool {
 	for {
 		at := t.head.Load()
@@ -209,7 +215,7 @@ func (t *Tracer) put(r *Record) bool {
 	}
 }
 
-// copy copies a record and reuses the slices that r has.
+// copy copies from to r. It reuses the memory of r.Waits and r.Signals.
 func (r *Record) copy(from *Record) {
 	waits, signals := append(r.Waits[:0], from.Waits...), append(r.Signals[:0], from.Signals...)
 	*r = *from

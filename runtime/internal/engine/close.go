@@ -46,7 +46,7 @@ type ending struct {
 	leftToDriver atomic.Bool // LeaveToDriver was called: native objects are not destroyed
 	left         []error     // the errors of Owner.Destroy
 	// known is the error with which the device was lost, if it was lost before Close or because
-	// Close gave up. Close does not return this error.
+	// Close gave up. LossToReturn says that Close must not return this error.
 	known     *Failure
 	refusalMu sync.Mutex // protects refusals; no other lock is taken while it is held
 	// refusals are errors from freeing or destroying native objects in the background. No call of
@@ -433,7 +433,8 @@ func (d *Device) outlastAdopted(ctx context.Context) bool {
 func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	return wake.Until(ctx, func() bool {
 		if !tl.Adopted {
-			tl.tryMark(seq) // the query below also finds the error of a lost device
+			// Ignore the error: if the device is lost, the query below returns ErrLost.
+			tl.tryMark(seq)
 		}
 		e, recorded := tl.eventOf(seq)
 		if e == nil {
@@ -445,9 +446,9 @@ func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	})
 }
 
-// eventOf returns the first event recorded behind seq, and adds a reference, which the caller must
-// Drop. If there is none, it returns the event of the submission, which is not recorded, and false.
-// If seq has been retired it returns nil. seq has been issued.
+// eventOf returns the first event recorded behind seq, and true. If there is none, it returns the
+// event of the submission seq, which is not recorded yet, and false. If that submission has been
+// retired, it returns nil. The work seq has been issued. The caller must Drop the event.
 func (tl *Timeline) eventOf(seq uint64) (e *Event, recorded bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -488,9 +489,10 @@ func (tl *Timeline) stillAwaits() bool {
 
 // LeaveToDriver makes Close leave the native objects that are not destroyed yet to the driver: they
 // stay allocated. It returns the error for Close, with the reason why. It is called if other
-// devices' work still uses the objects, or if a stream is still busy or waits for other code. In
-// the second case, freeing memory or closing the device would block in the driver until that stream
-// is idle. Meanwhile the driver would accept no work from this process.
+// devices' work still uses the objects, if a stream is still busy or waits for other code, or if no
+// stream can be made to free memory of pools in. If a stream is busy or waits, freeing memory or
+// closing the device would block in the driver until that stream is idle. Meanwhile the driver
+// would accept no work from this process.
 //
 // Work in flight keeps everything that it holds. Semaphores given in Order.Free fail. Functions
 // that the program wanted called after the last use of its memory are not called.

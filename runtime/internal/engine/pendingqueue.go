@@ -184,9 +184,9 @@ func (d *Device) signalThread() {
 // thread, and the number of threads of a process is limited.
 const callsAtOnce = 16
 
-// Do calls fn, which creates native objects, on a thread of its own that is bound to the device,
-// and waits for it. The current device of the caller's thread does not change. fn may block in the
-// driver's allocator or compiler. Do also blocks while callsAtOnce other calls run. Close destroys
+// Do calls fn on a thread of its own that is bound to the device, and waits until fn returns. fn
+// may create and destroy native objects, and may block in the driver. The current device of the
+// caller's thread does not change. Do also blocks while callsAtOnce other calls run. Close destroys
 // no native objects before fn returns. If Close is already destroying them, Do returns an error.
 func (d *Device) Do(fn func() error) error {
 	d.slots <- struct{}{}

@@ -73,7 +73,8 @@ func (g *graphTrace) small() *smallRing {
 var simple = map[string]bool{"fill": true, "copy": true, "launch": true, "host call": true, "notify": true, "native": true, "update": true, "barrier": true,
 	"fill of nothing": true, "write a value": true, "wait for a value": true, "download": true}
 
-// slicesOf maps the operations of simple that must have a slice in the trace to its category.
+// slicesOf has the operations of simple that must have a slice in the trace, each with the category
+// of the slice.
 var slicesOf = map[string]string{"fill": traceformat.CatDevice, "copy": traceformat.CatDevice, "launch": traceformat.CatDevice, "native": traceformat.CatDevice,
 	"update": traceformat.CatDevice, "write a value": traceformat.CatDevice, "wait for a value": traceformat.CatDevice, "host call": traceformat.CatCall}
 
@@ -299,7 +300,7 @@ func (g *graphTrace) check(of *graph, left bool) {
 }
 
 // inTrace returns a scenario that runs the given scenario with a trace, including the times of
-// commands. It fails if the trace is not valid.
+// commands. The returned scenario fails if the trace is not valid.
 func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(context.Context, driver.Driver, int, bool) error {
 	return func(ctx context.Context, d driver.Driver, devices int, sound bool) error {
 		g := &graphTrace{}

@@ -14,8 +14,9 @@ type Statistics struct {
 	Host      ByteStats
 }
 
-// ByteStats count the bytes of one sort of memory that are allocated for buffers. Imported memory,
-// variables of loaded code, and memory that a pool over a buffer hands out do not count.
+// ByteStats count the bytes that the runtime has allocated for buffers, either those of host memory
+// or those of all other memory. Imported memory, variables of loaded code, and memory that a pool
+// over a buffer hands out do not count.
 type ByteStats struct {
 	Live      uint64
 	Peak      uint64 // highest value of Live
@@ -27,13 +28,13 @@ func (d *Device) Statistics() Statistics { return d.buffers.statistics() }
 
 // books list a device's buffers.
 type books struct {
-	mu     sync.Mutex // protects the following; no other lock is taken while it is held
+	mu     sync.Mutex // protects the following fields; no other lock is taken while it is held
 	list   *Buffer
 	n      int
 	device ByteStats
 	host   ByteStats
 	peak   uint64 // highest sum of device.Live and host.Live
-	pages  uint64 // bytes of the pages of growing memory; device counts them too
+	pages  uint64 // bytes of the pages of growing memory, which are included in the field device
 
 	unpinning *Buffer // the buffer whose memory the reclaimer is unpinning, or nil
 

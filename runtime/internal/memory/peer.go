@@ -16,7 +16,8 @@ func (d *Device) same(o *Device) bool {
 
 // EnablePeers gives the device access to the memory of other devices. It skips devices of other
 // drivers. If the driver does not support access to the memory of a device, EnablePeers returns an
-// error if must is set, and otherwise skips the device. It returns all other errors of the driver.
+// error if must is set, and otherwise skips the device. It stops at any other error of the driver,
+// and returns it.
 func (d *Device) EnablePeers(others []*Device, must bool) error {
 	if d.Faces.Peers == nil {
 		if must {
@@ -41,8 +42,9 @@ func (d *Device) EnablePeers(others []*Device, must bool) error {
 	return err
 }
 
-// Foreign reports whether a buffer has memory of another device, which copies must name. Host
-// memory and managed memory do not count.
+// Foreign reports whether a buffer's memory is on another device, so that a copy must name that
+// device. Host memory and managed memory are on no device. If the driver gives devices no access to
+// each other, Foreign returns false.
 func (d *Device) Foreign(b *Buffer) bool {
 	return b != nil && !d.same(b.dev) && d.Faces.Peers != nil && b.mem.Kind.OfDevice()
 }
@@ -52,10 +54,11 @@ func (b *Buffer) ofHostPool() bool {
 	return b != nil && b.from == pooled && b.pool.blocks == nil && b.mem.Kind == driver.HostMem
 }
 
-// Usable returns an error if the device can only copy the range. That is so for shareable memory of
-// another device, and for growing memory and device memory of a native pool to which the device was
-// given no access. A driver may end the process if an operation other than a copy uses such memory,
-// and a kernel that uses it loses the device. The caller has checked the range.
+// Usable returns an error if the device can only copy the range. That is so for three sorts of
+// memory of another device: shareable memory, growing memory that the device was given no access
+// to, and device memory of a native pool that the device was given no access to. A driver may end
+// the process if an operation other than a copy uses such memory, and a kernel that uses it loses
+// the device. The caller has checked the range.
 func (r Range) Usable(op string, d *Device) error {
 	b := r.Buffer
 	if b.mem.Kind == driver.ShareableMem && !d.same(b.dev) {
@@ -92,8 +95,8 @@ func (d *Device) Owners(dst, src *Buffer) (dstOf, srcOf driver.Device, err error
 	return nil, nil, nil
 }
 
-// shown reports whether a device with access to the memory of the buffer's device surely has access
-// to the buffer.
+// shown reports whether a device with access to the buffer's device always has access to the
+// buffer.
 func (b *Buffer) shown() bool { return b.from == allocated && b.mem.Kind != driver.ShareableMem }
 
 // deviceOf returns the driver's device that a copy names as the owner of a buffer's memory.
@@ -104,6 +107,7 @@ func (d *Device) deviceOf(b *Buffer) driver.Device {
 	return d.Engine.Native
 }
 
-// errHostPool is the error of copies that drivers do not support: no device owns host memory, so a
-// copy cannot name its owner.
+// errHostPool is the error of a copy between host memory of a native pool and memory that the
+// device may have no access to. Only a copy that names owners can use the latter, and no device
+// owns host memory.
 var errHostPool = fmt.Errorf("a copy between a pool of the host's memory and memory of another device takes a queue of that device: %w", driver.ErrUnsupported)

@@ -97,7 +97,7 @@ func BenchmarkReplay(b *testing.B) {
 func BenchmarkParams(b *testing.B) {
 	const kernels = 82
 	for name, c := range map[string]struct {
-		params, bindings int // numbers of kernels that have the parameter, and a binding
+		params, bindings int // number of kernels with the parameter, and of kernels with a binding
 	}{"nothing changed": {0, 0}, "a scalar of one": {1, 0}, "a scalar of 48": {48, 0}, "16 bound anew": {0, 16}, "all bound anew": {0, kernels}} {
 		for mode, m := range map[string]gpu.Mode{"graph": gpu.GraphMode, "stream": gpu.StreamMode} {
 			b.Run(mode+"/"+name, func(b *testing.B) {

@@ -55,7 +55,8 @@ func (x *execution) init(refers []reference, params int) {
 	}
 }
 
-// find finds, for an execution, the addresses that may change and the words of parameters.
+// find updates x for an execution: it finds the addresses of the sources, and stores the values of
+// the parameters.
 func (x *execution) find(refers []reference, b *instance, binds []memory.Range, values []Value) error {
 	moved := x.epoch == 0 || x.lost
 	x.lost, x.instance = true, b
@@ -94,8 +95,8 @@ func (s *source) address(b *instance, binds []memory.Range) engine.Address {
 	return engine.Address{Size: s.size, Late: s.buffer.Holding()}
 }
 
-// findLive finds the addresses of growing memory, and of pool memory that was allocated when it was
-// recorded. They are needed to make a graph before the first execution.
+// findLive finds the addresses of growing memory, and of pool memory that was allocated when a
+// command that uses it was recorded. They are needed to make a graph before the first execution.
 func (x *execution) findLive(refers []reference) error {
 	for _, i := range x.moving {
 		if r := &refers[i]; !r.depends() && r.buffer.Late() {
@@ -117,8 +118,8 @@ func (x *execution) address(ref int32) driver.Ptr {
 	return x.present[ref]
 }
 
-// words returns the words of a parameter. They are in present too, behind the addresses. So a
-// graph's places are set in the same way for parameters and addresses.
+// words returns the words of a parameter. They are in present too, behind the addresses, so that a
+// place of a graph can get a word in the same way as an address.
 func (x *execution) words(param int32) []driver.Ptr { return x.params[2*param : 2*param+2] }
 
 // setWords stores the values of an execution. It reports whether a value has changed since the last

@@ -31,9 +31,9 @@ type Producer interface {
 type PollSource uint8
 
 const (
-	ByQuery       PollSource = iota // a single poll, by Semaphore.Query or by Wait with a context that has ended
-	ByWaiter                        // the first poll of a call of Wait
-	ByWaiterAgain                   // a later poll of the same call, without a pause since the previous one
+	ByQuery       PollSource = iota // by pollAll, for Query, or Wait with a context that has ended
+	ByWaiter                        // the first poll of a call of Wait, or the first after a pause
+	ByWaiterAgain                   // a later poll of the call, without a pause since the previous poll
 	ByPoller                        // like ByWaiterAgain, while the waiting goroutine stands in for the device's poller
 )
 
@@ -68,12 +68,13 @@ const (
 
 // Publish announces that issued work will signal the semaphore. If p is the signal of a barrier
 // that waits for several producers, behind has the marks of all the work that the barrier waits
-// for, first the mark in p. Publish keeps no reference to behind. It returns the timepoints that
-// waited only until work that reaches their value was issued. The caller must release them.
+// for, first the mark in p. Publish copies behind. Some timepoints wait only until work that
+// reaches their value has been issued. Publish returns those with the value of p or a lower one,
+// and the caller must release them.
 //
-// wanted reports whether other timepoints remain. If so, the caller must have the work at p and
-// behind polled. Some of the timepoints may wait for the value of p or a lower one. The others wait
-// for a higher value, but if the work fails, the semaphore fails and releases them too.
+// wanted reports whether other timepoints remain. If so, the caller must poll for the work at p and
+// at behind. Some of these timepoints may wait until the value of p or a lower one is reached. The
+// others wait for a higher value, but if the work fails, the semaphore fails and releases them too.
 func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasSignals)
@@ -98,11 +99,13 @@ func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wante
 	return released, wanted
 }
 
-// Arrive gives the signals of one producer from first to last, because their work is done: it
-// raises the value to that of last. It returns the timepoints to release. If the semaphore has
-// failed, or if first does not raise the value, Arrive returns an error and changes nothing. There
-// is one exception, if first and last are the same signal: if independent work of another producer
-// has already raised the value further, Arrive returns no error and the value stays.
+// Arrive gives the signals of one producer from first to last, because their work is done. It
+// raises the value to that of last, and returns the timepoints to release. If the semaphore has
+// failed, or if first does not raise the value, Arrive returns an error and changes nothing.
+//
+// There is one exception, if first and last are the same signal. Independent work of another
+// producer may already have raised the value further. Then Arrive returns no error and the value
+// stays.
 func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,9 +185,9 @@ func (l *expected) marksOf(p Signal) []Mark {
 }
 
 // Next returns the state of a wait for a value. If the state is Ordered, Next also returns the
-// lowest signal in flight that reaches the value. That signal may belong to a barrier that waits
-// for several producers (see Publish). Then Next calls joined with the mark of each of these
-// producers, unless joined is nil. It holds the semaphore's mutex during these calls.
+// lowest signal in flight that reaches the value. If that signal belongs to a barrier that waits
+// for several producers (see Publish), and joined is not nil, Next calls joined with each mark of
+// the barrier. It holds the semaphore's mutex during these calls.
 func (s *Semaphore) Next(value uint64, joined func(Mark)) (WaitState, Signal) {
 	if value <= s.value.Load() {
 		return s.endState(), Signal{}
@@ -218,9 +221,9 @@ func (s *Semaphore) endState() WaitState {
 	return Reached
 }
 
-// Outlook returns the current value, for error messages about a wait for value. If a signal in
-// flight reaches that value, Outlook also returns the lowest such signal, and issued is true. If
-// the semaphore has failed, now is math.MaxUint64.
+// Outlook describes a wait for value, for error messages. now is the semaphore's present value, or
+// math.MaxUint64 if the semaphore has failed. If a signal in flight reaches value, next is the
+// lowest such signal, and issued is true.
 func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,10 +234,10 @@ func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool)
 }
 
 // next returns the mark of the work that a waiter for a value should poll. That is the work of the
-// lowest signal in flight that reaches the value or, if there is none, of another signal in flight:
-// if that work fails, the semaphore fails. If the signal belongs to a barrier that waits for
-// several producers, next returns a mark whose work is not done yet, if there is one. If no signal
-// is in flight, the Producer of the result is nil.
+// lowest signal in flight that reaches the value. If there is none, it is the work of another
+// signal in flight, because the semaphore fails if that work fails. If the signal belongs to a
+// barrier that waits for several producers, next returns one of the barrier's marks whose work is
+// not done yet, if there is one. If no signal is in flight, the Producer of the result is nil.
 func (s *Semaphore) next(value uint64) Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace/nvtxtrace"
 )
 
-// Labels are ranges in a profiler such as Nsight Systems, if one runs the program. Otherwise the
-// device has no tracer. Package drivers sets this tracer by itself under a profiler.
+// If a profiler such as Nsight Systems is attached, it shows each labelled operation as a range.
+// Otherwise the device has no tracer. A program that opens its driver by package drivers need not
+// set the tracer.
 func ExampleTracer() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: nvtxtrace.Tracer{}})
 	if err != nil {
