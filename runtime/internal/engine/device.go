@@ -42,7 +42,7 @@ type Device struct {
 
 	// Short counts closed buffers and closed shared events that other code owns and that work may
 	// still use. While Short is above 0, all work that may use them is polled, so that the other
-	// code is notified soon. LetGo also adds one to Short.
+	// code is notified soon. LetGo adds one to Short too, for ever.
 	Short atomic.Int32
 	// letsGo says that LetGo was called. It is set before Open.
 	letsGo bool
