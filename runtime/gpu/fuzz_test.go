@@ -455,7 +455,8 @@ func (f *fuzz) run() {
 	}
 	for _, d := range f.devs {
 		start := time.Now()
-		// Operations that use pool memory without an order may lose the device.
+		// Operations that use pool memory, and are not ordered after its allocation and before its
+		// Free, may lose the device.
 		if err := d.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("close: %v", err)
 		}

@@ -116,7 +116,8 @@ func (e *env) bufferOn(d *gpu.Device, size uint64) *gpu.Buffer {
 	return b
 }
 
-// read downloads a buffer on the first device when the points in after are reached.
+// read downloads a buffer when the points in after are reached. A queue of the first device does
+// the download.
 func (e *env) read(b *gpu.Buffer, after ...gpu.Point) []byte {
 	e.Helper()
 	data := make([]byte, b.Size())

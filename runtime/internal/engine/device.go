@@ -61,8 +61,9 @@ type Owner interface {
 	Start() error
 
 	// FreeUnused frees memory that nothing uses any more. It returns when the memory is free or the
-	// context ends. Collect calls it when the device has no memory left for an allocation. No
-	// timeline is locked. FreeUnused may block, so the pending-queue thread never calls it.
+	// context ends. It frees less if the device is closed or a stream may be waiting for other
+	// code. Collect calls it when the device has no memory left for an allocation. No timeline is
+	// locked. FreeUnused may block, so the pending-queue thread never calls it.
 	FreeUnused(ctx context.Context)
 
 	// IsLost is called once, with the reason, when the device is lost. The caller may be any

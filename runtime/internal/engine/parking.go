@@ -76,9 +76,8 @@ func Now() Moment { return Moment(time.Since(moment0)) }
 
 // park adds a submission that has open waits to the list of parked submissions. If the device, the
 // queue or the lane accepts no more work, park returns an error. Then the caller must make the
-// submission fail, because the goroutine that fails the parked submissions may have done that
-// already. The caller has added one to open, so that the submission does not become ready during
-// park.
+// submission fail, because the call of cancelParked that should fail it may already be over. The
+// caller has added one to open, so that the submission does not become ready during park.
 func (d *Device) park(s *Submission) error {
 	if s.Mode != published {
 		s.parking.since = Now()

@@ -307,7 +307,7 @@ func (p *Pool) reserve() error {
 }
 
 // awaitReserve waits until the stream h has freed a new pool's initial size, and the driver has
-// noticed that.
+// noticed the free.
 func (p *Pool) awaitReserve(h driver.Stream) error {
 	d := p.dev
 	ctx, cancel := context.WithTimeout(context.Background(), reserveWithin)
@@ -704,7 +704,7 @@ func (d *Device) SamplePools() (reserved, used uint64) {
 	d.pools.mu.Unlock()
 	for _, p := range all {
 		s, err := p.Stats()
-		if err != nil { // the pool has been closed, or the driver has returned an error
+		if err != nil { // the pool or the device is closed, the device is lost, or the driver has returned an error
 			continue
 		}
 		reserved, used = reserved+s.Reserved, used+s.Used

@@ -146,8 +146,8 @@ func TestParamTypes(t *testing.T) {
 	})
 }
 
-// TestParamBlocks tests B199: the blocks of a launch are a parameter. If there are no blocks, the
-// launch is skipped, and the rest of the recording runs.
+// TestParamBlocks tests B199: a parameter gives the number of blocks of a launch. If the number is
+// 0, the launch is skipped, and the rest of the recording runs.
 func TestParamBlocks(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -396,8 +396,8 @@ func TestNestedParams(t *testing.T) {
 	})
 }
 
-// TestParamsOfParts tests B199: all parts of an execution have its values, with host calls between
-// them and with scratch memory.
+// TestParamsOfParts tests B199: all parts of an execution use the execution's values, with host
+// calls between the parts and with scratch memory.
 func TestParamsOfParts(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
