@@ -25,9 +25,10 @@ import (
 // [ErrOutOfMemory] if the pool or the device is at its limit, and [ErrClosed] if the pool has been
 // closed. If the queue's stream is adopted, the call returns [ErrUnsupported].
 //
-// An allocation makes one driver call, or none if a portable pool has the memory. The call blocks
-// while the pool grows. If there is no memory, the call also blocks for up to a second while unused
-// memory is freed, and tries once more. If the allocation is parked, the call does not block.
+// To allocate, a native pool needs one driver call. A portable pool that has the memory needs none.
+// The call of Do or Submit blocks while the pool grows. If there is no memory, the call also blocks
+// for up to a second while unused memory is freed, and tries once more. If the allocation is
+// parked, the call does not block.
 //
 // The buffer owns the memory until [Free] frees it. Without a Free, the memory goes back to the
 // pool when the buffer has been closed and is no longer used. A recording cannot allocate: see
@@ -121,8 +122,8 @@ func (q *Queue) free(o *Order, b *Buffer) error {
 	return q.submit(r, o)
 }
 
-// free makes r a Free of the buffer b. If b cannot be held, free handles the error as keepBuffer
-// does.
+// free makes r a Free of the buffer b. If SetFree refuses b, free recycles r and returns an error.
+// But if the device has failed, free returns nil: r will fail with the device's error.
 func (r *record) free(b *memory.Buffer) error {
 	if err := r.memory.SetFree(&r.Submission, b); err != nil {
 		return r.notKept(err)

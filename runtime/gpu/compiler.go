@@ -70,5 +70,5 @@ func (c compiler) Linker() (driver.Compiler, error) {
 }
 
 // Once calls fn if this is the first call of Once for the device. Package compile uses it to log,
-// once for each device, why it keeps no code on disk.
+// once for each device, that it does not trust the folder of its cache.
 func (c compiler) Once(fn func()) { c.dev.warned.Do(fn) }

@@ -8,8 +8,8 @@ import (
 )
 
 // A function of the program gives work to the native stream, between an upload and a download. On
-// CUDA it would call a library with cudadriver.Stream(n.Stream). On the simulated GPU it calls the
-// device.
+// CUDA it would call a library with cudadriver.Stream(n.Stream). On the simulated GPU it calls a
+// method of n.Device.
 func ExampleNative() {
 	dev := simulated()
 	defer dev.Close()

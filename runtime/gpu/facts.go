@@ -28,11 +28,11 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 }
 
 // Link describes the path from the device to another device's memory, as the driver reports it
-// (cuDeviceGetP2PAttribute; for AMD hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount).
-// CUDA does not report the kind of link. If NVML is installed, Link gets the kind and the path on
-// PCI Express from NVML. For devices of different drivers, the kind is [driver.LinkNone]. Link
-// blocks while the driver answers. If the driver does not report links, the error is
-// [ErrUnsupported].
+// (cuDeviceGetP2PAttribute; for AMD hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount). The
+// CUDA driver does not distinguish NVLink from PCI Express. If NVML is installed, Link gets from
+// NVML which of the two it is, and the path on PCI Express. If the devices are of different
+// drivers, the kind is [driver.LinkNone]. Link blocks while the driver answers. If the driver does
+// not report links, the error is [ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	if err := d.ready("link"); err != nil {
 		return l, err
@@ -99,10 +99,10 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 // consider; 0 means the kernel's limit. blocks is the number of such blocks that fill all
 // multiprocessors. Both results are 0 if no block can be launched. Like
 // cuOccupancyMaxPotentialBlockSize, BlockSize queries the occupancy for the highest number and for
-// multiples of the warp size below it. It blocks while the driver answers up to some tens of calls.
-// If shared or most is negative, the error is [ErrArgument]. The other errors are those of
-// [Kernel.Occupancy]. If a kernel's shared memory depends on its block size, call Occupancy for
-// each size instead.
+// multiples of the warp size below it. BlockSize blocks until the driver has answered up to some
+// tens of queries. If shared or most is negative, the error is [ErrArgument]. The other errors are
+// those of [Kernel.Occupancy]. If a kernel's shared memory depends on its block size, call
+// Occupancy for each size instead.
 func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 	if k.isZero() {
 		return 0, 0, errs.Zero("block size", "Kernel")

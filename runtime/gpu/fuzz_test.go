@@ -37,7 +37,8 @@ func (t *tape) next() byte {
 // n returns a number below a limit.
 func (t *tape) n(limit int) int { return int(t.next()) % limit }
 
-// number returns a size, an offset or a value. Most results are small, and many are at a limit.
+// number returns a size, an offset or a value. Most results are small. The others are at or near a
+// power of two.
 func (t *tape) number() uint64 {
 	ends := [...]uint64{255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, math.MaxInt64, 1 << 63, gpu.MaxValue, math.MaxUint64, math.MaxUint64 - 511}
 	switch b := t.next(); {
@@ -64,7 +65,7 @@ type fuzz struct {
 	buffers      []*gpu.Buffer
 	pools        []*gpu.Pool
 	recordings   []*gpu.CommandBuffer
-	next         map[*gpu.Semaphore]uint64 // the highest value that a call was to signal
+	next         map[*gpu.Semaphore]uint64 // the highest value that a call so far was asked to signal
 	bindings     map[*gpu.CommandBuffer]int
 	done         []*gpu.Semaphore // one for each accepted operation; each must be reached or fail
 	what         []string         // the names of the operations in done
@@ -98,7 +99,8 @@ func (f *fuzz) point() gpu.Point {
 	return gpu.Point{Semaphore: s, Value: f.next[s] + uint64(f.n(4)/3)}
 }
 
-// signals returns points to signal. Most of them are above all earlier values of their semaphore.
+// signals returns points to signal. Most of their values are above all earlier values for the same
+// semaphore.
 func (f *fuzz) signals() (list []gpu.Point) {
 	for range f.n(3) {
 		p := f.point()
@@ -165,8 +167,8 @@ func (f *fuzz) fn() func() error {
 	}
 }
 
-// near returns an index below n, for a list that begins with one entry for each device. It is
-// mostly the index of the entry for the device of q.
+// near returns an index below n for a list whose first entries are for the devices, in the order of
+// devs. It is mostly the index for the device of q.
 func (f *fuzz) near(q *gpu.Queue, n int) int {
 	for i, d := range f.devs {
 		if d == q.Device() && f.n(4) != 3 {
@@ -278,7 +280,7 @@ func (f *fuzz) submit() {
 	}
 }
 
-// record adds a command to a recording, or calls another of its methods.
+// record adds a command to a recording, or calls another method of the recording.
 func (f *fuzz) record() {
 	c := one(f, f.recordings)
 	if c == nil {
@@ -453,7 +455,8 @@ func (f *fuzz) run() {
 	}
 	for _, d := range f.devs {
 		start := time.Now()
-		// Operations that use pool memory without an order may lose the device.
+		// Operations that use pool memory, and are not ordered after its allocation and before its
+		// Free, may lose the device.
 		if err := d.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("close: %v", err)
 		}

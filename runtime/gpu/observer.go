@@ -16,9 +16,9 @@ import (
 // [nvtxtrace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace/nvtxtrace#Tracer
 type Tracer interface {
 	// Observe returns the observer of a device that is being opened, or nil if the tracer does not
-	// observe the device. Observe is called on the device's thread, before the device has events.
-	// The function pools returns how many bytes the device's pools have reserved, and how many of
-	// these bytes are used. It blocks while it queries the driver.
+	// observe the device. Observe is called on the pending-queue thread, before the device has
+	// events. The function pools returns how many bytes the device's pools have reserved, and how
+	// many of these bytes are used. pools blocks while it queries the driver.
 	Observe(dev *Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error)
 }
 
@@ -75,9 +75,8 @@ func noteSignal(s *sema.Semaphore, value uint64, err error) {
 	}
 }
 
-// waits tells the observers of the points' semaphores, one after the other, that the program waits,
-// until one of them returns an observer of the wait. waits returns the observer of the wait, or
-// nil.
+// waits tells the observers of the points' semaphores, one after the other, that the program begins
+// to wait. It returns the first observer of the wait that one of them returns, or nil.
 func waits(ctx context.Context, points []Point, all bool) observe.Wait {
 	for _, p := range points {
 		if o := observe.OfSemaphore(&p.Semaphore.sema); o != nil {

@@ -15,7 +15,8 @@ import (
 )
 
 // scratchUser returns a function for Native. The function fills n bytes of scratch memory, copies
-// them to its first range, and stores the address of the scratch memory in at.
+// them to the first range of the Native operation, and stores the address of the scratch memory in
+// at.
 func scratchUser(with byte, n uint64, at *driver.Ptr) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		*at = v.Ptrs[len(v.Ptrs)-1]
@@ -23,8 +24,8 @@ func scratchUser(with byte, n uint64, at *driver.Ptr) func(gpu.NativeCall) error
 	}
 }
 
-// TestNativeScratch runs native operations with scratch memory on two queues. Operations of the
-// same queue must get the same memory while it is large enough.
+// TestNativeScratch runs native operations with scratch memory on two queues. An operation must get
+// the same memory as the one before it on the queue, unless it needs more.
 func TestNativeScratch(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {

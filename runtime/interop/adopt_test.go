@@ -75,9 +75,9 @@ func TestAdoptedStuck(t *testing.T) {
 	})
 }
 
-// TestAdoptedHeld stalls an adopted stream with work in flight. Other queues must work, the adopted
-// queue can be closed, and Shutdown of the device must give up the work in flight. When the stream
-// continues, it still does that work.
+// TestAdoptedHeld stalls an adopted stream with work in flight. Other queues must work, and closing
+// the adopted queue must succeed. Shutdown of the device must give up the work in flight. When the
+// stream continues, it must still do that work.
 func TestAdoptedHeld(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -159,8 +159,8 @@ func TestAdoptedClosed(t *testing.T) {
 }
 
 // TestAdoptedSignals makes an adopted stream wait for other code's event, right behind work of the
-// queue. The signals of that work must be reached, and work of another queue that waits for them
-// must run.
+// queue. The signals of that work must be reached, and work of another queue that waits for these
+// signals must run, before the event is complete.
 func TestAdoptedSignals(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -228,7 +228,7 @@ func TestAdoptFaults(t *testing.T) {
 }
 
 // TestEventClosedWhileWaitedFor checks that an event can be closed while other code's stream waits
-// for it, and that it does not leak.
+// for it, and that the event does not leak.
 func TestEventClosedWhileWaitedFor(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -263,7 +263,7 @@ func TestValueGivenUp(t *testing.T) {
 		s := semaphores(t, 3)
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, interop.WaitValue(word.All(), 1)))
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2), Free: pts(s[2], 1)}, gpu.Fill(word.All(), []byte{1})))
-		must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, interop.WriteValue(word.All(), 1))) // never runs: it waits for the operation that it should end
+		must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, interop.WriteValue(word.All(), 1))) // never runs: it waits for the WaitValue that only it could end
 		began := time.Now()
 		var late *gpu.CloseError
 		if err := dev.Close(); !errors.As(err, &late) || late.Submissions != 3 {

@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// TestTracersForgotten checks that a semaphore refers only to tracers that are in use.
+// TestTracersForgotten checks that a semaphore forgets the tracers that the garbage collector has
+// freed.
 func TestTracersForgotten(t *testing.T) {
 	var s sema.Semaphore
 	meet := func() *Tracer {

@@ -14,7 +14,7 @@ import (
 
 type test struct {
 	name    string
-	devices int         // how many devices the test needs; 0 means 1, and every means all devices
+	devices int         // how many devices the test needs; 0 means 1, and every means all, at least two
 	options gpu.Options // the options for opening the test's devices; Queues is always 4
 	kernels bool        // the test needs Harness.Kernels
 	stall   bool        // it needs Harness.Stall
@@ -26,7 +26,7 @@ type test struct {
 // every stands for all devices, at least two.
 const every = -2
 
-// needs returns the number of devices that a test needs.
+// needs returns the least number of devices with which a test runs.
 func (x *test) needs() int { return max(x.devices, -x.devices, 1) }
 
 // An env has a test's devices, and helpers for tests.
@@ -116,7 +116,8 @@ func (e *env) bufferOn(d *gpu.Device, size uint64) *gpu.Buffer {
 	return b
 }
 
-// read downloads a buffer on the first device when the points in after are reached.
+// read downloads a buffer when the points in after are reached. A queue of the first device does
+// the download.
 func (e *env) read(b *gpu.Buffer, after ...gpu.Point) []byte {
 	e.Helper()
 	data := make([]byte, b.Size())
@@ -126,7 +127,7 @@ func (e *env) read(b *gpu.Buffer, after ...gpu.Point) []byte {
 	return data
 }
 
-// holds checks that every byte of a buffer is want.
+// holds checks that every byte of a buffer is want, when the points in after are reached.
 func (e *env) holds(b *gpu.Buffer, want byte, after ...gpu.Point) {
 	e.Helper()
 	for i, got := range e.read(b, after...) {
@@ -169,7 +170,7 @@ func between(w *gpu.Semaphore, wv uint64, s *gpu.Semaphore, sv uint64) gpu.Order
 	return gpu.Order{Wait: points(w, wv), Signal: points(s, sv)}
 }
 
-// until calls so repeatedly until so returns true. If e.ctx ends first, until ends the test.
+// until calls so again and again, until it returns true. If e.ctx ends first, until ends the test.
 func (e *env) until(what string, so func() bool) {
 	e.Helper()
 	for !so() {

@@ -122,7 +122,8 @@ var origins = []origin{
 	}},
 }
 
-// far reports whether the memory is a device's own and other devices may lack access to it.
+// far reports whether memory of this origin is one device's own, and other devices may have no
+// access to it.
 func (o origin) far() bool {
 	switch o.name {
 	case "default pool", "pool", "portable pool", "import of pool memory", "shareable", "import of a file":
@@ -132,7 +133,7 @@ func (o origin) far() bool {
 }
 
 // ungroupedAndGrouped runs a test on two devices without a group, and then on two devices of a
-// group. In a group, too, kernels have no access to the native pools of other devices.
+// group. A group does not give kernels access to the native pools of other devices.
 func (e *env) ungroupedAndGrouped(run func(e *env)) {
 	e.Helper()
 	e.sub("no group", run)
@@ -202,8 +203,8 @@ func (e *env) worksOn(d *gpu.Device, b *gpu.Buffer) map[string]func(o gpu.Order)
 	return works
 }
 
-// peers are tests with two devices, mostly of copies to and from pool memory to which the other
-// device has no access.
+// peers are tests with two devices. Most of them copy memory of one device's pool, and the other
+// device has no access to that pool.
 var peers = []test{
 	{name: "B116 copies between the default pools of two devices without access to each other's", devices: 2, run: func(e *env) {
 		e.ungroupedAndGrouped(func(e *env) {
@@ -252,8 +253,8 @@ var peers = []test{
 					mine, there := e.fromPool(d, nil, n), e.fromPool(other, nil, n)
 					var late [2]*gpu.Buffer // the memory that each execution binds
 					bound := [2]*gpu.Buffer{r.binding(), r.binding()}
-					// Data is copied to the other device and back, between recorded and bound
-					// memory, with other commands around the copies.
+					// The commands copy data to the other device and back, between recorded and
+					// bound memory. Other commands come before, between and after the copies.
 					scratch := e.fromPool(d, nil, n)
 					r.fill(scratch.All(), []byte{1})
 					r.fill(mine.Range(n/2, n/2), []byte{2})

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// closedError returns the error for work of a closed queue that is not issued.
+// closedError returns the error for work that is refused because its queue is closed.
 func (tl *Timeline) closedError() error {
 	return fmt.Errorf("gpu: native stream %#x of %s: queue: %w", uintptr(tl.Stream), tl.Device.Info.Name, sema.ErrClosed)
 }

@@ -42,7 +42,7 @@ type Device struct {
 
 	// Short counts closed buffers and closed shared events that other code owns and that work may
 	// still use. While Short is above 0, all work that may use them is polled, so that the other
-	// code is notified soon. LetGo also adds one to Short.
+	// code is notified soon. LetGo adds one to Short too, for ever.
 	Short atomic.Int32
 	// letsGo says that LetGo was called. It is set before Open.
 	letsGo bool
@@ -61,8 +61,9 @@ type Owner interface {
 	Start() error
 
 	// FreeUnused frees memory that nothing uses any more. It returns when the memory is free or the
-	// context ends. Collect calls it when the device has no memory left for an allocation. No
-	// timeline is locked. FreeUnused may block, so the pending-queue thread never calls it.
+	// context ends. It frees less if the device is closed or a stream may be waiting for other
+	// code. Collect calls it when the device has no memory left for an allocation. No timeline is
+	// locked. FreeUnused may block, so the pending-queue thread never calls it.
 	FreeUnused(ctx context.Context)
 
 	// IsLost is called once, with the reason, when the device is lost. The caller may be any

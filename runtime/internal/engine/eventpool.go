@@ -157,7 +157,8 @@ func (p *EventPool) make() (*Event, error) {
 	return e, nil
 }
 
-// native creates a native event. The event records times if timers is set and the driver succeeds.
+// native creates a native event. The event records times if timers is set and can make such an
+// event.
 func (p *EventPool) native() (driver.Event, error) {
 	if p.timers != nil {
 		if h, err := p.timers.NewTimer(); err == nil {

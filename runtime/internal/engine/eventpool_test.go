@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A reusingDevice gives a new event the handle of a destroyed one. Drivers whose handles are
-// addresses may do so too.
+// A reusingDevice gives a new event the handle of a destroyed one. A driver whose handles are
+// addresses may also use a handle again.
 type reusingDevice struct {
 	driver.Device
 	n         int

@@ -106,8 +106,8 @@ func (tl *Timeline) eventBehind(seq uint64) (*Event, bool) {
 }
 
 // event returns the first event recorded behind the mark, and adds a reference, which the caller
-// must Drop. If there is no such event, it records one. If the work has been retired it returns
-// nil. The caller holds no Timeline.mu.
+// must Drop. If there is no such event, it records one. If the work has been retired, it returns
+// nil and no error. The caller holds no Timeline.mu.
 func (m Mark) event() (*Event, error) {
 	e, ok := m.Timeline.eventBehind(m.Seq)
 	if ok {
@@ -139,14 +139,15 @@ func (m Mark) Record() error {
 			runtime.Gosched()
 			continue
 		}
-		// mark records behind m.Seq or later work, because m.Seq was issued before mu was unlocked.
+		// mark records behind m.Seq or behind later work: whoever issued m.Seq held mu until it was
+		// issued.
 		err := m.Timeline.mark()
 		m.Timeline.mu.Unlock()
 		if err != nil {
 			m.Timeline.Device.Check(err)
 			return err
 		}
-		break // not another round: after End, mark does nothing and marked does not grow
+		break // no second round: after End, mark does nothing, and the loop would never end
 	}
 	return nil
 }

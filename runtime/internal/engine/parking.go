@@ -76,8 +76,8 @@ func Now() Moment { return Moment(time.Since(moment0)) }
 
 // park adds a submission that has open waits to the list of parked submissions. If the device, the
 // queue or the lane accepts no more work, park returns an error. Then the caller must make the
-// submission fail, because nobody else will look for it in the list. The caller has added one to
-// open, so that the submission does not become ready meanwhile.
+// submission fail, because the call of cancelParked that should fail it may already be over. The
+// caller has added one to open, so that the submission does not become ready during park.
 func (d *Device) park(s *Submission) error {
 	if s.Mode != published {
 		s.parking.since = Now()
@@ -119,8 +119,8 @@ func (d *Device) unpark(s *Submission) (parked bool) {
 	return parked
 }
 
-// toIssue reports whether ready submissions are waiting for the pending-queue thread, or goroutines
-// are issuing ready submissions.
+// toIssue reports whether ready submissions wait for the pending-queue thread, or goroutines issue
+// ready submissions or wait for events for them.
 func (d *Device) toIssue() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +139,7 @@ func (d *Device) cancelMatching(err error, match func(*Submission) bool) {
 	d.mu.Lock()
 	var list []*Submission
 	for s := range d.pending.parked.all() {
-		if match(s) && s.keepParked() { // if false, s is ready and another goroutine is about to unlink it
+		if match(s) && s.keepParked() { // if keepParked returns false, s is ready, and another goroutine is about to unlink it
 			list = append(list, s)
 		}
 	}

@@ -6,7 +6,8 @@ import "sync"
 // device. A driver may wait for all work of the device before it frees memory, unloads code or
 // destroys a graph. The pending-queue thread must not make such a call: the work may itself wait
 // for a parked submission, which the pending-queue thread may have to issue. The reclaimer's
-// goroutine starts when there is something to free, and ends when nothing is left.
+// goroutine starts when there is something to free. It ends when nothing is left, or when the
+// reclaimer must pause.
 //
 // While CUDA waits in such a call, it accepts no work for any stream. So the reclaimer pauses while
 // a stream waits for other code (for a value in memory or a shared event). Perhaps the stream's
@@ -19,9 +20,9 @@ type reclaimer struct {
 	busy bool
 }
 
-// Reclaim gives functions to the reclaimer, which calls them in the order in which it gets them. A
-// call without fns restarts the reclaimer after a pause, if functions are left. If Close no longer
-// waits for calls, Reclaim does nothing and returns false, because Close frees everything.
+// Reclaim gives functions to the reclaimer, which calls them in this order. A call without fns
+// restarts a reclaimer that has paused, if functions are left. If Close no longer waits for callers
+// of Stay, Reclaim does nothing and returns false, because Close frees everything.
 func (d *Device) Reclaim(fns ...func()) bool {
 	if d.Stay() != nil {
 		return false
@@ -87,9 +88,9 @@ func (d *Device) AwaitsOthers() (awaits bool) {
 	return awaits
 }
 
-// AwaitOthers calls submit, which makes the native calls of a submission, and returns its results.
-// The submission makes the stream wait for other code. AwaitOthers first sets tl.awaiting, so that
-// the reclaimer pauses. The caller holds tl.mu.
+// AwaitOthers calls submit and returns the results of submit. submit makes the native calls of a
+// submission that makes the stream wait for other code. AwaitOthers first sets tl.awaiting, so that
+// the reclaimer pauses. If the stream got no work, it restores tl.awaiting. The caller holds tl.mu.
 func (tl *Timeline) AwaitOthers(submit func() (started bool, err error)) (started bool, err error) {
 	before := tl.awaiting.Swap(tl.issued.Load() + 1)
 	if started, err = submit(); !started {

@@ -13,9 +13,9 @@ func (tl *Timeline) Want(seq uint64) { tl.want(seq) }
 // Passed reports whether the stream is known to have passed seq.
 func (tl *Timeline) Passed(seq uint64) bool { return tl.passed.Load() >= seq }
 
-// PollFor polls the timeline for the work seq. It skips the poll if the lane's thread polls, or if
-// goroutines that issue work should not have to wait for the driver (see skipsPoll). It returns the
-// device's policy for waiting.
+// PollFor polls the timeline for the work seq. If by is sema.ByQuery, it always polls. Otherwise it
+// does not poll if the lane's thread polls, or if a poll would hold up goroutines that issue work
+// (see skipsPoll). It returns the device's policy for waiting.
 func (tl *Timeline) PollFor(seq uint64, by sema.PollSource) *wake.Policy {
 	rounds, tries := int32(wake.WaiterSkips), watch
 	switch {
@@ -48,10 +48,11 @@ func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 	return list
 }
 
-// TimepointReleased is called when a timepoint of a parked submission has been released. If it was
-// the last one, there are three cases. A lane's submission is handed to the lane's thread. A
-// published barrier gives its signals, and TimepointReleased returns the timepoints to release. For
-// any other submission TimepointReleased returns true.
+// TimepointReleased is called when a timepoint of the submission has been released. While
+// parking.open is above 0, it returns false and nil. Otherwise there are three cases. If s is a
+// published barrier, TimepointReleased gives its signals and returns the timepoints that these
+// release. If s is a lane's submission, it hands s to the lane's thread. For any other submission
+// it returns true: s is ready.
 func (s *Submission) TimepointReleased(err error) (ready bool, more *sema.Timepoint) {
 	if err != nil { // the submission will fail, so its other waits do not matter
 		s.Err.CompareAndSwap(nil, &Failure{err})
@@ -75,9 +76,9 @@ func (s *Submission) TimepointReleased(err error) (ready bool, more *sema.Timepo
 }
 
 // IssueHere issues a ready submission on the calling thread, or fails it if s.Err is set, and
-// returns true. It does nothing and returns false if the submission runs on the host, if issuing
-// might block, if the pool has no event for the submission, or if the stream has much work in
-// flight.
+// returns true. It issues nothing and returns false if the submission runs on the host, if issuing
+// might block, if the pool has no event for the submission, or if the stream has 64 or more
+// submissions in flight.
 func (s *Submission) IssueHere() bool {
 	if s.Op.Kind.OnHost() || s.mayWait() || s.lacksEvent() || s.Timeline.Load() >= 64 {
 		return false
@@ -88,7 +89,7 @@ func (s *Submission) IssueHere() bool {
 }
 
 // HandOver gives ready submissions to the pending-queue threads of their devices. list has one
-// timepoint of each.
+// timepoint of each submission.
 func (s *Submission) HandOver(list *sema.Timepoint) {
 	var ready readyList
 	for t := list; t != nil; {

@@ -24,9 +24,9 @@ const KeepAll = math.MaxUint64
 // A Pool is memory that queues allocate and free in the order of their work.
 //
 // There are two kinds. A native pool is the driver's. A portable pool is the runtime's own. The
-// runtime makes a portable pool if the driver has no pool of that memory, or if the program asks
-// for one. Both kinds reuse freed memory. A pool without free memory grows, which takes as long as
-// any allocation of the driver.
+// runtime makes a portable pool if the driver has no pools of that kind of memory, or if the
+// options Portable or Over are set. Both kinds reuse freed memory. A pool without enough free
+// memory grows, up to its limit. Growing takes as long as an ordinary allocation by the driver.
 type Pool struct {
 	dev    *Device
 	opt    PoolOptions
@@ -39,25 +39,28 @@ type Pool struct {
 	// life is locked while Close sets closed. A call that uses a native pool read-locks it to check
 	// closed and to count itself in live.
 	life sync.RWMutex
-	// live counts the allocations of a native pool whose free has not been issued, open imported
-	// memory, and calls in progress on the pool. Allocations of the default pool do not count.
+	// live is used for native pools. It counts allocations whose free has not been issued, open
+	// imported memory, and running calls of onNative. Allocations from the default pool do not
+	// count.
 	live   atomic.Int64
-	freed  atomic.Pointer[engine.Timeline] // the first timeline in which native memory was freed
-	shared atomic.Bool                     // native memory was freed in several timelines
+	freed  atomic.Pointer[engine.Timeline] // the first timeline that freed memory of a native pool
+	shared atomic.Bool                     // several timelines have freed memory of a native pool
 
 	threshold atomic.Uint64
-	sampled   atomic.Uint64 // the reserved bytes of a native pool, as last traced
+	sampled   atomic.Uint64 // the reserved bytes of a native pool, as last told to the observer
 
-	changeMu sync.Mutex // held while threshold or users of a native pool change, also in the driver
+	changeMu sync.Mutex // held while threshold or users of a native pool change, here and in the driver
 	users    sync.Map   // indices of the other devices that have access to a native pool
 
 	mu sync.Mutex // protects tls from concurrent changes
-	// tls has the timelines, by their numbers in blocks. Each change makes a new slice.
+	// tls has the timelines that use a portable pool. The index of a timeline is its number in
+	// blocks. Each change stores a new slice.
 	tls atomic.Pointer[[]*engine.Timeline]
 }
 
-// A PoolHandle is the program's reference to a pool. The device, its buffers and its work refer to
-// the Pool and not to the PoolHandle. So the garbage collector can find a dropped PoolHandle.
+// A PoolHandle is the program's reference to a pool. Buffers and work refer to the Pool and not to
+// the PoolHandle. The device refers only to the handles of its default pool and its current pool.
+// So the garbage collector can find that the program has dropped any other PoolHandle.
 type PoolHandle struct{ pool *Pool }
 
 // Pool returns the pool, or nil for a nil or zero PoolHandle.
@@ -86,7 +89,7 @@ type pools struct {
 	all []*Pool
 	def *PoolHandle
 
-	// Streams that were still busy after a new pool had reserved its initial size. They are
+	// Streams of Pool.reserve that could not be destroyed, because they were still busy. They are
 	// destroyed with the device.
 	streams []driver.Stream
 }
@@ -274,13 +277,13 @@ func (p *Pool) makeNative() (err error) {
 	return err
 }
 
-// reserveWithin is how long a new pool waits until the stream has freed the reserved memory.
+// reserveWithin is how long reserve waits for its stream to free the memory.
 const reserveWithin = 10 * time.Second
 
-// reserve makes a new native pool reserve its initial size. It allocates that much in a stream and
-// frees it. Then it waits until the driver has noticed the free. Before that the memory counts as
-// used, so a pool at its limit could not allocate a larger block. reserve uses a stream of its own,
-// because a queue's stream may be busy for long. It runs on a bound thread.
+// reserve makes a new native pool reserve its initial size. It allocates that many bytes in a
+// stream and frees them. Then it waits until the driver has noticed the free. Until then the driver
+// counts the bytes as used, so a larger allocation could exceed the pool's limit. reserve uses a
+// stream of its own, because a queue's stream may be busy for long. It runs on a bound thread.
 func (p *Pool) reserve() error {
 	d := p.dev
 	h, err := d.Engine.Native.NewStream()
@@ -304,7 +307,7 @@ func (p *Pool) reserve() error {
 }
 
 // awaitReserve waits until the stream h has freed a new pool's initial size, and the driver has
-// noticed that.
+// noticed the free.
 func (p *Pool) awaitReserve(h driver.Stream) error {
 	d := p.dev
 	ctx, cancel := context.WithTimeout(context.Background(), reserveWithin)
@@ -334,7 +337,7 @@ func (p *Pool) Device() *Device {
 	return p.dev
 }
 
-// IsPortable reports whether the pool is the runtime's own.
+// IsPortable reports whether the pool is a portable one, the runtime's own.
 func (p *Pool) IsPortable() bool { return p != nil && p.blocks != nil }
 
 // Options returns the options of the pool.
@@ -347,8 +350,8 @@ func (p *Pool) Options() PoolOptions {
 	return o
 }
 
-// onNative calls fn, which calls the driver for a native pool, on a bound thread. Meanwhile the
-// pool counts as in use, so that it is not destroyed. onNative waits for fn.
+// onNative calls fn on a bound thread, and waits until fn returns. fn calls the driver for a native
+// pool. While fn runs, live counts the call, so the pool is not destroyed.
 func (p *Pool) onNative(op string, fn func() error) error {
 	return p.dev.Engine.OnBound(func() error {
 		p.life.RLock()
@@ -368,8 +371,8 @@ func (p *Pool) onNative(op string, fn func() error) error {
 	})
 }
 
-// change is like onNative, for properties that the runtime also stores. Only one call at a time
-// changes them, so that the driver and the runtime agree.
+// change is like onNative, for properties that the driver and the runtime both store. Only one
+// change runs at a time, so that both store the same.
 func (p *Pool) change(op string, fn func() error) error {
 	return p.onNative(op, func() error {
 		wake.Lock(context.Background(), &p.changeMu)
@@ -411,7 +414,8 @@ func (p *Pool) ended() error {
 	return nil
 }
 
-// Stats returns the current figures. It blocks while it queries the driver.
+// Stats returns the pool's current figures. For a native pool it blocks while it queries the
+// driver.
 func (p *Pool) Stats() (s driver.PoolStats, err error) {
 	if err := p.open("pool stats"); err != nil {
 		return s, err
@@ -498,7 +502,8 @@ func (p *Pool) SetReuse(r driver.PoolReuse) error {
 	return nil
 }
 
-// Trim gives unused memory back to the system, down to keep bytes. It blocks while the driver does.
+// Trim gives unused memory back to the system, but keeps at least keep bytes reserved, if the pool
+// has that much. It blocks while the driver gives back the memory.
 func (p *Pool) Trim(keep uint64) error {
 	if err := p.open("trim"); err != nil {
 		return err
@@ -509,7 +514,7 @@ func (p *Pool) Trim(keep uint64) error {
 	return p.onNative("trim", func() error { return p.dev.Faces.Pools.TrimPool(p.native, keep) })
 }
 
-// Access gives another device of the driver access to the pool's memory, or ends that access.
+// Access gives another device of the same driver access to the pool's memory, or ends that access.
 func (p *Pool) Access(by *Device, allow bool) error {
 	if err := p.open("access"); err != nil {
 		return err
@@ -532,7 +537,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	}
 	return p.change("access", func() error {
 		_, has := p.users.Load(by.Engine.Info.Index)
-		if !allow { // before the driver ends the access, so that no new operation begins
+		if !allow { // before the driver ends the access, so that no new operation uses the memory
 			p.users.Delete(by.Engine.Info.Index)
 		}
 		err := p.dev.Faces.Pools.AccessPool(p.native, by.Engine.Native, allow)
@@ -582,7 +587,8 @@ func (p *Pool) Close() error {
 // later sweep or until the device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
-// sweepPoolsAfter does the work of sweepPools, and tries again after a pause if a pool is busy.
+// sweepPoolsAfter is sweepPools with a pause. If a pool is busy, it tries again after that pause,
+// and doubles the pause each time, up to a second.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	d.Engine.Reclaim(func() {
 		d.pools.mu.Lock()
@@ -622,7 +628,8 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 }
 
 // empty reports whether no memory of the pool is allocated. Memory counts as allocated until its
-// free has been issued. A native pool is not empty during a call on the pool.
+// free has been issued. A native pool is also not empty while onNative runs or imported memory is
+// open (see live).
 func (p *Pool) empty() bool {
 	if p.blocks != nil {
 		return p.blocks.Stats().Live == 0
@@ -663,7 +670,7 @@ func (p *pools) close() (errs []error) {
 }
 
 // noteReserved tells the observer by how much a native pool has grown or shrunk since the last
-// call. bytes is the pool's reserved size now. The reported time is that of the call, because the
+// call. bytes is the pool's reserved size now. The observer is told the current time, because the
 // driver does not say when the size changed.
 func (p *Pool) noteReserved(bytes uint64) {
 	d := p.dev
@@ -689,20 +696,20 @@ func (p *Pool) noteSize() {
 }
 
 // SamplePools returns how many bytes the device's pools have reserved and how many of these are
-// allocated. It tells the observer how the driver's pools have changed. It blocks while it queries
-// the driver.
+// allocated. It tells the observer by how much each native pool has grown or shrunk. It blocks
+// while it queries the driver.
 func (d *Device) SamplePools() (reserved, used uint64) {
 	d.pools.mu.Lock()
 	all := slices.Clone(d.pools.all)
 	d.pools.mu.Unlock()
 	for _, p := range all {
 		s, err := p.Stats()
-		if err != nil { // the pool has been closed, or the driver has returned an error
+		if err != nil { // the pool or the device is closed, the device is lost, or the driver has returned an error
 			continue
 		}
 		reserved, used = reserved+s.Reserved, used+s.Used
 		d.pools.mu.Lock()
-		if !p.closed.Load() { // closing tells the observer that all bytes were given back
+		if !p.closed.Load() { // the last report for a closed pool is that 0 bytes are reserved
 			p.noteReserved(s.Reserved)
 		}
 		d.pools.mu.Unlock()

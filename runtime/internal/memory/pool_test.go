@@ -359,10 +359,10 @@ func TestPoolLost(t *testing.T) {
 	})
 }
 
-// A busyDriver is a driver that returns ErrBusy for some calls of DestroyPool.
+// A busyDriver is a simdriver whose next calls of DestroyPool return ErrBusy.
 type busyDriver struct {
 	*simdriver.Driver
-	pools atomic.Int32 // number of calls of DestroyPool that still return ErrBusy
+	pools atomic.Int32 // how many of the next calls of DestroyPool return ErrBusy
 }
 
 type busyDevice struct {
@@ -487,8 +487,8 @@ func TestPoolInitialUnused(t *testing.T) {
 }
 
 // TestPoolInitialStuck makes a pool with an initial size on a stalled device. NewPool must wait
-// until the device continues. It must fail after ten seconds, or when the device is closed or lost.
-// It must leak nothing, unless the device is closed while it is stalled.
+// until the device continues. NewPool must fail after ten seconds, or when the device is closed or
+// lost. Nothing may leak, unless the device is closed while it is stalled.
 func TestPoolInitialStuck(t *testing.T) {
 	for name, then := range map[string]struct {
 		do   func(t *testing.T, d *simdriver.Driver, dev *gpu.Device)
@@ -571,7 +571,7 @@ func TestPoolClosedMeanwhile(t *testing.T) {
 }
 
 // TestPoolLimit makes a pool whose limit is not a multiple of the alignment, and allocates all of
-// it. It also makes a pool with the highest limit.
+// it. It also makes a pool with the limit MaxUint64.
 func TestPoolLimit(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run(kind, func(t *testing.T) {
@@ -626,7 +626,7 @@ func TestPoolCounts(t *testing.T) {
 	}
 }
 
-// TestPoolClosers closes devices while pools and recordings are made, used and closed.
+// TestPoolClosers closes a device while other goroutines make, use and close pools and recordings.
 func TestPoolClosers(t *testing.T) {
 	t.Run("B84 pools are made and closed while the device closes", func(t *testing.T) {
 		for i := range 40 {

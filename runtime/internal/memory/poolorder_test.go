@@ -42,7 +42,7 @@ func TestPoolOrder(t *testing.T) {
 				o = gpu.Order{Signal: pts(s[2], 1)}
 			}
 			must(t, other.Submit(o, gpu.Free(alloca(t, one, gpu.Order{}, p, all))))
-			full(t, other, p) // the stream that allocated the memory has not passed the allocation
+			full(t, other, p) // the Free is parked: the stream that allocated the memory has not passed the allocation
 			must(t, other.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 			must(t, s[1].Wait(minute(t), 1)) // queue other is not held up by the parked Free
 			d.ResumeStream(d.Streams(0)[0])
@@ -144,7 +144,7 @@ func TestPoolOrder(t *testing.T) {
 						must(t, s[0].Wait(minute(t), v+3))
 					}
 					must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)))
-					time.Sleep(time.Minute) // time of the bubble, in which no goroutine polls for a caller
+					time.Sleep(time.Minute) // a minute of the bubble's time; no caller waits, so no goroutine polls for one
 					if c := d.Counters().Devices[0]; c.Bytes != 0 || c.Pools != 0 {
 						t.Errorf("portable %v, trimmed %v: %d bytes and %d pools are left", portable, trim, c.Bytes, c.Pools)
 					}
@@ -187,7 +187,7 @@ func TestPoolAborted(t *testing.T) {
 	})
 }
 
-// TestPoolBehindFailure allocates memory that was freed behind work which then fails. The
+// TestPoolBehindFailure frees memory behind work that fails afterwards, and allocates it again. The
 // allocation must come after that work, and succeed.
 func TestPoolBehindFailure(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
@@ -216,7 +216,7 @@ func TestPoolBehindFailure(t *testing.T) {
 	begins(t, other, a, 2)
 }
 
-// TestPoolElsewhere frees memory of a driver's pool on a queue of another device.
+// TestPoolElsewhere frees memory of a native pool on a queue of another device.
 func TestPoolElsewhere(t *testing.T) {
 	setup := func(t *testing.T) (d *simdriver.Driver, q, other *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 		d = newSim(t, simdriver.Config{Devices: 2})
@@ -254,7 +254,7 @@ func TestPoolElsewhere(t *testing.T) {
 		if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("the dealloca: %v", err)
 		}
-		must(t, q.Submit(gpu.Order{}, gpu.Free(b))) // fails later: the lost device may still write the memory
+		must(t, q.Submit(gpu.Order{}, gpu.Free(b))) // this Free fails later, because the lost device may still write the memory
 		full(t, q, p)
 		must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, q.Device(), 64).All(), []byte{1})))
 		must(t, s[1].Wait(minute(t), 1))

@@ -37,11 +37,11 @@ type body struct {
 	child     *Recording
 	binds     []bindRef
 	params    []nestedParam
-	from, to  int    // if a graph can run it: its commands are bodies[from:to] of the recording
+	from, to  int    // if a graph can run the body: its commands are Recording.bodies from..to-1
 	name      string // the body's name in messages
 }
 
-// A bindRef is a range for a binding of a body.
+// A bindRef is the range that a control command binds to a binding of a body.
 type bindRef struct {
 	ref  int32  // index in Recording.refers of a reference to the start of the range
 	size uint64 // size of the range; bindingSize means up to the end of the bound memory
@@ -213,8 +213,8 @@ func (d *Device) readyConditionals() error {
 	return nil
 }
 
-// copyBody copies the commands of a body to the recording's bodies, with their references and
-// arguments. The scratch memory of the body becomes one scratch buffer with the same layout.
+// copyBody copies the commands of a body to c.bodies, with their references and arguments. In c,
+// all scratch memory of the body is one scratch buffer with the same layout.
 func (c *Recording) copyBody(b *body, binds []memory.Range) {
 	child := b.child // readable without its mu, because child has ended
 	var scratch *memory.Buffer
@@ -230,8 +230,8 @@ func (c *Recording) copyBody(b *body, binds []memory.Range) {
 	c.copyTo(&c.bodies, &child.bodies, by, b.params)
 }
 
-// copyTo appends shifted commands of another recording to a list. c already has the references and
-// arguments of these commands.
+// copyTo appends copies of the commands in from, which are another recording's, to a list of c. by
+// is added to their numbers. c already has their references and arguments.
 func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam) {
 	for i := range from.n {
 		cmd := c.shifted(*from.at(i), by, params)
@@ -240,8 +240,9 @@ func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam
 	}
 }
 
-// shifted returns a copy of a conditional for another recording, in which references and commands
-// of bodies have other numbers. params replace the parameters of the other recording.
+// shifted returns a copy of a nested recording's conditional for the outer recording. In the copy,
+// by is added to the numbers of references and of body commands, and params replace the nested
+// recording's parameters.
 func (x *conditional) shifted(by shift, params []nestedParam) *conditional {
 	n := *x
 	n.bodies = slices.Clone(x.bodies)
@@ -274,7 +275,8 @@ func (c *Recording) conditionals(from, to int) (n int) {
 	return n
 }
 
-// each returns the commands of a part and the commands of the bodies that its graph runs.
+// each returns the commands of a part. After each control command that the graph runs come the
+// commands of its bodies.
 func (c *Recording) each(p *part) iter.Seq[*command] {
 	return func(yield func(*command) bool) { c.eachOf(&c.cmds, p.from, p.to, yield) }
 }
@@ -297,8 +299,8 @@ func (c *Recording) eachOf(l *commandList, from, to int, yield func(*command) bo
 	return true
 }
 
-// graphsCan reports whether graphs can run the conditionals of a layout in an execution. A part
-// with conditionals cannot be run without its graph.
+// graphsCan reports whether graphs can run the conditionals of a layout in an execution with these
+// bindings and values. It returns false if a part with conditionals cannot use its graph.
 func (c *Recording) graphsCan(l layout, binds []memory.Range, given []Given) bool {
 	var some [16]Value
 	values := some[:0]
@@ -329,8 +331,8 @@ func (cmd *command) nodes() int {
 	return n
 }
 
-// addConditional adds the nodes of a control command to a graph that is being made, behind the
-// nodes in before, and returns its conditional nodes.
+// addConditional adds the nodes of a control command to a graph that is being made. They come after
+// the nodes in before. It returns the conditional nodes.
 func (c *Recording) addConditional(to *building, cmd *command, number int, before []driver.Node) (nodes []driver.Node, err error) {
 	x, conditions, name := cmd.rare.cond, c.dev.Faces.Conditions, ""
 	if c.dev.Engine.Caps.ChecksOrder {

@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// The tests of this package use recordings through package gpu. Some read their state.
+// The tests of this package use recordings through package gpu. Some also read the state of a
+// recording.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

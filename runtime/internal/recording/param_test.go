@@ -146,8 +146,8 @@ func TestParamTypes(t *testing.T) {
 	})
 }
 
-// TestParamBlocks tests B199: the blocks of a launch are a parameter. If there are no blocks, the
-// launch is skipped, and the rest of the recording runs.
+// TestParamBlocks tests B199: a parameter gives the number of blocks of a launch. If the number is
+// 0, the launch is skipped, and the rest of the recording runs.
 func TestParamBlocks(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -212,8 +212,8 @@ func TestParamBlocksBesideNative(t *testing.T) {
 	})
 }
 
-// TestParamLimits tests B199: Add refuses a default, and the call that executes refuses a value,
-// with blocks that the launch cannot have.
+// TestParamLimits tests B199: a parameter sets a number of blocks that the launch cannot have. If
+// it is the default, Add refuses it. If it is a value, the call that executes refuses it.
 func TestParamLimits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -255,7 +255,8 @@ func TestParamLimits(t *testing.T) {
 	})
 }
 
-// TestParamMistakes tests B199: mistakes are refused, and the errors name the wrong parts.
+// TestParamMistakes tests B199: mistakes are refused, and each error names the part of the call
+// that is wrong.
 func TestParamMistakes(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	k := kernelOf(t, dev, "index")
@@ -395,8 +396,8 @@ func TestNestedParams(t *testing.T) {
 	})
 }
 
-// TestParamsOfParts tests B199: all parts of an execution have its values, with host calls between
-// them and with scratch memory.
+// TestParamsOfParts tests B199: all parts of an execution use the execution's values, with host
+// calls between the parts and with scratch memory.
 func TestParamsOfParts(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -478,8 +479,8 @@ func TestParamsSet(t *testing.T) {
 	}
 }
 
-// TestManyParams executes recordings with many values and bindings, some of them with more values
-// than fit in an Op.
+// TestManyParams executes recordings with many values and bindings. Some executions have more
+// values than fit in an Op.
 func TestManyParams(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	k := kernelOf(t, dev, "index")

@@ -49,8 +49,9 @@ func (c *Recording) checkNested(child *Recording, given []Given, uses []Use) ([]
 	return params, nil
 }
 
-// forwardLimits adds the limits of nested parameters to the outer parameters. at returns the number,
-// in the outer recording, of a nested command. For all commands of a body that is the control command.
+// forwardLimits adds the limits of nested parameters to the outer parameters. at returns the number
+// that a nested command has in the outer recording. For each command of a body, at returns the
+// number of the control command.
 func forwardLimits(params []nestedParam, at func(Command) Command) {
 	for _, p := range params {
 		for i := range p.inner.limits {
