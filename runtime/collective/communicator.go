@@ -154,8 +154,8 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 func (c *Communicator) Close() error { return c.in().Close() }
 
 // Shutdown is like Close, with a context instead of the ten seconds. When the context ends, the
-// communicator is aborted, and the library gets up to ten seconds for that. The error then wraps
-// the context's error, and also [driver.ErrBusy] if a call of the library still does not return.
-// Close and Shutdown may be called concurrently and repeatedly. The context that ends first bounds
-// all of these calls, and they return the same error.
+// communicator is aborted, and Shutdown waits up to about ten seconds more for the library. The
+// error then wraps the context's error, and also [driver.ErrBusy] if a call of the library still
+// does not return. Close and Shutdown may be called concurrently and repeatedly. The context that
+// ends first bounds all of these calls.
 func (c *Communicator) Shutdown(ctx context.Context) error { return c.in().Shutdown(ctx) }
