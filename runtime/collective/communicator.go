@@ -89,8 +89,8 @@ func (c *Communicator) Device() *gpu.Device {
 func (c *Communicator) Err() error { return c.in().Err() }
 
 // Abort fails the communicator. Operations in flight end and leave undefined data in the memory
-// that they write. All unfinished operations fail with an error that wraps [ErrAborted], and err if
-// it is not nil. The other ranks must find the failure themselves. Abort does not wait for the
+// that they write. All unfinished operations fail with an error that wraps [ErrAborted]. If err is
+// not nil, that error wraps err too. Abort does not tell the other ranks, and does not wait for the
 // device.
 func (c *Communicator) Abort(err error) { c.in().Abort(err) }
 
@@ -127,8 +127,8 @@ func (c *Communicator) Group(ops ...Operation) gpu.Op {
 
 // GroupContext is like [Communicator.Group], with a context. If the context ends after the
 // submission and before the group is done, the communicator is aborted, because the state of the
-// other ranks is then unknown. If the context has ended before, only the submission fails. A
-// recording refuses the Op.
+// other ranks is then unknown. If the context has ended before the submission, only the submission
+// fails. A recording refuses the Op.
 func (c *Communicator) GroupContext(ctx context.Context, ops ...Operation) gpu.Op {
 	if ctx == nil {
 		return gpu.BadOp(errs.Argument("collective", "no context"))
@@ -146,16 +146,16 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 }
 
 // Close closes the communicator and ends its registrations. Operations that have not been issued
-// fail with [gpu.ErrClosed]. Close waits for operations in flight. Some libraries
-// destroy a communicator only when the other ranks destroy theirs. Then Close waits for those ranks
-// too. After ten seconds of waiting, the communicator is aborted, and Close returns [gpu.ErrClosed]. Closing a failed communicator is not
-// an error by itself. [gpu.Device.Close] closes the remaining communicators. Closing again returns
-// the same error.
+// fail with [gpu.ErrClosed]. Close waits for operations in flight. Some libraries destroy a
+// communicator only when the other ranks destroy theirs. Then Close waits for those ranks too.
+// After ten seconds of waiting, the communicator is aborted, and Close returns [gpu.ErrClosed].
+// Closing a failed communicator is not an error by itself. [gpu.Device.Close] closes the remaining
+// communicators. Closing again returns the same error.
 func (c *Communicator) Close() error { return c.in().Close() }
 
 // Shutdown is like Close, with a context instead of the ten seconds. When the context ends, the
-// communicator is aborted, and the library gets up to ten seconds for that. The error then wraps
-// the context's error, and also [driver.ErrBusy] if a call of the library still does not return.
-// Close and Shutdown may be called concurrently and repeatedly. The context that ends first bounds
-// all of these calls, and they return the same error.
+// communicator is aborted, and Shutdown waits up to about ten seconds more for the library. The
+// error then wraps the context's error, and also [driver.ErrBusy] if a call of the library still
+// does not return. Close and Shutdown may be called concurrently and repeatedly. The context that
+// ends first bounds all of these calls.
 func (c *Communicator) Shutdown(ctx context.Context) error { return c.in().Shutdown(ctx) }

@@ -136,8 +136,8 @@ func ExampleError() {
 	// true gpu: communicator gradients, rank 0 of 2, on Simulated GPU 0: a group was not done 20ms after it was issued: context deadline exceeded
 }
 
-// Two ranks suspend their communicator, which frees device memory for other uses, and resume it.
-// All ranks must call both.
+// Two ranks suspend their communicator and resume it. While it is suspended, its device memory is
+// free for other uses. All ranks must call Suspend, and all must call Resume.
 func ExampleCommunicator_Suspend() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2, CommMemory: 64 << 20}), gpu.Options{})

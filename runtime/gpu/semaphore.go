@@ -64,8 +64,8 @@ func NewSemaphore(initial uint64) (*Semaphore, error) {
 }
 
 // Query returns the value. If the semaphore has failed, Query returns the value before the failure,
-// and the failure. If work in flight will signal the semaphore, Query first polls the devices of
-// that work. Query does not block.
+// and the failure. If work in flight will signal the semaphore, Query polls the device first. Query
+// does not block.
 func (s *Semaphore) Query() (uint64, error) {
 	if s == nil {
 		return 0, nilSemaphore("query")
@@ -196,9 +196,10 @@ func (s *Semaphore) String() string {
 
 // Wait blocks until the value is reached, the semaphore fails, or the context ends. It returns nil
 // if the value is reached, and the failure if the semaphore fails. If the context has ended before
-// the call, Wait polls the device once and does not block. If the context ends first, the error
-// says which value the semaphore has and which work will signal the awaited value, and [errors.Is]
-// finds the context's error and its cause. A value above [MaxValue] is [ErrArgument].
+// the call, Wait polls the device and does not block. If the context ends before the value is
+// reached, the error says which value the semaphore has and which work will signal the awaited
+// value, and [errors.Is] finds the context's error and its cause. A value above [MaxValue] is
+// [ErrArgument].
 func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	if s == nil {
 		return nilSemaphore("wait")
@@ -309,7 +310,8 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	return s.sema.OnReached(value, func(err error) { fn(received(err)) })
 }
 
-// A link waits for a point, and then signals the point to.
+// A link has a timepoint (at) of one semaphore. When the timepoint is released, the link signals
+// the point to, or fails the semaphore of that point.
 type link struct {
 	at sema.Timepoint
 	to Point

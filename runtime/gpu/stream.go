@@ -73,8 +73,8 @@ func (s *Stream) begin() error {
 	return nil
 }
 
-// next returns the Order of the next operation, and counts that operation. The Order waits for the
-// previous operation, and for the points given to After since that operation.
+// next returns the Order of the next operation, and counts the operation. The Order waits for the
+// previous operation, and for the points given to After since then.
 func (s *Stream) next() *Order {
 	s.order.Wait[0].Value = s.n
 	s.n++
@@ -83,7 +83,7 @@ func (s *Stream) next() *Order {
 }
 
 // clearWaits removes the points given to After from the Order. It is called when an operation that
-// waits for these points has been submitted.
+// waits for these points has been submitted or refused.
 func (s *Stream) clearWaits() {
 	if o := &s.order; len(o.Wait) > 1 {
 		clear(o.Wait[1:])
@@ -131,7 +131,7 @@ func (s *Stream) Point() Point {
 	at := s.point()
 	if how, p := s.sem.sema.Next(at.Value, nil); how == sema.Ordered {
 		// An event recorded now does not cover later work of the stream. If Record fails, a wait
-		// for the point returns the error.
+		// for the point tries again.
 		engine.MarkOf(p).Record()
 		if p.ByBarrier {
 			s.recordJoined(at.Value)

@@ -102,7 +102,7 @@ func TestTiming(t *testing.T) {
 	}
 }
 
-// TestTimingElsewhere frees memory of a native pool in a queue of another device. The Timing of
+// TestTimingElsewhere frees memory of a native pool on a queue of another device. The Timing of
 // this Free must belong to the pool's device, whose stream frees the memory.
 func TestTimingElsewhere(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})

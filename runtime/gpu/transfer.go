@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// copyAcross copies between devices of two drivers. One of them must be the queue's driver.
+// copyAcross copies between devices of two drivers. One of these drivers must be the queue's.
 func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 	up := dst.Buffer.Device().Engine.Driver == q.dev.native.Driver
 	mine, other := src, dst
@@ -181,8 +181,8 @@ func (x *pieces) move(do pieceFunc) (err error) {
 	return err
 }
 
-// wait waits until the device has moved the first n pieces. It returns an error if the device is
-// lost or closed, or if another share has failed.
+// wait waits until the device has moved the first n pieces. It returns an error if a piece or
+// another share has failed.
 func (x *pieces) wait(n int) error { return x.done.Wait(context.Background(), uint64(n)) }
 
 // send waits until the block of piece i is free, fills the piece, and submits it.

@@ -37,8 +37,9 @@ func viaFile(t *testing.T, b *gpu.Buffer, on *gpu.Device) (*gpu.Buffer, <-chan s
 	return o, back
 }
 
-// TestSharedFile tests B190: a process uses another process's memory, and its own memory at another
-// address. The memory must outlive the buffer that allocated it, and that buffer's device.
+// TestSharedFile tests B190: a process imports another process's memory, and imports its own memory
+// at a second address. The memory must outlive the buffer that allocated it, and that buffer's
+// device.
 func TestSharedFile(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
@@ -223,7 +224,8 @@ func TestSharedFileKilled(t *testing.T) {
 func TestSharedFileFaults(t *testing.T) { sharingFaults(t, shareFiles) }
 
 // shareFiles makes each of two processes use the other's memory, after the owner has closed its
-// buffer. It returns as share does.
+// buffer. If a call fails, shareFiles returns early. The error says that work never ended or, if
+// sound is true, which call failed.
 func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 	var devs [2]*gpu.Device
 	for i, d := range []driver.Driver{d, other} {

@@ -99,7 +99,7 @@ func (x *numbered) Signalled(s *sema.Semaphore, value uint64, err error) {
 	}
 }
 
-// A hostWait collects the record of a wait of the host: an observe.Wait.
+// A hostWait is an observe.Wait. It collects the record of one wait of the host.
 type hostWait struct {
 	tracer *Tracer
 	rec    Record

@@ -92,7 +92,7 @@ type track struct {
 	stream int64            // the tid of the stream's thread; 0 until the stream has done work
 	end    traceformat.Time // the latest end of a slice of the stream
 	cmd    traceformat.Time // the end of the last command of the last slice, or the slice's beginning
-	until  traceformat.Time // the end of the last slice, which may lie inside an earlier one
+	until  traceformat.Time // the end of the last slice; may be before end
 	ch     bool             // the queue is a communicator's
 }
 
@@ -272,7 +272,7 @@ func (w *writer) over(d *gpu.Device) {
 	}
 }
 
-// track makes a track for a queue. The track has no name until a record names the queue.
+// track makes a track without a name. It takes two thread numbers.
 func (x *device) track() *track {
 	x.tids += 2
 	return &track{tid: x.tids - 1}
@@ -315,7 +315,7 @@ func (w *writer) stream(x *device, t *track) int64 {
 }
 
 // host writes the event as a slice of the host, from the record's beginning to its end, on the
-// first free thread. It returns the last place in the slice.
+// first free thread. It returns that thread, and the last time inside the slice, for arrows.
 func (w *writer) host(r *Record) (pid, tid int64, at traceformat.Time) {
 	from, to := traceformat.Time(r.Submitted), traceformat.Time(r.Done)
 	if r.Kind == KindSubmission {
@@ -482,7 +482,8 @@ func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	from := max(begun-traceformat.Time(r.Early), t.end) // the earliest possible beginning
 	if by := t.end - begun; by > 0 {
 		// Move the slice behind the previous slice, but not beyond the time at which the host saw
-		// the work done: records of a stream may come in another order than its work.
+		// the work done. The previous slice may be of later work, because records of a stream may
+		// come in another order than its work.
 		begun = min(begun+by, done)
 		ended = max(min(ended+by, done), begun)
 	}
@@ -497,7 +498,7 @@ func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	}
 }
 
-// command writes the slice of a command. The command belongs to the last slice of its stream.
+// command writes the slice of a command of a recording, inside the last slice of the stream.
 func (w *writer) command(r *Record) {
 	if r.Timed != DeviceTime {
 		return

@@ -228,8 +228,7 @@ func TestShutdownGives(t *testing.T) {
 }
 
 // TestShutdownStuckDriver blocks a driver call beyond the deadline. Shutdown must return in time,
-// with an error that says so. After the driver call has returned, the device must be closed without
-// leaks.
+// with ErrBusy. After the driver call has returned, the device must be closed without leaks.
 func TestShutdownStuckDriver(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpQuery, simdriver.OpFree, simdriver.OpDestroyStream} {
 		t.Run(string(op), func(t *testing.T) {
@@ -282,8 +281,8 @@ func TestShutdownNames(t *testing.T) {
 	}
 }
 
-// A slowErrors is a driver whose device returns an error from Close. When the error is compared for
-// the second time, that call blocks.
+// A slowErrors is a driver. If ended is set, Close of its device returns an error whose Is blocks
+// from the second call on, until ended is closed.
 type slowErrors struct {
 	*simdriver.Driver
 	device *slowErrorDevice
@@ -529,8 +528,8 @@ func TestStuck(t *testing.T) {
 }
 
 // TestBusyStreams closes a lost device while the driver returns ErrBusy for its streams. Close must
-// try again until the streams are destroyed. Until then it must keep the memory of another device
-// that the work of the lost device uses.
+// try again until the streams are destroyed. The work of the lost device uses another device's
+// memory, which must be kept until then.
 func TestBusyStreams(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, sim *simdriver.Driver, _ driver.Caps) {
 		d := &busyStreams{Driver: sim}

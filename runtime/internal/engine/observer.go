@@ -24,9 +24,9 @@ type Observer interface {
 	Recorded(e *Event)
 
 	// EventBehind returns the event behind the submission, with a reference for the caller. It
-	// returns nil if the observer has no event, or if the stream may have been idle between the
-	// submission and the time now. The observer of the next submission takes the time of the
-	// returned event as the time at which the stream became free. The caller holds a ring's mu.
+	// returns nil if the observer has no event, or if the stream may have been idle since. now is
+	// the present time. The observer of the next submission takes the time of the returned event as
+	// the time at which the stream became free. The caller holds a ring's mu.
 	EventBehind(now time.Duration) *Event
 
 	// Fails is called when the signals fail. It may be called again.

@@ -139,7 +139,8 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 			})
 		}
 		if err == nil {
-			// Only the event after orders this submission behind the other code's fill.
+			// Only the wait for the event (after) orders this submission behind the other code's
+			// fill.
 			err = x.give(n.q, o, interop.WaitEvent(after))
 		}
 		if err != nil {
@@ -666,7 +667,7 @@ func (g *graph) run() {
 	}
 	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // sometimes calls on pools are slow, so that pools are closed during these calls
 	var wg, ending, meddling sync.WaitGroup
-	const now = 16 // meddle is called at most once for this many nodes
+	const now = 16 // of this many nodes, at most one leads to a call of meddle
 	turns := make(chan struct{}, 1)
 	for k := range uint64(2) {
 		m := &meddler{g: g, r: rand.New(rand.NewPCG(g.seed, k))}

@@ -57,10 +57,11 @@ func (d *Device) ready(op string) error {
 	return d.Engine.Failed()
 }
 
-// FreeUnused first waits for parked Frees and trims whose memory is no longer used: a Free must be
-// issued, and a trim must give its pages to the reclaimer. Then the reclaimer frees unused memory
-// and trims the pools, and FreeUnused waits for that. It returns early if the context ends. It
-// leaves out the reclaimer if the device is closed, or if a stream may be waiting for other code.
+// FreeUnused first waits for two things. Parked Frees must be issued if their memory is no longer
+// used. Trims must give their pages to the reclaimer if no work uses these pages any more. Then the
+// reclaimer frees unused memory and trims the pools, and FreeUnused waits for that. It returns
+// early if the context ends. If the device is closed, or a stream may be waiting for other code,
+// the reclaimer is not called.
 func (d *Device) FreeUnused(ctx context.Context) {
 	d.delays.awaitReady(ctx)
 	freed := make(chan struct{})

@@ -54,8 +54,7 @@ func (b *Buffer) borrow(m engine.Mark) error {
 	return nil
 }
 
-// Unuse undoes Use. It returns true if a Free or a trim may have read the mark, and may wait for
-// it.
+// Unuse undoes Use. It returns true if a Free or a trim may already wait for the mark.
 func (u *Holding) Unuse(m engine.Mark) (awaited bool) {
 	b := (*Buffer)(u)
 	if !b.hasUses() {

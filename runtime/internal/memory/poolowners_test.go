@@ -56,7 +56,7 @@ func eachOwnedPool(t *testing.T, name string, test func(t *testing.T, x ownedPoo
 }
 
 // next allocates all memory on a queue and fills it. It returns the buffer and the point after the
-// fill, or nil if the pool still keeps the memory. The previous work on the memory is stalled, so
+// fill, or nil if the pool has no free memory yet. The previous work on the memory is stalled, so
 // the test fails if the fill completes now.
 func (x ownedPool) next(t *testing.T, queue int) (*gpu.Buffer, gpu.Point) {
 	t.Helper()
@@ -228,9 +228,9 @@ func TestOwnersAdopted(t *testing.T) {
 	})
 }
 
-// TestOwnersUnrelated frees memory on the queue that used it last. Between the use and the free, work
-// that does not use the memory fails. The queue must be able to reuse the memory at once: a pool at
-// its limit allocates it again.
+// TestOwnersUnrelated frees memory on the queue that used it last. Between the use and the free,
+// work that does not use the memory fails. The queue must be able to reuse the memory at once: a
+// pool at its limit allocates it again.
 func TestOwnersUnrelated(t *testing.T) {
 	for name, fail := range map[string]func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore){
 		"a program fails the semaphore of": func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore) {

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 )
 
-// TestGraphOfClosedDevice makes a graph after the device was closed, as an execution may do that
-// was found ready to issue before. Closing has destroyed the recording, so the call must return
-// ErrClosed.
+// TestGraphOfClosedDevice makes the graph of a recording after the device was closed. An execution
+// may do this if it became ready to issue before. Closing has destroyed the recording, so the call
+// must return ErrClosed.
 func TestGraphOfClosedDevice(t *testing.T) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {

@@ -234,8 +234,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestJoinOfMany joins so many producers that Query polls only some of them. If Query is called again
-// and again, all must be polled.
+// TestJoinOfMany joins so many producers that Query polls only some of them. If Query is called
+// again and again, all must be polled.
 func TestJoinOfMany(t *testing.T) {
 	var s Semaphore
 	var behind []Mark
