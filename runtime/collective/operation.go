@@ -48,7 +48,7 @@ func Max() Reduction { return reduction(driver.Max, 0) }
 func Avg() Reduction { return reduction(driver.Avg, 0) }
 
 // PreMulSum is a sum in which each rank first multiplies its elements by its own factor. The factor
-// is rounded to the element type.
+// is converted to the element type.
 func PreMulSum(factor float64) Reduction { return reduction(driver.PreMulSum, factor) }
 
 func reduction(op driver.Reduction, factor float64) Reduction {
@@ -59,7 +59,7 @@ func reduction(op driver.Reduction, factor float64) Reduction {
 // functions below make operations. All ranks must make the same operation with the same sizes, but
 // each with ranges of its own. A send needs only a matching receive on the other rank. Sizes are in
 // bytes and must be multiples of the element size. In the descriptions below, n is the number of
-// ranks. All sizes must match exactly.
+// ranks. The sizes of dst and src must be exactly as described.
 type Operation comm.Operation
 
 // operation makes an Operation. peer is the root, or the other rank of a send or receive.
