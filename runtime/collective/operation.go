@@ -48,7 +48,7 @@ func Max() Reduction { return reduction(driver.Max, 0) }
 func Avg() Reduction { return reduction(driver.Avg, 0) }
 
 // PreMulSum is a sum in which each rank first multiplies its elements by its own factor. The factor
-// is rounded to the element type.
+// is converted to the element type.
 func PreMulSum(factor float64) Reduction { return reduction(driver.PreMulSum, factor) }
 
 func reduction(op driver.Reduction, factor float64) Reduction {
@@ -59,7 +59,7 @@ func reduction(op driver.Reduction, factor float64) Reduction {
 // functions below make operations. All ranks must make the same operation with the same sizes, but
 // each with ranges of its own. A send needs only a matching receive on the other rank. Sizes are in
 // bytes and must be multiples of the element size. In the descriptions below, n is the number of
-// ranks. All sizes must match exactly.
+// ranks. The sizes of dst and src must be exactly as described.
 type Operation comm.Operation
 
 // operation makes an Operation. peer is the root, or the other rank of a send or receive.
@@ -78,14 +78,14 @@ func Reduce(dst, src gpu.Range, t ElementType, r Reduction, root int) Operation 
 	return operation(driver.Reduce, dst, src, t, r, root)
 }
 
-// ReduceScatter reduces src of all ranks, which is n times as large as dst. Each rank gets its part
-// of the result in dst. dst may be the rank's own part of src.
+// ReduceScatter reduces src of all ranks. Each rank gets its part of the result in dst. src is n
+// times as large as dst. dst may be the rank's own part of src.
 func ReduceScatter(dst, src gpu.Range, t ElementType, r Reduction) Operation {
 	return operation(driver.ReduceScatter, dst, src, t, r, 0)
 }
 
-// AllGather concatenates src of all ranks, in rank order, into dst of all ranks, which is n times
-// as large as src. src may be the rank's own part of dst.
+// AllGather concatenates src of all ranks, in rank order, into dst of all ranks. dst is n times as
+// large as src. src may be the rank's own part of dst.
 func AllGather(dst, src gpu.Range, t ElementType) Operation {
 	return operation(driver.AllGather, dst, src, t, Reduction{}, 0)
 }
@@ -102,15 +102,16 @@ func AllToAll(dst, src gpu.Range, t ElementType) Operation {
 	return operation(driver.AllToAll, dst, src, t, Reduction{}, 0)
 }
 
-// Gather concatenates src of all ranks, in rank order, into dst of the root, which is n times as
-// large as src. The other ranks' dst is ignored. src may be the root's own part of dst.
+// Gather concatenates src of all ranks, in rank order, into dst of the root. This dst is n times as
+// large as src. The other ranks' dst is ignored. On the root, src may be the root's own part of
+// dst.
 func Gather(dst, src gpu.Range, t ElementType, root int) Operation {
 	return operation(driver.Gather, dst, src, t, Reduction{}, root)
 }
 
-// Scatter divides src of the root, which is n times as large as dst, into n parts. Each rank gets
-// its part in dst. On the root, dst may be the root's own part of src. The other ranks' src is
-// ignored.
+// Scatter divides src of the root into n parts. Each rank gets its part in dst. The root's src is n
+// times as large as dst. On the root, dst may be the root's own part of src. The other ranks' src
+// is ignored.
 func Scatter(dst, src gpu.Range, t ElementType, root int) Operation {
 	return operation(driver.Scatter, dst, src, t, Reduction{}, root)
 }

@@ -25,10 +25,10 @@ const (
 	WriteCombinedMem = driver.WriteCombinedMem
 
 	// ShareableMem is the device's own memory that processes share by a file: see ExportMemoryFile
-	// of package interop. Kernels, fills and values of other devices cannot use it, even if they
-	// have access to the device's other memory. Copies from and to any device work. ShareableMem is
-	// allocated in whole pages, mostly of 2 MiB. CUDA on Linux and the simulated GPU support it
-	// ([driver.Caps].MemSharing).
+	// of package interop. Other devices cannot use it in kernels and fills, or to write values and
+	// wait for values, even if they have access to the device's other memory. Copies from and to
+	// any device work. ShareableMem is allocated in whole pages, mostly of 2 MiB. CUDA on Linux and
+	// the simulated GPU support it ([driver.Caps].MemSharing).
 	ShareableMem = driver.ShareableMem
 )
 
@@ -145,7 +145,7 @@ func (b *Buffer) Bytes() []byte {
 func (b *Buffer) All() Range { return Range{b, 0, b.Size()} }
 
 // Range returns a part of the buffer; offset and size are in bytes. The operation that uses the
-// range checks that it lies inside the buffer.
+// range checks that the range lies inside the buffer.
 func (b *Buffer) Range(offset, size uint64) Range { return Range{b, offset, size} }
 
 // Close releases the buffer, and returns nil. Earlier submissions, and command buffers in which the

@@ -28,13 +28,14 @@ type Command int
 // [Execute]. Make a command buffer with [Device.NewCommandBuffer], record commands, call End, and
 // execute it.
 //
-// Commands between two barriers may run in parallel. A barrier comes after all commands that were
-// recorded before it, and before all later commands. A command may also name earlier commands that
-// it comes after. Leading, trailing and repeated barriers change nothing.
+// Commands between two barriers may run in parallel, unless [CommandOptions].InOrder is set. A
+// barrier comes after all commands that were recorded before it, and before all later commands. A
+// command may also name earlier commands that it comes after. Leading, trailing and repeated
+// barriers change nothing.
 //
 // [CommandBuffer.Add] copies the data of uploads and the arguments of kernels. The command buffer
-// holds the buffers and modules of its commands until it has been closed, and no execution and no
-// command buffer in which it is nested uses it any more.
+// holds the buffers and modules of its commands until it has been closed and is no longer used by
+// an execution or by a command buffer in which it is nested.
 //
 // A range of a [CommandBuffer.Binding] stands for memory that each execution provides. A range of
 // [CommandBuffer.Scratch] stands for scratch memory. A [Param] is a scalar, or the blocks of a
@@ -58,7 +59,7 @@ func commands(all []Command) []recording.Command {
 	return unsafe.Slice((*recording.Command)(unsafe.Pointer(unsafe.SliceData(all))), len(all))
 }
 
-// CommandOptions say how a command buffer runs. With the zero value the runtime decides.
+// CommandOptions say how a command buffer runs. The zero value means AutoMode, and not InOrder.
 type CommandOptions struct {
 	Mode Mode
 
@@ -210,8 +211,8 @@ func (c *CommandBuffer) device() *Device { return deviceOf(c.in().Device().Engin
 //
 // [CommandBuffer.End] makes an event for the timestamp. Executions that overlap have events of
 // their own, in their instances (see [Execute]). If the driver does not let an event be recorded
-// again before its last record is complete ([driver.Caps].RerecordEvents), each execution in flight
-// has its own instance, even if the executions are ordered.
+// again before it is complete ([driver.Caps].RerecordEvents), each execution in flight has its own
+// instance, even if the executions are ordered.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if c.isZero() {
 		return -1, errs.Zero("timestamp", "CommandBuffer")

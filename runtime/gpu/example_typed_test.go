@@ -96,7 +96,8 @@ func ExampleTyped_fields() {
 	// gpu: bind double: field N has 4 bytes, and parameter 0 of the kernel has 8: its parameters have [8 8]: invalid argument
 }
 
-// Launches of a typed kernel are recorded. A binding stands for memory that each execution names.
+// Launches of a typed kernel are recorded. A binding stands for memory that each execution
+// provides.
 func ExampleTypedKernel_Launch() {
 	dev := simulated()
 	defer dev.Close()

@@ -14,13 +14,13 @@ import (
 
 // A Queue takes operations for a device. Only semaphores order operations: operations that no
 // semaphore orders may run in any order, or in parallel. All methods may be called concurrently.
-// [Queue.Submit] returns without waiting for the device to run the operation. It copies the lists
-// of points. The operation uses the program's data after Submit has returned only if the
+// [Queue.Submit] returns without waiting for the device to run the operation. Submit copies the
+// lists of points. The operation uses the program's data after Submit has returned only if the
 // documentation of the operation says so.
 //
-// If Submit returns an error, the operation does not run. If the reason is that the device is lost
-// or closed, the points that the operation would have signalled fail too, because other work may
-// wait for them.
+// If Submit returns an error, the operation does not run. If the reason is that the device is lost,
+// or that the device or the queue is closed, the points that the operation would have signalled
+// fail too, because other work may wait for them.
 //
 // If a signal is known not to raise its semaphore, the error is [ErrValue]. There are three cases:
 // the value of the signal has been reached; the operation waits for that value or a higher one; an
@@ -31,7 +31,7 @@ import (
 type Queue struct {
 	dev      *Device
 	tl       *engine.Timeline
-	index    int // the number of the device's own queue; -1 for others
+	index    int // its number among the device's own queues; -1 if it is not one of them
 	priority int
 	name     atomic.Pointer[string]
 	scratch  queueScratch // for native operations
@@ -108,7 +108,8 @@ func (q *Queue) submit(r *record, o *Order) error {
 // the submission if the device has a tracer or the order has a Timing.
 func (s *record) note(o *Order) error {
 	if o.label != "" {
-		// Without a copy of the label, the caller's lists would escape to the heap.
+		// Store a copy: to store o.label itself would move the caller's lists of points to the
+		// heap.
 		s.label, s.UsesRest = unique.Make(o.label).Value(), true
 	}
 	if err := s.observed(o); err != nil {
@@ -132,9 +133,9 @@ func (q *Queue) reject(s *record, kind string) error {
 	return errs.Argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
 }
 
-// Flush polls the device for work of the queue that is done. Submitted operations reach the device
-// without Flush. On a system that batches the calls to a device, the poll makes the system send the
-// batch. Flush returns an error if the device accepts no more work.
+// Flush polls the device once, to find out which work of the queue is done. Submitted operations
+// reach the device without Flush. On a system that batches the calls to a device, the poll makes
+// the system send the batch. Flush returns an error if the device accepts no more work.
 func (q *Queue) Flush() error {
 	if q.isZero() {
 		return errs.Zero("flush", "Queue")
@@ -144,7 +145,7 @@ func (q *Queue) Flush() error {
 }
 
 // submitWith is like submit, for an operation that writes to the buffer dst and reads from the
-// buffer src. It holds both. dst or src may be nil.
+// buffer src. The submission holds both buffers. dst or src may be nil.
 func (q *Queue) submitWith(r *record, o *Order, dst, src *memory.Buffer) error {
 	for _, b := range [...]*memory.Buffer{dst, src} {
 		if b != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// written returns the events that a writer makes from records. It sets their device and queue.
+// written returns the events that a writer makes from records. It sets the device and the queue of
+// the records.
 func written(t *testing.T, records ...Record) (events []traceformat.Event) {
 	t.Helper()
 	tracer, err := NewTracer(TracerOptions{})
@@ -56,8 +57,8 @@ func written(t *testing.T, records ...Record) (events []traceformat.Event) {
 	}
 }
 
-// TestRecordsOutOfOrder writes records of one stream in another order than its work. Each record
-// must get a slice, which must not end after the submission's Done.
+// TestRecordsOutOfOrder writes records of one stream, in another order than that of its work. Each
+// record must get a slice, which must not end after the submission's Done.
 func TestRecordsOutOfOrder(t *testing.T) {
 	const us = time.Microsecond
 	found := map[string]traceformat.Event{}
@@ -107,8 +108,8 @@ func TestInexactTimes(t *testing.T) {
 }
 
 // TestArrowsThatAreMissing checks the counts of missing arrows. An arrow is missing if, by the
-// times, the signal came after the wait, or if the signal was forgotten. Waits for any of several
-// points do not count. Neither do waits whose signal is not in the trace.
+// times, the wait ended before the signal, or if the signal was forgotten. Waits for any of several
+// points do not count. Neither do waits whose signal is known not to be in the trace.
 func TestArrowsThatAreMissing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes more signals than a trace remembers")
@@ -142,16 +143,16 @@ func TestArrowsThatAreMissing(t *testing.T) {
 		records = append(records, Record{Kind: KindSignal, Submitted: 20 * us, Done: 21 * us, Signals: at(3, i+1)})
 	}
 	records = append(records, Record{Kind: KindWait, Op: "wait", Submitted: us, Done: 30 * us, Waits: at(1, 2)})
-	// The count includes the two waits above without arrows, because the writer has forgotten why
+	// The count includes two earlier waits without arrows, because the writer has forgotten why
 	// they have none.
 	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 0 || forgotten != 3 {
 		t.Errorf("%d arrows, %d are not drawn, %d forgotten", arrows, undrawn, forgotten)
 	}
 }
 
-// TestArrowsWithoutSlices has work wait for a signal of a barrier, which has no slice. No arrow may
-// lead to these waits: not from the signal of the waiting work itself, and not from that of later
-// work, although the clock is so inexact that each of these signals could have come before the
+// TestArrowsWithoutSlices makes work wait for a signal of a barrier. A barrier has no slice, so no
+// arrow may lead to these waits. No arrow may come from the signals of the waiting work or of later
+// work either, although the clock is so inexact that these signals could have come before the
 // waits. No arrow may count as missing.
 func TestArrowsWithoutSlices(t *testing.T) {
 	const us = time.Microsecond
@@ -164,7 +165,7 @@ func TestArrowsWithoutSlices(t *testing.T) {
 	}
 	for name, list := range map[string][]Record{
 		"before": append([]Record{barrier}, records...),
-		"alone":  records[:1], // the file does not say what signals the waits
+		"alone":  records[:1], // no record has the signal that the fill waits for
 	} {
 		for _, e := range written(t, list...) {
 			if e.Phase == traceformat.FlowBegin || e.Cat == traceformat.CatArrows {

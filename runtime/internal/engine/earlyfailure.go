@@ -13,7 +13,8 @@ import (
 // holds (buffers, modules, recordings, pinned memory, events) until its stream has passed it. Other
 // streams that wait for it keep waiting.
 
-// A failedRange is a range of a timeline's issued submissions that have failed.
+// A failedRange is a range of a timeline's issued submissions that have failed. A submission with
+// the outcome IssuedBroken needs no range, because its signals were not published.
 type failedRange struct {
 	first, last uint64 // numbers of the first and the last submission of the range
 	err         error

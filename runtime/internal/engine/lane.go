@@ -31,8 +31,8 @@ type Lane interface {
 	// Ready returns the reason, and the caller makes s fail.
 	//
 	// The caller may hold a Timeline.retireMu. Ready must not fail a submission itself. Failing it
-	// would release timepoints. Their owners may call Ready again, and the recursion could become
-	// too deep.
+	// would release timepoints. The owners of these timepoints may call Ready again, and the
+	// recursion could become too deep.
 	Ready(s *Submission) error
 
 	// Halted returns two errors. takes is nil if the lane accepts work, otherwise the reason why
@@ -63,8 +63,8 @@ type Lane interface {
 	Fail(err error)
 
 	// CloseWithDevice closes the lane. It blocks until the lane's thread no longer uses the driver
-	// or is LaneLost. If the context ends first, it aborts the work in flight. Device.Stop calls
-	// CloseWithDevice, without locks.
+	// or is LaneLost. If the context ends first, CloseWithDevice aborts the work in flight.
+	// Device.Stop calls CloseWithDevice, without locks.
 	CloseWithDevice(ctx context.Context) error
 }
 
@@ -73,8 +73,8 @@ type LaneThread int
 
 const (
 	LaneAwake  LaneThread = iota
-	LaneAsleep            // blocked without work; a goroutine that gives it work should yield, so that the thread can run
-	LaneLost              // in a native call that does not return; it may hold Timeline.mu
+	LaneAsleep            // blocked without work; a goroutine that gives the thread work should yield, so that the thread can run
+	LaneLost              // in a native call that does not return; the thread may hold Timeline.mu
 )
 
 // ByLane reports whether the lane issues the submission. A lane issues only collective operations.

@@ -376,9 +376,9 @@ func TestRecover(t *testing.T) {
 	})
 }
 
-// TestLostHoldsUp makes one queue wait for a lost device. Inside the driver, another queue of the
-// same device then waits for that queue, and the runtime does not know this. The work must fail or
-// complete, and the whole device must be lost.
+// TestLostHoldsUp makes a queue of one device wait for another device, which is lost. Inside the
+// driver, a second queue of the waiting device then waits for the first queue, and the runtime does
+// not know this. The work must fail or complete, and the whole waiting device must be lost.
 func TestLostHoldsUp(t *testing.T) {
 	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
 		// Do not use newSim: its check for leaks fails if Close leaves streams to the driver.
@@ -453,8 +453,8 @@ func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaph
 
 // TestCloseBehind closes a device that is lost because its stream waits for another lost device.
 // The closed device still runs other work. Close must wait for that work, and signal the points of
-// Order.Free after it. If the work does not end in time, or no stream can be made to free pool
-// memory, everything is left to the driver, and the points must fail.
+// Order.Free after it. If the work does not end in time, or if the driver makes no stream in which
+// pool memory can be freed, everything is left to the driver, and the points must fail.
 func TestCloseBehind(t *testing.T) {
 	for name, of := range map[string]struct{ resumed, refused bool }{
 		"work that ends":                     {resumed: true},
@@ -517,9 +517,9 @@ func TestCloseBehind(t *testing.T) {
 }
 
 // TestCloseLentBehind closes a device whose memory a second device uses. The second device is lost
-// because its stream waits for a third, lost device, but it still runs other work. The memory must
-// not be freed before that work has completed. If the work does not end, the memory must not be
-// freed at all.
+// because its stream waits for a third device, which is lost. The second device still runs work
+// that uses the memory. The memory must not be freed before that work has completed. If the work
+// does not end, the memory must not be freed at all.
 func TestCloseLentBehind(t *testing.T) {
 	for _, resumed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("resumed %v", resumed), func(t *testing.T) {
@@ -560,9 +560,9 @@ func TestCloseLentBehind(t *testing.T) {
 }
 
 // TestCloseLentBehindRunning closes a device whose memory is used by a second device. The second
-// one is lost behind a third one, which the runtime counts as lost but which continues to run. So
-// the work that uses the memory begins later. The memory must not be freed before that work has
-// completed, or not at all.
+// one is lost because its stream waits for a third one. The runtime counts the third one as lost,
+// but it continues to run. So the work that uses the memory begins later. The memory must be freed
+// after that work has completed, or not at all.
 func TestCloseLentBehindRunning(t *testing.T) {
 	for _, when := range []string{"work that ends", "work that begins after Close", "work that ends after Close, of a closed device"} {
 		t.Run("B87 "+when, func(t *testing.T) {
@@ -778,7 +778,7 @@ func TestWaitForClosed(t *testing.T) {
 // TestLostWhileFollowed loses a device after a submission of another device has found the lost
 // device's work in flight, and before the submission makes its native wait. The search for waiting
 // streams cannot find the wait yet. The submission itself must find the loss, even if the stream
-// has received only its waits.
+// has received only the waits of the submission.
 func TestLostWhileFollowed(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer, o gpu.Order) error{
 		"a fill": func(q *gpu.Queue, _ *gpu.Pool, b *gpu.Buffer, o gpu.Order) error {

@@ -114,7 +114,8 @@ func (tl *Timeline) complete(batch []*Submission) {
 }
 
 // outcomeOf returns nil if a submission that the stream has passed has succeeded. Otherwise it
-// returns the error.
+// returns the error. For an IssuedBroken submission it may return nil: the signals of that
+// submission have failed already.
 func (tl *Timeline) outcomeOf(s *Submission) error {
 	if tl.Lane != nil {
 		if _, err := tl.Lane.Halted(); err != nil { // events behind aborted work complete too

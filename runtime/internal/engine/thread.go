@@ -2,9 +2,9 @@ package engine
 
 import "runtime"
 
-// OnBound calls fn on a thread of its own that is bound to the device and waits for it. It is for
-// rare calls that must not wait for the pending-queue thread, which may be blocked. If the device
-// is closed, OnBound returns an error and does not call fn.
+// OnBound calls fn on a new thread on which the device is current, and waits until fn returns. It
+// is for rare calls that must not wait for the pending-queue thread, which may be blocked. If Close
+// no longer waits for calls (see Stay), OnBound returns an error and does not call fn.
 func (d *Device) OnBound(fn func() error) error {
 	if err := d.Stay(); err != nil {
 		return err
@@ -13,7 +13,7 @@ func (d *Device) OnBound(fn func() error) error {
 	return d.OnThread(fn)
 }
 
-// OnThread is like OnBound, for callers that make Close wait themselves (with Stay or enter).
+// OnThread is like OnBound, for a caller that has already made Close wait, by Stay or Device.enter.
 func (d *Device) OnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- d.Bound(fn) }()

@@ -37,7 +37,7 @@ type Timeline struct {
 	// mu is held while work is issued. It protects last and tidyAt, and writes to issued, marked,
 	// lastDownload, awaiting, closed and ended. Its holder does not wait for another timeline.
 	mu           sync.Mutex
-	last         sema.Point    // the signal of the submission given to publish last, if it has exactly one
+	last         sema.Point    // the signal of the last published submission, if that has exactly one signal
 	tidyAt       uint64        // from this number on, enter checks whether tidy must be called
 	issued       atomic.Uint64 // the number of the last submission given to the stream
 	marked       atomic.Uint64 // the last number with an event recorded right behind it
@@ -95,16 +95,16 @@ func (tl *Timeline) want(seq uint64) {
 	}
 }
 
-// tidyEvery is the smallest number of submissions between two calls of tidy. Submitters call tidy,
-// so that Submissions and events return to their pools even if nobody waits for the work. The
-// distance between two calls grows with the work in flight.
+// tidyEvery is the smallest number of submissions between two calls of tidy. The goroutine that
+// issues a submission calls tidy, so that Submissions and events return to their pools even if
+// nobody waits for the work. The distance between two calls grows with the work in flight.
 const tidyEvery = 128
 
-// issue gives a submission to the stream if the work for all its waits has been issued, and
-// publishes its signals. It runs on any thread. If the outcome is Issued or IssuedBroken, the
-// submission has got a number and has been put into the ring. If the outcome is Early, the caller
-// must park or fail the submission. With any other outcome the submission has failed or has been
-// parked again.
+// issue gives a submission to the stream, and publishes the submission's signals, if the work for
+// all waits of the submission has been issued. It runs on any thread. If the outcome is Issued or
+// IssuedBroken, the submission has got a number and has been put into the ring. If the outcome is
+// Early, the caller must park or fail the submission. With any other outcome the submission has
+// failed or has been parked again.
 //
 // Rare cases are in functions of their own, so that the code for the usual case is short. The
 // driver's calls evict this code from the processor's caches, and loading it again takes time.
@@ -286,8 +286,8 @@ func (tl *Timeline) awaited(seq uint64) {
 	}
 }
 
-// tidyLater sets tidyAt to a number behind seq. It reports whether enough work is in flight to call
-// tidy now. The stream has passed everything up to the number done. The caller holds tl.mu.
+// tidyLater sets tidyAt to a number higher than seq. It reports whether enough work is in flight to
+// call tidy now. The stream has passed everything up to the number done. The caller holds tl.mu.
 func (tl *Timeline) tidyLater(seq, done uint64) bool {
 	tl.tidyAt = seq + max(tidyEvery, (seq-done)/2)
 	return seq-done > tidyEvery/2
@@ -388,7 +388,7 @@ func (s *Submission) findEvents() (Outcome, error) {
 		case err != nil:
 		case passed:
 		case tl.Covers(m.Timeline, m.Seq):
-			if m.Timeline != tl { // so that s is retired after the work at m, and fails if that work fails
+			if m.Timeline != tl { // so that s is retired after the work at m, and cause looks there for a failure
 				s.Follows.Add(m)
 			}
 		default:
@@ -423,8 +423,8 @@ func (tl *Timeline) broken(s *Submission, started bool) Outcome {
 }
 
 // start makes the native calls of a submission: first the waits, then the operation. It does not
-// record the event. started reports whether the stream has received any of the calls. The caller
-// holds tl.mu.
+// record the event. started reports whether the stream has received any of the calls. Waits that a
+// barrier has taken over (putBarrier) do not count. The caller holds tl.mu.
 func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 	if err := s.mayUse(Mark{tl, seq}); err != nil { // must come before Resolve: see Uses
 		return false, err
@@ -440,8 +440,8 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 	if len(s.Deps.marks) > 0 {
 		if started, err = tl.follow(s, seq); err != nil {
 			if s.Action != nil {
-				// Give back the memory that Prepare took: the stream does not wait for all of its
-				// earlier uses.
+				// Give back the memory that Prepare took: the stream does not wait for all earlier
+				// uses of that memory.
 				s.Action.Undo(s, Refused)
 			}
 			return started, err
@@ -531,14 +531,14 @@ func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 }
 
 // Poll asks the driver whether the work seq is done, and if not, whether the oldest work in flight
-// is done. If no event is recorded behind seq yet, it first records one, unless another goroutine
+// is done. If no event is recorded behind seq yet, Poll first records one, unless another goroutine
 // is issuing work. If Poll finds work done, it retires everything up to there and returns the
 // result of retire. If it loses the device, because polls fail, it returns true. Otherwise it
 // returns false. If the event behind seq is the oldest in flight, Poll queries it up to tries
 // times.
 //
-// Poll does nothing if the stream has passed seq, if the device is lost, or if another goroutine is
-// polling the timeline.
+// Poll asks nothing if the stream has passed seq, if the device is lost, if another goroutine is
+// polling the timeline, or after End.
 func (tl *Timeline) Poll(seq uint64, tries int) bool {
 	if (Mark{tl, seq}).decided() {
 		return false
@@ -604,8 +604,9 @@ const watch = 8
 
 // query asks the driver up to tries times whether an event is complete: the first recorded event of
 // a submission with a number from seq to end-1. If there is none and end is math.MaxUint64, query
-// takes the last recorded event. at is the number of the event's submission, or 0 if there is no
-// event to query. done reports whether the event is complete.
+// takes the last recorded event. If older events are in flight, query asks only once. at is the
+// number of the event's submission, or 0 if there is no event to query. done reports whether the
+// driver has said that the event is complete.
 func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)
@@ -641,11 +642,11 @@ func (tl *Timeline) tidy(seq uint64) {
 	}
 }
 
-// reap retires the work up to the first event behind seq, or up to the last event if there is none
-// behind seq, if that event is complete. It returns false if there is no event, if the event is not
-// complete, if the query fails, or if retire returns false. It ignores the error of the query: a
-// later poll will find it too. If the stream has passed seq, the device is lost, End was called, or
-// another goroutine is polling, reap does nothing and returns true.
+// reap queries the first event behind seq, or the last event if there is none behind seq. If the
+// event is complete, reap retires the work up to there. It returns false if there is no event, if
+// the event is not complete, if the query fails, or if retire returns false. It ignores the error
+// of the query: a later poll will find it too. If the stream has passed seq, the device is lost,
+// End was called, or another goroutine is polling, reap does nothing and returns true.
 func (tl *Timeline) reap(seq uint64) bool {
 	if (Mark{tl, seq}).decided() || !tl.queryMu.TryLock() {
 		return true

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// BenchmarkAlloca allocates and frees memory that the pool has ready.
+// BenchmarkAlloca allocates memory that is free in the pool, and frees it again.
 func BenchmarkAlloca(b *testing.B) {
 	for name, o := range map[string]gpu.PoolOptions{"driver's pool": {}, "portable pool": {Portable: true}} {
 		b.Run(name, func(b *testing.B) {

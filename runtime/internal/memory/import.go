@@ -76,12 +76,13 @@ func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error
 	return b, nil
 }
 
-// unpinWithin is how long an import waits until closed buffers are unpinned. Completed work may
-// have no event behind it, and the device needs a moment to pass an event that is recorded now.
+// unpinWithin is how long an import tries to have closed buffers unpinned. A single try (Collect)
+// may take longer. Completed work may have no event behind it, and the device needs a moment to
+// pass an event that is recorded now.
 const unpinWithin = 20 * time.Millisecond
 
-// unpin frees unused memory until no closed buffer shares pinned pages with of, for up to
-// unpinWithin.
+// unpin calls Collect until no closed buffer shares pinned pages with of, or the device is lost or
+// closed, for up to unpinWithin.
 func (d *Device) unpin(of *Buffer) {
 	ctx, cancel := context.WithTimeout(context.Background(), unpinWithin)
 	defer cancel()

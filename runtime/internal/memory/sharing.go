@@ -105,8 +105,8 @@ func (d *Device) ImportShared(h Handle, freed func()) (*Buffer, error) {
 	return d.openMemory(op, h, &rare{freed: freed, close: d.Faces.IPCMem.CloseMem}, func() (driver.Mem, error) { return d.Faces.IPCMem.OpenMem(h.Handle) })
 }
 
-// openMemory makes a buffer from another process's memory, which open makes accessible. r has the
-// functions that release the memory and that are called afterwards.
+// openMemory makes a buffer from another process's memory, which open makes accessible. r.close
+// releases the memory, and r.freed is called afterwards.
 func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Mem, error)) (*Buffer, error) {
 	b := newBuffer(d, h.Size)
 	err := d.Engine.Do(func() (err error) {

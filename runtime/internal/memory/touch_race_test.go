@@ -23,7 +23,7 @@ func TestTouchReported(t *testing.T) {
 	s, ctx := dev.Queue(0).NewStream(), minute(t)
 	b := allocate(t, dev, 1024)
 	data, sum := make([]byte, 1024), byte(0)
-	// From now on pinned memory is available, so the call itself issues the next download.
+	// This download makes pinned memory available, so later calls issue their downloads themselves.
 	must(t, s.Download(data[:64], b.Range(0, 64)))
 	must(t, s.Wait(ctx))
 	fail := func(submit func() error) error {

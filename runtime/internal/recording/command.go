@@ -64,8 +64,8 @@ type command struct {
 	rare     *rareCommand
 }
 
-// A rareCommand has the fields that most commands do not need. Fills, copies and launches without
-// parameters have none.
+// A rareCommand has the fields that most commands do not need. Fills, copies, and launches without
+// a gpu.Param, have none.
 type rareCommand struct {
 	stage  *memory.Block // pinned memory of an upload
 	fn     func() error  // the function of a host call

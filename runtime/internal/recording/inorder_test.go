@@ -15,7 +15,7 @@ func openSim(t *testing.T) *gpu.Device {
 	t.Helper()
 	dev, err := gpu.Open(newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	must(t, err)
-	t.Cleanup(func() { dev.Close() }) // some tests expect the error of a lost device
+	t.Cleanup(func() { dev.Close() }) // Close returns the loss if the test has lost the device
 	return dev
 }
 
