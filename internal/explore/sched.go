@@ -365,7 +365,7 @@ func (r *run) usual(self *goroutine) *goroutine {
 			return self
 		}
 	}
-	// The default choice is the next goroutine by id, and after the last one the first.
+	// Otherwise it is the next goroutine by id, and after the last one the first.
 	for _, g := range r.ready {
 		if g.id > r.current.id {
 			return g
