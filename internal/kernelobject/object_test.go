@@ -229,7 +229,8 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestMakeFatbin checks that MakeFatbin makes the same fat binary as nvcc, without compression.
+// TestMakeFatbin checks that Read reads what MakeFatbin makes of PTX and a cubin, and that the entry
+// of the cubin is the same as nvcc's.
 func TestMakeFatbin(t *testing.T) {
 	fat := image(t, "params.fatbin")
 	entries, err := Fatbin(fat)
@@ -302,7 +303,7 @@ func TestKernelParams(t *testing.T) {
 	}
 }
 
-// TestOverlapping checks that files in which all sections overlap are read quickly.
+// TestOverlapping checks that Read takes no more than seconds for files in which all sections overlap.
 func TestOverlapping(t *testing.T) {
 	const size = 4 << 20
 	le := binary.LittleEndian
