@@ -87,7 +87,7 @@ type piece struct {
 	ptr  cuda.DevicePtr
 }
 
-// piece makes memory of an origin, filled with a byte.
+// piece makes memory of the named origin, filled with a byte.
 func (b *bench) piece(name string, fill byte) piece {
 	of := b
 	if rest, ok := strings.CutPrefix(name, other); ok {
@@ -175,7 +175,7 @@ type user struct {
 	from    bool                                 // it takes two pieces: src and dst
 	origins []string                             // origins of its memory; nil means all
 	prepare func(b *bench, dst, src piece) error // runs before call, with a context; may be nil
-	// call runs once without a context, and once with a context.
+	// call runs without a context in one process, and with a context in another.
 	call  func(b *bench, dst, src piece) error
 	check func(b *bench, dst, src piece) (got []byte, ok bool) // replaces the check that dst contains value; may be nil
 }
