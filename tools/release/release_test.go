@@ -213,7 +213,7 @@ func TestChecksFail(t *testing.T) {
 	}
 }
 
-// TestVersionsFail tests invalid versions, and a go.mod that replaces a module.
+// TestVersionsFail checks the errors for invalid versions, and for a go.mod that replaces a module.
 func TestVersionsFail(t *testing.T) {
 	m := newMade(t)
 	for _, v := range []string{"0.1.0", "v0.1", "v2.0.0", "Unreleased"} {
