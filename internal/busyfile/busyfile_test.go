@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestReplaced checks that no read and no rename fails while a file is replaced again and again, and
-// that every reader gets a complete file.
+// TestReplaced checks that no read and no rename fails while a file is replaced again and again,
+// and that every reader gets a complete file.
 func TestReplaced(t *testing.T) {
 	dir := t.TempDir()
 	name, next := filepath.Join(dir, "file"), filepath.Join(dir, "next")

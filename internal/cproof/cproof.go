@@ -304,8 +304,9 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	return nil
 }
 
-// undeclared reports whether the compiler's error is about an undeclared name or an incomplete type.
-// If the type of a first parameter is unknown, gcc only reports what it expects before its name.
+// undeclared reports whether the compiler's error is about an undeclared name or an incomplete
+// type. If the type of a first parameter is unknown, gcc only reports what it expects before its
+// name.
 func (p *prover) undeclared(said string) bool {
 	if m := expected.FindStringSubmatch(said); m != nil && !p.t.TypeNames()[m[1]] {
 		return true

@@ -380,7 +380,8 @@ func (w *writer) layout(s *symbols.Struct, name, c string) {
 	}
 }
 
-// fields adds the facts of a struct's members, and of the members of unnamed structs and unions in it.
+// fields adds the facts of a struct's members, and of the members of unnamed structs and unions in
+// it.
 func (w *writer) fields(s *symbols.Struct, record, root, path string, base int) {
 	for _, f := range s.Fields {
 		at := path

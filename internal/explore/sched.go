@@ -251,8 +251,8 @@ func (r *run) did(g *goroutine, op Op, o *Object) {
 
 const raceText = "the race detector has found accesses that nothing orders"
 
-// block makes the current goroutine wait. It returns when wakeUp has made the goroutine runnable and
-// choose has returned it.
+// block makes the current goroutine wait. It returns when wakeUp has made the goroutine runnable
+// and choose has returned it.
 //
 //go:norace
 func (r *run) block() {

@@ -14,9 +14,9 @@ type strategy interface {
 	pick(r *run, g *goroutine, n int) int
 }
 
-// A Deed is one decision other than the default: in its At-th decision, Actor let Next run or picked
-// Pick. Actor and Next are paths of goroutines, so a deed keeps its meaning when other deeds are
-// removed.
+// A Deed is one decision other than the default: in its At-th decision, Actor let Next run or
+// picked Pick. Actor and Next are paths of goroutines, so a deed keeps its meaning when other deeds
+// are removed.
 type Deed struct {
 	Actor string `json:"actor"`
 	At    int    `json:"at"`
@@ -87,9 +87,9 @@ func (w *walk) next(r *run, _, self, usual *goroutine) *goroutine {
 func (w *walk) pick(_ *run, _ *goroutine, n int) int { return w.rnd.below(n) }
 
 // A pct runs the runnable goroutine of highest priority. Priorities are random. At some random
-// decisions the running goroutine gets the lowest priority. A fault that needs d switches at certain
-// places is then found with a known probability (Burckhardt and others, 2010). A goroutine that
-// yields, sleeps or runs for very long also gets the lowest priority.
+// decisions the running goroutine gets the lowest priority. A fault that needs d switches at
+// certain places is then found with a known probability (Burckhardt and others, 2010). A goroutine
+// that yields, sleeps or runs for very long also gets the lowest priority.
 type pct struct {
 	rnd     random
 	changes []int // decisions at which the running goroutine gets the lowest priority

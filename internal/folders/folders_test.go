@@ -63,8 +63,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestQuoted checks that folders with pattern characters in their names are found, whether a user or
-// a variable names them.
+// TestQuoted checks that folders with pattern characters in their names are found, whether a user
+// or a variable names them.
 func TestQuoted(t *testing.T) {
 	root := t.TempDir()
 	names := []string{"env[1]", "env1"}

@@ -240,8 +240,8 @@ func (h Host) undivided() (gpus []string) {
 	return gpus
 }
 
-// An instance is a compute instance of MIG. A program that uses it opens the capability nodes of the
-// compute instance and of the GPU instance that it is a part of.
+// An instance is a compute instance of MIG. A program that uses it opens the capability nodes of
+// the compute instance and of the GPU instance that it is a part of.
 type instance struct {
 	name  string // "gpu0/gi1/ci0"
 	nodes []Node

@@ -155,8 +155,8 @@ func instances(files map[string]string) map[string]string {
 	return all
 }
 
-// TestTry checks that try opens a capability node only for reading, since its mode allows no more. A
-// running program's file serves as the node: Linux lets no user write to it, not even root.
+// TestTry checks that try opens a capability node only for reading, since its mode allows no more.
+// A running program's file serves as the node: Linux lets no user write to it, not even root.
 func TestTry(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs a file that root cannot write to")

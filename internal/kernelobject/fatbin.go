@@ -42,8 +42,8 @@ func IsFatbin(image []byte) bool {
 	return len(image) >= 4 && binary.LittleEndian.Uint32(image) == fatbinMagic
 }
 
-// Fatbin lists a fat binary's entries. It refuses an entry whose header is too short: on a length of
-// 0 the driver loops forever.
+// Fatbin lists a fat binary's entries. It refuses an entry whose header is too short: on a length
+// of 0 the driver loops forever.
 func Fatbin(image []byte) ([]FatbinEntry, error) {
 	if len(image) < fatbinHeader {
 		return nil, fmt.Errorf("a fat binary of %d bytes was cut off", len(image))

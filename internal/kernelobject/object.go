@@ -94,8 +94,8 @@ func (c *Code) Kernel(name string) *Kernel {
 	return nil
 }
 
-// FormOf returns the form of an image from its first bytes, or "" if it is unknown. An ELF file that
-// is not for AMD's GPUs counts as a cubin.
+// FormOf returns the form of an image from its first bytes, or "" if it is unknown. An ELF file
+// that is not for AMD's GPUs counts as a cubin.
 func FormOf(image []byte) Form {
 	switch {
 	case bytes.HasPrefix(image, []byte(elf.ELFMAG)):
@@ -116,8 +116,8 @@ func FormOf(image []byte) Form {
 }
 
 // Read checks that an image is complete and reads the code in it: one Code for each entry that it
-// supports, and none for a compressed bundle. The size of the image bounds the memory. An image that
-// would unpack to more is an error.
+// supports, and none for a compressed bundle. The size of the image bounds the memory. An image
+// that would unpack to more is an error.
 func Read(image []byte) ([]Code, error) {
 	b := newBudget(len(image))
 	codes, err := read(image, b)

@@ -229,8 +229,8 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestMakeFatbin checks that Read reads what MakeFatbin makes of PTX and a cubin, and that the entry
-// of the cubin is the same as nvcc's.
+// TestMakeFatbin checks that Read reads what MakeFatbin makes of PTX and a cubin, and that the
+// entry of the cubin is the same as nvcc's.
 func TestMakeFatbin(t *testing.T) {
 	fat := image(t, "params.fatbin")
 	entries, err := Fatbin(fat)
@@ -303,7 +303,8 @@ func TestKernelParams(t *testing.T) {
 	}
 }
 
-// TestOverlapping checks that Read takes no more than seconds for files in which all sections overlap.
+// TestOverlapping checks that Read takes no more than seconds for files in which all sections
+// overlap.
 func TestOverlapping(t *testing.T) {
 	const size = 4 << 20
 	le := binary.LittleEndian

@@ -124,8 +124,8 @@ func ReadTriton(text []byte) (*Triton, error) {
 	return t, nil
 }
 
-// jsonSignature reads a JSON object whose keys are parameters' names or indices, and whose values are
-// their types. It keeps the order.
+// jsonSignature reads a JSON object whose keys are parameters' names or indices, and whose values
+// are their types. It keeps the order.
 func jsonSignature(text []byte) ([]TritonParam, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {

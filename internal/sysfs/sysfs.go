@@ -21,8 +21,8 @@ func numaNode(sys fs.FS, pci string) int {
 	return n
 }
 
-// ModuleVersion returns the version of a kernel module such as "nvidia". It returns "" if the module
-// is not loaded or has no version.
+// ModuleVersion returns the version of a kernel module such as "nvidia". It returns "" if the
+// module is not loaded or has no version.
 func ModuleVersion(module string) string { return moduleVersion(os.DirFS("/sys"), module) }
 
 func moduleVersion(sys fs.FS, module string) string { return read(sys, "module/"+module+"/version") }

@@ -119,8 +119,8 @@ func TestGPUCUPTIRecords(t *testing.T) {
 	}
 }
 
-// TestGPUCUPTICallbacks checks that a Go function is called at the begin and end of a launch, and not
-// after Unsubscribe.
+// TestGPUCUPTICallbacks checks that a Go function is called at the begin and end of a launch, and
+// not after Unsubscribe.
 func TestGPUCUPTICallbacks(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cupti.Open(cupti.Options{})

@@ -1,5 +1,5 @@
-// Package toolkittest tests how the packages of CUDA's libraries open their library: all must behave
-// the same. Its own tests call the libraries on a GPU.
+// Package toolkittest tests how the packages of CUDA's libraries open their library: all must
+// behave the same. Its own tests call the libraries on a GPU.
 package toolkittest
 
 import (

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// PIDRange is the number of process numbers that one program may use, for itself and its devices. In
-// a merged file the numbers of program i, from 0, begin at i times PIDRange. Numbers of submissions
-// and semaphores are unique within a program.
+// PIDRange is the number of process numbers that one program may use, for itself and its devices.
+// In a merged file the numbers of program i, from 0, begin at i times PIDRange. Numbers of
+// submissions and semaphores are unique within a program.
 const PIDRange = 1000
 
 // MaxProblems is the largest number of problems that a [Report] lists.
@@ -429,8 +429,8 @@ func (c *checker) finishTrack(k track, t *checkedTrack) {
 	if !t.named && len(t.spans) > 0 {
 		c.problem(t.first, "track %d/%d has no %q", k.pid, k.tid, MetaThread)
 	}
-	// An outer slice is sorted before its inner ones. If slices have the same begin and end, the order
-	// in the file decides.
+	// An outer slice is sorted before its inner ones. If slices have the same begin and end, the
+	// order in the file decides.
 	slices.SortStableFunc(t.spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end))
 	})

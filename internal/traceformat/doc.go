@@ -44,8 +44,8 @@ const (
 	CatClock      = "clock"      // Instant: a new fit of the device's clock to the host's
 )
 
-// NameParked is the name of the inner async slice of a submission that was parked: from submitted to
-// issued, or to failed.
+// NameParked is the name of the inner async slice of a submission that was parked: from submitted
+// to issued, or to failed.
 const NameParked = "parked"
 
 // Names of the counters, on a device's process.

@@ -19,9 +19,9 @@ const (
 	FlowEnd    Phase = 'f'
 )
 
-// A Time is a moment of the trace, or a duration, in nanoseconds. Files have microseconds with up to
-// three decimals. Moments count from the start of the trace, which [MetaTrace] gives as wall clock
-// time.
+// A Time is a moment of the trace, or a duration, in nanoseconds. Files have microseconds with up
+// to three decimals. Moments count from the start of the trace, which [MetaTrace] gives as wall
+// clock time.
 type Time int64
 
 // An Event is one element of the array.

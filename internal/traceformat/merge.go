@@ -19,16 +19,16 @@ type Source struct {
 	Reader io.ReadSeeker
 }
 
-// Merge writes the traces of several programs, such as the ranks of a training, as one. The times of
-// the merged trace count from the start of the earliest one. Each program has its own processes, ids
-// and names. Programs are ordered by rank. Without a launcher, the rank is the one in the program's
-// largest communicator; without communicators, a program is named by its process number.
+// Merge writes the traces of several programs, such as the ranks of a training, as one. The times
+// of the merged trace count from the start of the earliest one. Each program has its own processes,
+// ids and names. Programs are ordered by rank. Without a launcher, the rank is the one in the
+// program's largest communicator; without communicators, a program is named by its process number.
 //
-// The wall clock at the start of each trace relates the times of the traces. So a change of the wall
-// clock between two starts shifts the traces against each other, and so does a difference between
-// the wall clocks of two machines. Merge takes all complete events of a cut trace, and adds an event
-// where its end is missing ([CatCut]). The output has a complete array. The events of a single
-// source stay unchanged, so Merge can turn a cut file into a complete one.
+// The wall clock at the start of each trace relates the times of the traces. So a change of the
+// wall clock between two starts shifts the traces against each other, and so does a difference
+// between the wall clocks of two machines. Merge takes all complete events of a cut trace, and adds
+// an event where its end is missing ([CatCut]). The output has a complete array. The events of a
+// single source stay unchanged, so Merge can turn a cut file into a complete one.
 func Merge(w io.Writer, sources []Source) error {
 	type program struct {
 		Source

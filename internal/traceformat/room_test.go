@@ -57,8 +57,9 @@ func readAgain(t *testing.T, e Event) (got Event) {
 	return got
 }
 
-// TestLongTexts checks that an event with texts and lists of any length can be read. A cut text must
-// end with the number of missing bytes, and a cut list be followed by the number of missing points.
+// TestLongTexts checks that an event with texts and lists of any length can be read. A cut text
+// must end with the number of missing bytes, and a cut list be followed by the number of missing
+// points.
 func TestLongTexts(t *testing.T) {
 	const long = MaxEvent + 1<<20
 	t.Run("texts", func(t *testing.T) {

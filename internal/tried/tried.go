@@ -16,8 +16,8 @@ type Library interface {
 	Path() string
 }
 
-// Lines returns a line for each file that was found, with its error. Missing files have no line. The
-// error of the file that Open accepted is err.
+// Lines returns a line for each file that was found, with its error. Missing files have no line.
+// The error of the file that Open accepted is err.
 func Lines(attempts []dl.Attempt, err error) string {
 	var b strings.Builder
 	for _, a := range attempts {

@@ -192,9 +192,9 @@ func (u user) spoilProof(files map[string]string) {
 	}
 }
 
-// TestModule checks the bindings of a library in a module of its own: generated with headers and from
-// the table alone they are the same, they compile for each system, the ABI test passes, and a program
-// can call the library.
+// TestModule checks the bindings of a library in a module of its own: generated with headers and
+// from the table alone they are the same, they compile for each system, the ABI test passes, and a
+// program can call the library.
 func TestModule(t *testing.T) {
 	const file = "testdata/kit.txtar"
 	a, err := txtar.ParseFile(file)
@@ -291,8 +291,8 @@ func needCompiler(t *testing.T) string {
 	return compiler
 }
 
-// TestOdd checks the bindings of declarations that other generators bind wrongly without an error. It
-// runs the ABI test, and compares the values that a library receives.
+// TestOdd checks the bindings of declarations that other generators bind wrongly without an error.
+// It runs the ABI test, and compares the values that a library receives.
 func TestOdd(t *testing.T) {
 	const file = "testdata/odd.txtar"
 	a, err := txtar.ParseFile(file)

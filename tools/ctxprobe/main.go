@@ -3,9 +3,9 @@
 //
 //	ctxprobe [-device N] [-library FILE] [-timeout D] [-jobs N] [-only REGEXP] [-text FILE] [-json FILE]
 //
-// It calls each function that runtime/driver/cudadriver uses, on a thread without a current context.
-// Each call is in a process of its own, because some driver releases crash. It repeats a failed call
-// with a context, to show that the missing context was the reason.
+// It calls each function that runtime/driver/cudadriver uses, on a thread without a current
+// context. Each call is in a process of its own, because some driver releases crash. It repeats a
+// failed call with a context, to show that the missing context was the reason.
 //
 // Then it passes memory of every kind to the submitting functions: memory of the device and, if
 // there is one, of another device, with and without a context, again in processes of their own. It
@@ -14,8 +14,8 @@
 // It prints the table, and writes it to the files of -json and -text. Tests check the driver
 // against the tables in testdata/ctxprobe.
 //
-// The exit status is 1 if nothing could be tried or a file not written, and 2 if the command line is
-// wrong.
+// The exit status is 1 if nothing could be tried or a file not written, and 2 if the command line
+// is wrong.
 package main
 
 import (

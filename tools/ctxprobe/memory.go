@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// A Case is a function that is called with some memory, for a stream of the tried device. The program
-// gives the device no access to memory of the other device.
+// A Case is a function that is called with some memory, for a stream of the tried device. The
+// program gives the device no access to memory of the other device.
 type Case struct {
 	Function string `json:"function"`
 	Memory   string `json:"memory"`  // the memory: "other default pool from memory", where other means of the other device
@@ -19,8 +19,8 @@ type Case struct {
 	With     string `json:"with"`    // the outcome with the device's context current
 }
 
-// The outcomes of cases, besides crashes and notTried. later and early continue with an error. Other
-// outcomes are names of CUDA errors.
+// The outcomes of cases, besides crashes and notTried. later and early continue with an error.
+// Other outcomes are names of CUDA errors.
 const (
 	right = "right"          // the work is done and its output is right
 	wrong = "wrong data"     // the work is done and its output is wrong

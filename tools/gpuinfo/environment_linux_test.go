@@ -420,8 +420,8 @@ func (e *environment) check(t *testing.T, said string, status int) {
 	}
 }
 
-// TestBestTellsAll checks that the error of drivers.Best on a machine without a working driver lists
-// each file with its error.
+// TestBestTellsAll checks that the error of drivers.Best on a machine without a working driver
+// lists each file with its error.
 func TestBestTellsAll(t *testing.T) {
 	e := environment{
 		files: map[string]string{
@@ -441,8 +441,8 @@ func TestBestTellsAll(t *testing.T) {
 	e.check(t, said, status)
 }
 
-// TestBestWithoutLibrary checks the error of drivers.Best in a container that has the kernel's driver
-// and no library.
+// TestBestWithoutLibrary checks the error of drivers.Best in a container that has the kernel's
+// driver and no library.
 func TestBestWithoutLibrary(t *testing.T) {
 	e := environment{
 		files: map[string]string{"/.dockerenv": "", "/proc/driver/nvidia/version": loaded},
@@ -472,8 +472,8 @@ func TestNamedFileIsMissing(t *testing.T) {
 	e.check(t, said, status)
 }
 
-// TestLibraryDirs checks the order in which folders that the program names are searched: folders for
-// CUDA alone come first.
+// TestLibraryDirs checks the order in which folders that the program names are searched: folders
+// for CUDA alone come first.
 func TestLibraryDirs(t *testing.T) {
 	e := environment{
 		files: map[string]string{"/mine/libcuda.so.1": "cuda 999", "/site/libcuda.so.1": "cuda 999", "/lib/TRIPLET/libcuda.so.1": "cuda 999"},

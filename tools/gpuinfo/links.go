@@ -46,8 +46,8 @@ func links(pkg string, n int, ask func(l *Link) error) []Link {
 // A paths function returns the path between two devices, by their indices.
 type paths func(from, to int) (nvtopology.Path, error)
 
-// nvmlPaths returns the paths that NVML reports. It returns nil without NVML, and for fewer than two
-// devices.
+// nvmlPaths returns the paths that NVML reports. It returns nil without NVML, and for fewer than
+// two devices.
 func nvmlPaths(devices []Device) paths {
 	if len(devices) < 2 {
 		return nil

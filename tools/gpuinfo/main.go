@@ -13,9 +13,9 @@
 //
 // -explain prints a page for a bug report: the system, the drivers in its kernel, device nodes and
 // their permissions, the container, each file that was tried for each library with its version and
-// its answer, the parts of the toolkit, and advice. Its only personal data are user and group numbers
-// and paths, including paths in environment variables. With -json the report has all this too, and
-// every missing function.
+// its answer, the parts of the toolkit, and advice. Its only personal data are user and group
+// numbers and paths, including paths in environment variables. With -json the report has all this
+// too, and every missing function.
 //
 // The exit status is for scripts:
 //

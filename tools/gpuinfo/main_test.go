@@ -37,8 +37,8 @@ func (l *fakeLibrary) Sets() []dl.SetStatus        { return l.sets }
 func (l *fakeLibrary) Missing() []dl.MissingSymbol { return l.missing }
 func (l *fakeLibrary) Explain() string             { return "library: fake\n" }
 
-// machine returns the probes of the golden files' machine: a driver with three devices, an NCCL that
-// is too old, no HIP, no RCCL.
+// machine returns the probes of the golden files' machine: a driver with three devices, an NCCL
+// that is too old, no HIP, no RCCL.
 func machine() []probe {
 	fake := &fakeLibrary{
 		path: "/usr/lib/libcuda.so.580.1", version: 12040,

@@ -15,8 +15,8 @@ import (
 	"github.com/puregpu/puregpu/internal/tracetest"
 )
 
-// decoder is a program that executes a recording of two layers three times, as a graph: source timed
-// the commands of the first two executions, and those of the third have no times. It executes
+// decoder is a program that executes a recording of two layers three times, as a graph: source
+// timed the commands of the first two executions, and those of the third have no times. It executes
 // another recording as calls, and launches one kernel without a recording. Without a source no
 // command of a graph has times, and why says the reason.
 func decoder(source, why string) *tracetest.Builder {
@@ -181,8 +181,8 @@ func versionOne(t *testing.T) []byte {
 	return data
 }
 
-// TestMergedRecordings checks that recordings of two programs are not mixed up in their merged trace,
-// although they have the same numbers.
+// TestMergedRecordings checks that recordings of two programs are not mixed up in their merged
+// trace, although they have the same numbers.
 func TestMergedRecordings(t *testing.T) {
 	dir := t.TempDir()
 	one, two := decoder("CUPTI 13.0.1", "").JSON(), bytes.ReplaceAll(decoder("CUPTI 13.0.1", "").JSON(), []byte("matmul"), []byte("gemm"))

@@ -85,8 +85,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestRunPutsRanksTogether checks that gputrace run merges the traces of a program's ranks. The test
-// itself is the program, and writes two traces.
+// TestRunPutsRanksTogether checks that gputrace run merges the traces of a program's ranks. The
+// test itself is the program, and writes two traces.
 func TestRunPutsRanksTogether(t *testing.T) {
 	if name := os.Getenv("PUREGPU_TRACE"); name != "" && os.Getenv("GPUTRACE_TEST_PROGRAM") != "" {
 		for rank := range 2 {
@@ -119,8 +119,8 @@ func TestRunPutsRanksTogether(t *testing.T) {
 	}
 }
 
-// TestRunInterrupted checks that gputrace run, when interrupted, waits for the program and prints its
-// trace. The test itself is the program, and interrupts gputrace.
+// TestRunInterrupted checks that gputrace run, when interrupted, waits for the program and prints
+// its trace. The test itself is the program, and interrupts gputrace.
 func TestRunInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no process can be interrupted alone")

@@ -116,8 +116,8 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestBusyAndIdleMakeTheWindow checks, for every scenario and a random trace, that busy and idle time
-// add up to the window, and the critical path to the time of all submissions.
+// TestBusyAndIdleMakeTheWindow checks, for every scenario and a random trace, that busy and idle
+// time add up to the window, and the critical path to the time of all submissions.
 func TestBusyAndIdleMakeTheWindow(t *testing.T) {
 	random := busyServer(3000).JSON()
 	for _, data := range append([][]byte{random}, all()...) {

@@ -505,8 +505,8 @@ func (l *loader) finish() {
 	for _, n := range l.arrows {
 		t.arrowless += n
 	}
-	// On a device with times, a submission that was issued without an error and has no times took no
-	// time, unless it should have times.
+	// On a device with times, a submission that was issued without an error and has no times took
+	// no time, unless it should have times.
 	timed := make([]bool, len(t.devices)+1)
 	for i := range t.subs {
 		if x := &t.subs[i]; x.slice >= 0 {

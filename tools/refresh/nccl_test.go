@@ -18,8 +18,8 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // TestNextNCCL compares what refresh prints for a made-up release of NCCL with the golden text in
-// testdata/nccl.txtar. The release is the newest one with the edits in that file. Constants that only
-// contain the release's number must not be printed.
+// testdata/nccl.txtar. The release is the newest one with the edits in that file. Constants that
+// only contain the release's number must not be printed.
 func TestNextNCCL(t *testing.T) {
 	const golden = "testdata/nccl.txtar"
 	a, err := txtar.ParseFile(golden)

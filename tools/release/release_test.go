@@ -227,7 +227,7 @@ func TestVersionsFail(t *testing.T) {
 	}
 }
 
-// TestRelease makes a release. With a fault in the same module, no release may be made.
+// TestRelease checks the files of a release, and that no file is written if a check fails.
 func TestRelease(t *testing.T) {
 	m := newMade(t)
 	var said strings.Builder

@@ -289,8 +289,8 @@ func (w *rewriter) function(c *ast.CallExpr, sel *ast.SelectorExpr, key string, 
 	w.done(c.Pos(), key)
 }
 
-// grouped rewrites the call of a channel's Submit. The call then submits to queue 0 of the channel's
-// device.
+// grouped rewrites the call of a channel's Submit. The call then submits to queue 0 of the
+// channel's device.
 func (w *rewriter) grouped(c *ast.CallExpr, sel *ast.SelectorExpr, key, op string) {
 	w.called[sel.Sel] = true
 	if len(c.Args) < 2 {
@@ -558,8 +558,8 @@ func (w *rewriter) iface(t *ast.InterfaceType) {
 	}
 }
 
-// declaredBy returns the type of package gpu that has a method in rules with the name and type of fn,
-// or "".
+// declaredBy returns the type of package gpu that has a method in rules with the name and type of
+// fn, or "".
 func (w *rewriter) declaredBy(fn *types.Func) string {
 	if w.gpu == nil {
 		return ""

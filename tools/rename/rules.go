@@ -193,8 +193,8 @@ const testkitAlloc = "AllocIn"
 // through has the names of the methods that take an Op, by their type.
 var through = map[string]string{"Queue": "Submit", "Stream": "Do", "CommandBuffer": "Add"}
 
-// links lists the doc links that do not follow the rules, with their new text, or "" if a person must
-// decide.
+// links lists the doc links that do not follow the rules, with their new text, or "" if a person
+// must decide.
 var links = map[string]string{
 	"Channel.Submit":         "collective.Communicator.GroupContext",
 	"CommandBuffer.Dispatch": "",

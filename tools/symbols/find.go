@@ -275,8 +275,8 @@ func (b *browser) near(name string) []string {
 	return out
 }
 
-// distance returns the number of bytes to insert, remove or replace to turn a into b. If that number
-// is greater than limit, the result is some number greater than limit.
+// distance returns the number of bytes to insert, remove or replace to turn a into b. If that
+// number is greater than limit, the result is some number greater than limit.
 func distance(a, b string, limit int) int {
 	if d := len(a) - len(b); d > limit || -d > limit {
 		return limit + 1

@@ -35,8 +35,8 @@ func (adds) TritonAdd(g *simdriver.Grid, x, y, out driver.Ptr, n int32, _, _ dri
 	return nil
 }
 
-// TestTwin checks that launching a Triton kernel on a simulated GPU runs its twin, and that the error
-// for a kernel without a twin names the kernel.
+// TestTwin checks that launching a Triton kernel on a simulated GPU runs its twin, and that the
+// error for a kernel without a twin names the kernel.
 func TestTwin(t *testing.T) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: SimTriton(adds{})}), 0, gpu.Options{})
 	if err != nil {

@@ -127,8 +127,8 @@ func OnceValues[T1, T2 any](f func() (T1, T2)) func() (T1, T2) {
 	}
 }
 
-// A Pool's Get returns the value that was put last, or acts as if the pool were empty: Go's pool may
-// drop values.
+// A Pool's Get returns the value that was put last, or acts as if the pool were empty: Go's pool
+// may drop values.
 type Pool struct {
 	New func() any
 
