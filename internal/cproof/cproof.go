@@ -234,8 +234,8 @@ type prover struct {
 	tags       map[string]string // tags of handles, with struct or union in front
 }
 
-// unit compiles the headers with some macros, and facts after them: with plain, what plain names
-// mean; with all, all other facts.
+// unit compiles the headers with some macros, and facts after them. With plain these include what
+// plain names mean; with all, all other facts.
 func (p *prover) unit(ctx context.Context, defines string, all, plain bool) error {
 	head := p.head(defines, "")
 	names, err := p.names(ctx, head)

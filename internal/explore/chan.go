@@ -64,7 +64,7 @@ func (r *run) wakeWaiters(list []*waiter) {
 	}
 }
 
-// meet returns the first waiter of another goroutine none of whose cases has been executed.
+// meet returns the first waiter of a goroutine other than by whose wait has not ended, or nil.
 //
 //go:norace
 func meet(list []*waiter, by *goroutine) *waiter {

@@ -18,7 +18,7 @@ type timer struct {
 	short bool // the timer was set to at most 2 ms, like the sleep of a polling goroutine
 }
 
-// start sets a timer to run out after that many nanoseconds.
+// start sets a timer. It is due after that many nanoseconds.
 //
 //go:norace
 func (r *run) start(t *timer, after int64) {
@@ -209,7 +209,8 @@ func Yield() bool {
 	return true
 }
 
-// Fired returns the current time. It is for functions given to Call: no other goroutine runs first.
+// Fired returns the current time. Functions given to Call use it: unlike Now it lets no other
+// goroutine run.
 //
 //go:norace
 func Fired() time.Time {

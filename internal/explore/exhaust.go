@@ -11,7 +11,7 @@ import (
 //
 // Two schedules that differ only in the order of independent steps reach the same state. When a
 // schedule reaches a known state, with the same goroutine running and no more decisions left than
-// before, it ends with default decisions.
+// before, it takes the default from there on.
 
 // A branch is a decision: the run took alternative number taken of the alternatives 0 to of-1.
 type branch struct {

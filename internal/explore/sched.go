@@ -27,7 +27,7 @@ type goroutine struct {
 	op    Op     // its next operation, or the one in which it waits
 	obj   *Object
 	place []uintptr // call stack of op, if the run is traced
-	alone int       // steps since it last waited at which others may have been able to run
+	alone int       // counts its steps, for usual; 0 after a wait
 
 	locks  int // number of calls of LockOSThread that UnlockOSThread has not undone
 	thread int // number of the OS thread that the goroutine is locked to, if locks > 0

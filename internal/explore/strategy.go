@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A strategy picks the next goroutine when more than one can run, and one of several alternatives.
+// A strategy makes the decisions of a run.
 type strategy interface {
 	started(r *run, g *goroutine)
 	// next returns a goroutine of r.ready. actor is the current goroutine. self is the same
@@ -66,8 +66,8 @@ func (usualStrategy) next(_ *run, _, _, usual *goroutine) *goroutine { return us
 //go:norace
 func (usualStrategy) pick(*run, *goroutine, int) int { return 0 }
 
-// A walk runs a random goroutine at one of odds decisions, on average, and when the running one
-// waits or yields.
+// A walk switches to a random goroutine at one decision in odds, on average. It also does so when
+// the running goroutine waits or yields.
 type walk struct {
 	rnd  random
 	odds int

@@ -63,8 +63,8 @@ func Bundle(image []byte) ([]BundleEntry, error) {
 	return all, nil
 }
 
-// CheckCompressed reports whether a compressed bundle was cut off. In version 1 its header has no
-// size, so only the length of the header is checked.
+// CheckCompressed returns an error if a compressed bundle was cut off. A header of version 1 has no
+// size, so that only the header can be missing there.
 func CheckCompressed(image []byte) error {
 	le, size := binary.LittleEndian, uint64(len(image))
 	if size < 24 {

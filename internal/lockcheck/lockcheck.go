@@ -22,7 +22,7 @@ type Name interface{ Name() string }
 // A Mutex is a recorded [sync.Mutex].
 type Mutex[N Name] struct{ mu sync.Mutex }
 
-// Lock locks the mutex, and records which others the goroutine held, perhaps waiting.
+// Lock locks the mutex. It records that the goroutine may have waited for it while holding others.
 func (m *Mutex[N]) Lock() {
 	m.mu.Lock()
 	taken[N](m, true)

@@ -13,7 +13,7 @@ import (
 
 // A Path is the connection between two GPUs.
 type Path struct {
-	NVLinks int                   // number of links between the GPUs; without direct ones, of each GPU's links to switches (the lower number)
+	NVLinks int                   // number of direct links; without any, the lower of the GPUs' numbers of links to switches
 	PCIe    nvml.GpuTopologyLevel // distance on PCI Express, also given if there are NVLinks
 }
 

@@ -36,7 +36,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestEmulated checks that emulated returns false on amd64, where CI uses no emulator.
+// TestEmulated checks that a program for amd64 is not reported as emulated.
 func TestEmulated(t *testing.T) {
 	if emulated() && runtime.GOARCH == "amd64" {
 		t.Error("this program is said to be emulated")

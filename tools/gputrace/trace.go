@@ -56,7 +56,7 @@ type track struct {
 	order       [2]int // sort keys of the process and of the track
 }
 
-// A submission is one submission with its known moments. The others are unknown.
+// A submission is work of a queue. Moments that the trace does not have are unknown.
 type submission struct {
 	id      uint64
 	queue   int // index of the queue's track

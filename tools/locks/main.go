@@ -299,9 +299,9 @@ func (o orders) judge(depth int) error {
 	return errors.Join(errs...)
 }
 
-// circle returns a path from mutex from to mutex to, without to itself: each mutex was locked while
-// the one before was held. The path passes only mutexes that come after to in the alphabet, so that
-// each circle is found once.
+// circle returns a path of mutexes: it begins with from, each next mutex was locked while the one
+// before was held, and to was locked while the last one was. After from the path has only mutexes
+// that come after to in the alphabet, so that each circle is found once.
 func circle(after map[string]map[string]string, from, to string, seen map[string]bool) []string {
 	for _, next := range slices.Sorted(maps.Keys(after[from])) {
 		if next == to {
