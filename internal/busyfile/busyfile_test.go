@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestReplaced reads a file while it is replaced again and again: no read and no rename fails, and
-// every reader gets a complete file.
+// TestReplaced checks that no read and no rename fails while a file is replaced again and again,
+// and that every reader gets a complete file.
 func TestReplaced(t *testing.T) {
 	dir := t.TempDir()
 	name, next := filepath.Join(dir, "file"), filepath.Join(dir, "next")
@@ -42,8 +42,7 @@ func TestReplaced(t *testing.T) {
 	readers.Wait()
 }
 
-// TestError checks that a lasting error is returned, and that an error unrelated to files in use is
-// returned at once.
+// TestError checks that Retry returns an error unrelated to files in use at once.
 func TestError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, began := 0, time.Now()

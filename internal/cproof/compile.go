@@ -25,8 +25,8 @@ type Compiler struct {
 // IsGCC reports whether the compiler is gcc.
 func (c *Compiler) IsGCC() bool { return !c.clang }
 
-// Flags returns arguments for the compiler, followed by more. They make it report all errors, and
-// report an error in a macro at the use of the macro, not at its definition.
+// Flags returns arguments for the compiler, followed by more. The compiler reports all errors then,
+// and an error in a macro at the use of the macro, not at its definition.
 func (c *Compiler) Flags(more ...string) []string {
 	if c.clang {
 		return append([]string{"-std=gnu11", "-w", "-ferror-limit=0"}, more...)
@@ -81,8 +81,8 @@ var missing = regexp.MustCompile(`fatal error: '?([^\s':]+)'?:? (?:No such file|
 
 func symbolName(i, try int) string { return fmt.Sprintf("puregpu_%d_%d", i, try) }
 
-// compile compiles a text of facts after the head. It leaves out the facts that do not compile, and
-// records which try of each other fact compiles. With -fsyntax-only in flags it makes no object.
+// compile compiles facts after the head. It leaves out tries that do not compile, and sets each
+// fact's chosen to its first try that does. With -fsyntax-only in flags it returns no object.
 func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags []string) (*object, error) {
 	type line struct{ fact, try int }
 	var lines []line
@@ -165,14 +165,15 @@ func firstLines(text string, n int) string {
 	return strings.Join(lines[:min(n, len(lines))], "\n")
 }
 
-// run compiles a text to facts.o, and records the headers that the compiler reads.
+// run compiles a text to facts.o. If that succeeds, it adds the headers that the compiler read to
+// p.files.
 func (p *prover) run(ctx context.Context, text string, flags []string) (said string, err error) {
 	source, deps := filepath.Join(p.tmp, "facts.c"), filepath.Join(p.tmp, "facts.d")
 	if err := os.WriteFile(source, []byte(text), 0o666); err != nil {
 		return "", err
 	}
 	args := p.cc.Flags(append(strings.Fields(p.std), "-g0", "-O1", "-U__OPTIMIZE__", "-fno-inline", "-fno-builtin", "-ffunction-sections", "-fno-pic", "-fno-common", "-MD", "-MF", deps)...)
-	if p.stubsFirst { // gcc also ignores a -I folder that is repeated after -idirafter
+	if p.stubsFirst { // -I or -idirafter, not both: gcc ignores a -I folder that -idirafter repeats
 		args = append(args, "-I"+p.stubs)
 	}
 	for _, dir := range p.in.Dirs {
@@ -228,7 +229,8 @@ func openObject(file string) (*object, error) {
 	return o, nil
 }
 
-// bytes returns the first n bytes of a symbol's data, or all bytes if n is negative.
+// bytes returns the first n bytes of a symbol's data, or all bytes if n is negative. It returns nil
+// if the object does not have them.
 func (o *object) bytes(name string, n int) []byte {
 	s, ok := o.symbols[name]
 	if !ok || int(s.Section) >= len(o.f.Sections) {
@@ -260,8 +262,9 @@ func (o *object) number(name string) uint64 {
 	return o.f.ByteOrder.Uint64(b)
 }
 
-// references returns the symbols that a function in its own section refers to, except symbols of
-// the proof. With inline, functions that the headers define count as defined by another object.
+// references returns the symbols that a function refers to, except variables and symbols of the
+// proof. Each function is in its own section. Unless inline is set, the name of a function that the
+// headers define says so.
 func (o *object) references(function string, inline bool) (names []string) {
 	s, ok := o.symbols[function]
 	if !ok {

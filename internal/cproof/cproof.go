@@ -6,7 +6,7 @@
 // value of a constant, a bit-field written into a constant struct, a function's address. It
 // compiles the lines to an object file and reads that file without running it. The constants are in
 // its sections, and the names of functions in its relocations. A fact that does not compile is
-// wrong.
+// wrong, or its name is absent from the headers.
 package cproof
 
 import (
@@ -36,7 +36,7 @@ type Input struct {
 	Union bool
 
 	// Older says that the table is of a newer release than these headers. The meaning of plain
-	// names and the alternative names of types are then not compared.
+	// names and the aliases of types are then not compared.
 	Older bool
 }
 
@@ -45,7 +45,7 @@ type Report struct {
 	Facts  map[string]int // number of facts that hold, by kind
 	Wrong  []Fault        // facts on which the table and the compiler differ
 	Absent []Fault        // names that these headers do not declare
-	Files  []File         // headers that the compiler read in the folders
+	Files  []File         // headers in the folders that the compiler read or the table lists
 	Notes  []string
 }
 
@@ -69,11 +69,11 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s: %s: the table says %s, the compiler %s%s", f.Record, f.Fact, f.Table, f.C, hint)
 }
 
-// Unknown is the compiler's value in a fault about a type that differs from the table's, maybe only
-// by qualifiers. The proof cannot tell, because these headers do not compile without qualifiers.
+// Unknown is Fault.C of a type that differs from the table's, maybe only by qualifiers. The proof
+// cannot tell, because these headers do not compile without qualifiers.
 const Unknown = "another type, maybe by qualifiers alone: without these the header is no C"
 
-// A File is a header that the compiler read.
+// A File is a header and its checksum.
 type File struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
@@ -101,13 +101,13 @@ type fact struct {
 	record, kind string
 	what         string // name of the fact in messages; "" means the kind
 	tries        []string
-	table        string                     // the table's value, if check does not return it
-	check        func(x *answer) (c string) // the compiler's value if it differs, else ""
+	table        string                     // the table's value, for messages
+	check        func(x *answer) (c string) // returns the compiler's value if it differs, else ""; nil for a line that only later facts need
 	qualified    bool                       // a type that may be tried again without qualifiers
 	strict       bool                       // a difference in const is a fault
 
-	chosen int    // the first of tries that compiles, or -1
-	said   string // the first error of the compiler
+	chosen int    // index of the first of tries that compiles, or -1
+	said   string // the compiler's first error about the fact
 }
 
 // An answer is the compiler's evaluation of a fact.
@@ -123,7 +123,7 @@ func (x *answer) number() uint64 { return x.o.number(x.name) }
 // A mode is a set of macros with which a unit is compiled.
 type mode struct {
 	flags []string
-	bare  bool // without the qualifier const
+	bare  bool // the macros remove const
 }
 
 // plainer removes the qualifiers that no table records. It also removes noreturn, because to gcc
@@ -142,7 +142,8 @@ const withoutConst = "#if __has_include(<sys/cdefs.h>)\n#include <sys/cdefs.h>\n
 
 var otherConst = regexp.MustCompile(`\b__const__\s*[\w*]|\*\s*__const__\b`)
 
-// hasOtherConst reports whether one of the headers in the folders has the qualifier __const__.
+// hasOtherConst reports whether a header that the compiler read in the folders has the qualifier
+// __const__.
 func (p *prover) hasOtherConst() bool {
 	for file := range p.files {
 		if !slices.ContainsFunc(p.in.Dirs, func(dir string) bool { return strings.HasPrefix(file, dir) }) {
@@ -168,9 +169,8 @@ func (p *prover) expanded(ctx context.Context, head string) (string, error) {
 	}) + "\n", err
 }
 
-// Prove compiles the facts of one release in a table against that release's headers. It returns an
-// error if the compiler cannot run or does not accept the headers; errors of the table are in the
-// report.
+// Prove proves t, the table of one release, against headers. It returns an error if the compiler
+// cannot run or does not accept the headers. Errors of the table are in the report.
 func Prove(ctx context.Context, t *symbols.Table, in Input) (*Report, error) {
 	tmp, err := os.MkdirTemp("", "cproof")
 	if err != nil {
@@ -231,11 +231,11 @@ type prover struct {
 	files      map[string]bool
 	stubsFirst bool
 	std        string            // the flag for a newer standard than C11, or ""
-	tags       map[string]string // tags of handles
+	tags       map[string]string // tags of handles, with struct or union in front
 }
 
-// unit compiles the headers with some macros, and facts after them: all facts, or only the facts
-// about plain names.
+// unit compiles the headers with some macros, and facts after them. With plain these include what
+// plain names mean; with all, all other facts.
 func (p *prover) unit(ctx context.Context, defines string, all, plain bool) error {
 	head := p.head(defines, "")
 	names, err := p.names(ctx, head)
@@ -281,7 +281,7 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 				c = f.check(&answer{o, symbolName(i, f.chosen), f.chosen})
 			}
 			switch {
-			case f.check == nil: // only facts with check need the object
+			case f.check == nil: // facts that are tried again may need it
 				again = append(again, f)
 			case c == "" && m.bare && f.strict && !p.in.Union:
 				p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, "that a const differs"})
@@ -304,8 +304,9 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	return nil
 }
 
-// undeclared reports whether the compiler's error is an undeclared name. If the type of a first
-// parameter is unknown, gcc only reports the tokens that it expects before that name.
+// undeclared reports whether the compiler's error is about an undeclared name or an incomplete
+// type. If the type of a first parameter is unknown, gcc only reports what it expects before its
+// name.
 func (p *prover) undeclared(said string) bool {
 	if m := expected.FindStringSubmatch(said); m != nil && !p.t.TypeNames()[m[1]] {
 		return true
@@ -315,7 +316,7 @@ func (p *prover) undeclared(said string) bool {
 
 var expected = regexp.MustCompile(`expected '\)' before '(\w+)'`)
 
-// head returns the text that comes before the facts. It puts last directly before the headers.
+// head returns the text that comes before the facts. last is put right before the headers.
 func (p *prover) head(defines, last string) string {
 	h := &p.in.Description.Headers
 	var b strings.Builder

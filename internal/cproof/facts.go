@@ -71,7 +71,7 @@ func (w *writer) integer(record, kind, expr, table string, want uint64, negative
 	})
 }
 
-// truth adds a fact that holds if a C condition on types holds.
+// truth adds a fact that holds if the first of the C conditions that compiles is true.
 func (w *writer) truth(record, kind, what, table string, qualified, strict bool, conds ...string) {
 	f := &fact{record: record, kind: kind, what: what, table: table, qualified: qualified, strict: strict}
 	for _, c := range conds {
@@ -126,7 +126,7 @@ func (w *writer) types(all bool) {
 			continue
 		}
 		if _, ok := w.names[a.Name]; !ok {
-			w.names[a.Name] = a.Name // also for a type without a size, which the compiler was not asked about
+			w.names[a.Name] = a.Name // prover.names leaves out a type without a size
 		}
 		if w.older {
 			continue
@@ -153,7 +153,7 @@ func (w *writer) types(all bool) {
 	}
 }
 
-// declared reports whether the headers declare a type, and records it if not.
+// declared reports whether the headers declare a type. If not, it adds the type to absent.
 func (w *writer) declared(name string) bool {
 	_, ok := w.names[name]
 	if !ok && !slices.Contains(w.absent, name) {
@@ -307,8 +307,8 @@ func (w *writer) variants(ctype string, most int) []string {
 	return out
 }
 
-// handleFact asks the compiler for the meaning of a handle's name: a pointer to the struct with the
-// tag, that struct, a pointer, or another type.
+// handleFact asks the compiler what a handle's name is: a pointer to the struct with the tag, that
+// struct, another pointer, or another type. The last try fails if the tag is a union's.
 func handleFact(h *symbols.Handle) *fact {
 	f := &fact{}
 	if h.Tag != "" && h.Tag != "void" {
@@ -380,7 +380,8 @@ func (w *writer) layout(s *symbols.Struct, name, c string) {
 	}
 }
 
-// fields adds the facts of members, including members of unnamed members.
+// fields adds the facts of a struct's members, and of the members of unnamed structs and unions in
+// it.
 func (w *writer) fields(s *symbols.Struct, record, root, path string, base int) {
 	for _, f := range s.Fields {
 		at := path
@@ -520,7 +521,7 @@ func (w *writer) functions(all, plain bool) {
 			means[f.API] = f.Symbol
 		}
 	}
-	var hidden []*symbols.Function // functions whose plain name is a macro for another function
+	var hidden []*symbols.Function // functions whose name is a macro for another function
 	for i := range w.t.Functions {
 		f := &w.t.Functions[i]
 		switch {

@@ -25,7 +25,7 @@ type Release struct {
 	Headers  []File          `json:"headers"`
 }
 
-// Sum returns the hash of a file's text in the format of a record.
+// Sum returns the SHA-256 checksum of a text in hexadecimal digits.
 func Sum(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -36,7 +36,7 @@ func (r *Report) Release(v symbols.Version, cc *Compiler) Release {
 	return Release{v, cc.Name, r.Right(), r.Files}
 }
 
-// Encode writes a record, one header a line.
+// Encode returns the record as indented JSON.
 func (r *Record) Encode() []byte {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -54,7 +54,7 @@ func Decode(text []byte) (*Record, error) {
 	return r, nil
 }
 
-// Holds reports whether a record is of a table with this text.
+// Holds reports whether the record is of a table with this text, and proves a release.
 func (r *Record) Holds(table []byte) bool { return r.SHA256 == Sum(table) && len(r.Releases) > 0 }
 
 // Same reports whether two records say the same, ignoring the compiler.

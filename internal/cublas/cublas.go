@@ -40,8 +40,8 @@ var symbols = [numFuncs]dl.Symbol{
 	fnGetProperty:  {Name: "cublasGetProperty", Sig: "ww"},
 }
 
-// lightSpec describes the library that cuBLAS depends on. In an installation by Python packages,
-// only its file path finds it.
+// lightSpec describes cuBLASLt, which cuBLAS depends on. The system's loader does not find it in
+// Python packages, so Open loads it first, by its path.
 var lightSpec = dl.Spec{
 	Name: "cuBLASLt", Package: "cublas",
 	Names: []string{"libcublasLt.so.13", "libcublasLt.so.12"},
@@ -56,7 +56,7 @@ func packages(python string) string {
 }
 
 // Open loads cuBLAS 12 or 13. It tries the file that PUREGPU_CUBLAS_LIBRARY names, then the
-// system's libraries, then the packages of the Python on the path, where PyTorch installs it.
+// system's libraries, then Python packages, such as those that PyTorch installs.
 func Open(opt dl.Options) (*Library, error) {
 	dirs := []string{"/usr/local/cuda/lib64", "/usr/local/lib/python3*/dist-packages/nvidia/*/lib"}
 	if python, err := exec.LookPath("python3"); err == nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestFake calls a fake library in C, on the fast and the slow path.
+// TestFake checks the arguments and results of all functions with a fake library in C, on the fast
+// and the slow path.
 func TestFake(t *testing.T) {
 	path := testlib.Fake{File: "libcublas.so.12", Source: "../../internal/cublas/testdata/cublas.c", Symbols: []string{}}.Build(t)
 	lib, err := Open(dl.Options{Path: path})

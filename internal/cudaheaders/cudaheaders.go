@@ -17,19 +17,19 @@ import (
 	"github.com/puregpu/puregpu/internal/regular"
 )
 
-// patterns are folders that are searched after the folders in beside.
+// patterns are folders that are searched last.
 var patterns = []string{
 	"$CUDA_HOME/include", "$CUDA_PATH/include", "/usr/local/cuda/include", "/usr/local/cuda-*/include",
 	"$CONDA_PREFIX/include", "$CONDA_PREFIX/targets/*/include", "$CONDA_PREFIX/lib/python*/site-packages/nvidia/*/include",
 	"$VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/include", "$GUIX_ENVIRONMENT/include", "/run/current-system/profile/include", "/usr/include",
 }
 
-// beside are the same folders relative to NVRTC's library: in a toolkit or Conda, in a Python
+// beside are folders relative to the folder of NVRTC's library: in a toolkit or Conda, in a Python
 // wheel, and in Debian.
 var beside = []string{"../include", "../targets/*/include", "../../../nvidia/cuda_runtime/include", "../../../nvidia/*/include", "../../include"}
 
-// Folders returns the folders to search, in order. Folders beside NVRTC's library come first, so
-// that the headers match the compiler's release.
+// Folders returns the folders to search, in order. nvrtc is the path of NVRTC's library. Folders
+// beside it come first, so that the headers match the compiler's release.
 func Folders(nvrtc string) []string {
 	var all []string
 	add := func(dir string) {

@@ -17,10 +17,10 @@ type channel struct {
 	closed     bool
 }
 
-// A waiter is a goroutine that waits for a channel. In a select it may wait for several channels.
+// A waiter is a goroutine's wait for one channel. A select adds a waiter to each of its channels.
 type waiter struct {
 	g    *goroutine
-	elem unsafe.Pointer // address of the received or sent element; unused if the channel has a buffer: then the goroutine tries again
+	elem unsafe.Pointer // address of the element to send or receive; unused if the channel has a buffer
 	ok   *bool
 	at   int  // index of the select's case
 	met  *int // set to the index of the case that was executed; -1 before
@@ -38,7 +38,7 @@ func (r *run) channelAt(p unsafe.Pointer) *channel {
 //go:norace
 func pointerOf[T any](c <-chan T) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&c)) }
 
-// forget removes all entries of a goroutine's wait.
+// forget removes the waiters of g from the list.
 //
 //go:norace
 func forget(list []*waiter, g *goroutine) []*waiter {
@@ -64,7 +64,7 @@ func (r *run) wakeWaiters(list []*waiter) {
 	}
 }
 
-// meet removes and returns the first waiter whose wait has not ended.
+// meet returns the first waiter of a goroutine other than by whose wait has not ended, or nil.
 //
 //go:norace
 func meet(list []*waiter, by *goroutine) *waiter {
@@ -85,7 +85,7 @@ type Case interface {
 	once() bool // executes the case with Go's channel, outside a run
 }
 
-// A RecvCase receives.
+// A RecvCase is the case of a receive. Once it is executed, V and OK hold the result.
 type RecvCase[T any] struct {
 	c  <-chan T
 	V  T
@@ -133,13 +133,13 @@ func (x *RecvCase[T]) try(r *run, c *channel) bool {
 	}
 	x.V, x.OK = *(*T)(w.elem), true
 	*w.met = w.at
-	raceAcquire(unsafe.Pointer(w.met)) // the sender has released met before it waited, and acquires it when it continues
+	raceAcquire(unsafe.Pointer(w.met)) // the sender released met before it waited, and acquires it when it continues
 	raceRelease(unsafe.Pointer(w.met))
 	r.wakeUp(w.g)
 	return true
 }
 
-// A SendCase sends.
+// A SendCase is the case of a send.
 type SendCase[T any] struct {
 	c chan<- T
 	v T
@@ -200,7 +200,8 @@ func (x *SendCase[T]) try(r *run, c *channel) bool {
 	return true
 }
 
-// Select executes one of the cases and returns its index. TrySelect returns -1 if no case is ready.
+// Select executes one of the cases and returns its index. It waits until a case is ready. TrySelect
+// does not wait: it returns -1 if no case is ready.
 //
 //go:norace
 func Select(cases ...Case) int { return selects(cases, true) }
@@ -284,7 +285,7 @@ func selects(cases []Case, waits bool) int {
 	}
 }
 
-// touch records that a goroutine executed a case of a select on a channel.
+// touch adds a send or receive to the hashes of the goroutine and the channel.
 //
 //go:norace
 func (r *run) touch(g *goroutine, op Op, c *channel) {
@@ -360,7 +361,7 @@ func Close[T any](ch chan<- T) {
 	r.wakeWaiters(c.send)
 }
 
-// Push sends to a buffered channel if there is room, as a timer does.
+// Push sends a timer's value to a buffered channel if there is room.
 //
 //go:norace
 func Push[T any](ch chan T, v T) {

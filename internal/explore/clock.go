@@ -15,10 +15,10 @@ type timer struct {
 	f    func()
 	set  bool
 
-	short bool // set for at most 2 ms, as a goroutine that polls sleeps
+	short bool // the timer was set to at most 2 ms, like the sleep of a polling goroutine
 }
 
-// start sets a timer.
+// start sets a timer. It is due after that many nanoseconds.
 //
 //go:norace
 func (r *run) start(t *timer, after int64) {
@@ -124,7 +124,7 @@ type Timer struct {
 	real  *time.Timer
 }
 
-// Call returns a timer that calls f on any running goroutine; f must not wait.
+// Call returns a timer that calls f on the goroutine that runs at that time; f must not wait.
 //
 //go:norace
 func Call(d time.Duration, f func()) *Timer {
@@ -209,7 +209,8 @@ func Yield() bool {
 	return true
 }
 
-// Fired returns the current time. A function given to Call calls it.
+// Fired returns the current time. Functions given to Call use it: unlike Now it lets no other
+// goroutine run.
 //
 //go:norace
 func Fired() time.Time {

@@ -9,9 +9,9 @@ import (
 // one in fewer than a given number of decisions. Choices of [T.Choose] do not count as decisions,
 // and all are tried.
 //
-// Two schedules that differ only in the order of independent steps reach the same state. A schedule
-// that reaches a known state, with the same goroutine running and no more decisions left, is not
-// run further.
+// Two schedules that differ only in the order of independent steps reach the same state. When a
+// schedule reaches a known state, with the same goroutine running and no more decisions left than
+// before, it takes the default from there on.
 
 // A branch is a decision: the run took alternative number taken of the alternatives 0 to of-1.
 type branch struct {
@@ -24,8 +24,8 @@ type depthFirst struct {
 	at     int // number of decisions made in this run
 	spent  int // number of decisions other than the default
 	limit  int
-	seen   map[uint64]int // by hash of a state: the decisions that were left there
-	closed bool           // this run has reached a state in seen
+	seen   map[uint64]int // by hash of a state: the number of decisions that were left there
+	closed bool           // this run has reached a known state and takes the default from there on
 }
 
 func (*depthFirst) started(*run, *goroutine) {}
@@ -101,7 +101,7 @@ func (d *depthFirst) again() bool {
 	return false
 }
 
-// exhaust runs all schedules.
+// exhaust runs all schedules within the limits of the Config.
 func (e *explorer) exhaust() error {
 	if raceEnabled {
 		return errors.New("explore: an exhaustive run needs a build without the race detector")

@@ -31,19 +31,19 @@ const ConfigEnv = "PUREGPU_EXPLORE"
 
 // A Config configures [Run] in a rewritten program.
 type Config struct {
-	Strategy   string        // walk, pct or delay; "" is mix, which picks one by seed
+	Strategy   string        // walk, pct, pct:DEPTH, delay, usual, or mix (the default), which picks walk, pct or delay by seed
 	Seed       uint64        // the first seed
 	Stride     uint64        // difference of consecutive seeds; 0 means 1
 	Schedules  int           // number of schedules; 0 means 1
 	Time       time.Duration // time limit, if not 0
 	Shrink     bool          // shrink failing schedules
-	Replays    int           // how often to repeat a failing schedule, which must fail the same way
+	Replays    int           // how often to repeat a failing schedule, to see whether it fails the same way
 	Trace      bool          // print all steps, even without a failure
 	Steps      int           // limit of steps in a schedule; 0 means 200,000
-	Deeds      []Deed        // run this schedule instead
-	Exhaustive int           // if not 0: run all schedules that have fewer than this number of switches other than the default
+	Deeds      []Deed        // if not nil: run this schedule, whatever the strategy
+	Exhaustive int           // if not 0: run all schedules that have fewer than this number of decisions other than the default
 	Report     string        // file to append reports to, one Report a line as JSON
-	Hashes     string        // file to append the hash of each new schedule to, 8 bytes each
+	Hashes     string        // file to append the hash of each distinct schedule to, 8 bytes each
 }
 
 // A Kind is a kind of failure.
@@ -65,10 +65,10 @@ type Failure struct {
 	Text     string
 	Strategy string
 	Seed     uint64
-	Waiting  []string // the operation at which each goroutine waits
+	Waiting  []string // the operation of each goroutine that has not ended
 	Steps    int
-	Switches int      // number of switches that differ from the default
-	Trace    []string // the last steps, if known
+	Switches int      // number of decisions other than the default
+	Trace    []string // the last steps, if the failure was repeated with a trace
 
 	Deeds         []Deed   // the schedule, as differences from the default one
 	Shrunk        []Deed   // the schedule with the fewest differences that shrinking found
@@ -79,14 +79,14 @@ type Failure struct {
 	Replays       int // number of repetitions
 }
 
-// A Report tells the progress of an exploration.
+// A Report tells the progress of the exploration of a scenario.
 type Report struct {
 	Scenario  string
 	Schedules int
 	Steps     int64
 	Distinct  int // schedules that differ in more than the order of independent steps
 	Seconds   float64
-	Done      bool // the last report of this scenario
+	Done      bool // this is the last report of the scenario
 	All       bool // with Exhaustive: all schedules have run
 	Failure   *Failure
 }
@@ -124,7 +124,7 @@ func (r *run) assert(text string) {
 	r.fail(Assertion, text+"\n"+string(debug.Stack()))
 }
 
-// Window sets whether decisions are explored from now on. A small scenario excludes its set-up.
+// Window sets whether decisions are explored from now on. Scenarios use it to exclude their set-up.
 //
 //go:norace
 func (t *T) Window(open bool) {
@@ -310,7 +310,7 @@ func (e *explorer) failed(r *run, name string, seed uint64, of func() strategy) 
 	return fmt.Errorf("%w: %s: %s\nseed %d, strategy %s", errFailed, f.Kind, f.Text, seed, name)
 }
 
-// head returns the first line of a failure; later lines contain addresses.
+// head returns the first line of a failure. Later lines may contain addresses, which differ.
 func (f *Failure) head() string {
 	s, _, _ := strings.Cut(f.Text, "\n")
 	return s
@@ -329,7 +329,7 @@ func (r *run) hash() uint64 {
 	return h
 }
 
-// shrink removes the decisions that a schedule does not need to fail.
+// shrink removes decisions without which the schedule still fails.
 func shrink(deeds []Deed, fails func([]Deed) bool) []Deed {
 	if !fails(deeds) {
 		return deeds
@@ -392,7 +392,7 @@ func add(name string, text func() []byte) {
 }
 
 // Settle waits until all other goroutines wait, for each other or for time to pass. Everything that
-// they did happens before Settle returns. In an ordinary program it waits for a moment.
+// they did happens before Settle returns. In an ordinary program it sleeps for 10 ms.
 func (t *T) Settle() {
 	if t.run == nil {
 		time.Sleep(10 * time.Millisecond)
@@ -409,8 +409,8 @@ func (r *run) settle() {
 	raceAcquire(unsafe.Pointer(&r.settled))
 }
 
-// Choose picks one of n alternatives, so that one scenario covers many. In an ordinary program it
-// picks the first.
+// Choose returns a number below n, so that one scenario can cover several cases. In an ordinary
+// program it returns 0.
 func (t *T) Choose(n int) int {
 	if t.run == nil {
 		return 0

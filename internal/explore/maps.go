@@ -9,10 +9,10 @@ import (
 	"unsafe"
 )
 
-// Go iterates over a map in a random order. Here the order is that of the keys: numbers and strings
-// by value, and pointers by the time that they first became a key of a map.
+// Go iterates over a map in a random order. In a run the order is that of the keys: numbers and
+// strings by value, and pointers by the time that they first became a key of a map.
 
-// Key records a key that is put into a map.
+// Key returns k, which is put into a map as a key. It records pointers and channels.
 //
 //go:norace
 func Key[K comparable](k K) K {
@@ -118,6 +118,7 @@ func rank(p unsafe.Pointer) uint32 {
 }
 
 // Noise returns the next number of a pseudorandom sequence. The sequence is the same in each run.
+// Outside a run Noise returns 4.
 //
 //go:norace
 func Noise() uint64 {

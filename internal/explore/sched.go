@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// The functions here that use the state of a run are go:norace: goroutines hand it over in ways
-// that the race detector does not see. They use no maps, since the Go runtime reports uses of maps
-// to the detector.
+// The functions here that use the state of a run are go:norace, because the race detector does not
+// see that only one goroutine uses it at a time. They use no maps, since the Go runtime reports
+// uses of maps to the detector.
 
 // A goroutine is one of the program's goroutines. It runs while it is run.current.
 type goroutine struct {
@@ -22,19 +22,19 @@ type goroutine struct {
 	killed bool
 
 	kids  int
-	took  int    // number of decisions
-	hash  uint64 // hash of everything that happened before it
-	op    Op     // the next operation, or the operation that waits
+	took  int    // number of decisions made while it was the current goroutine
+	hash  uint64 // hash of its operations and of what they depend on
+	op    Op     // its next operation, or the one in which it waits
 	obj   *Object
-	place []uintptr // place in the program, if the run is traced
-	alone int       // steps since it last waited or yielded
+	place []uintptr // call stack of op, if the run is traced
+	alone int       // counts its steps, for usual; 0 after a wait
 
-	locks  int // number of calls of LockOSThread
-	thread int // number of the OS thread; it changes unless the goroutine is locked to its thread
+	locks  int // number of calls of LockOSThread that UnlockOSThread has not undone
+	thread int // number of the OS thread that the goroutine is locked to, if locks > 0
 
 	// State of the strategies.
 	priority int
-	held     int // until the run has made this many steps, the strategy prefers other goroutines
+	held     int // a delay prefers other goroutines until the run has made this many steps
 }
 
 type state uint8
@@ -74,12 +74,12 @@ type run struct {
 	settler  *goroutine // the goroutine in Settle, which waits until all others wait
 	settled  byte
 	choosing bool // a decision of T.Choose is being made
-	window   bool // the strategy decides; outside the window the default applies
+	window   bool // the strategy decides; if false, the default applies
 	failure  *Failure
 	over     chan struct{}
 	died     chan struct{}
 	dying    bool // the current goroutine has ended and chooses the next one
-	races    int  // races that the detector had found before
+	races    int  // number of races that the detector had found before the run
 
 	traced bool
 	trace  []step
@@ -95,7 +95,7 @@ var epochs uint32
 
 const (
 	tick      = 20              // nanoseconds that a step takes
-	look      = 200             // nanoseconds that reading the clock takes
+	look      = 200             // nanoseconds that reading the clock takes in addition
 	afterMain = 120_000_000_000 // nanoseconds that goroutines may run after the end of the scenario
 	patience  = 40              // times that all goroutines sleep before sleeps get longer
 	tooLong   = 2000            // steps that a goroutine may take in a row while others are runnable
@@ -155,11 +155,11 @@ type Object struct {
 	epoch uint32
 	id    uint32 // from 1, in the order of first use in the run
 	hash  uint64
-	owner *goroutine // the goroutine that has locked it
-	since []uintptr  // place of the lock, if the run is traced
+	owner *goroutine // the goroutine that has locked it for writing
+	since []uintptr  // where owner locked it, if the run is traced
 }
 
-// Use makes the object part of the run, and reports whether it is new there.
+// use makes the object part of the run, and reports whether it is new there.
 //
 //go:norace
 func (o *Object) use(r *run) (fresh bool) {
@@ -225,7 +225,7 @@ func (r *run) point(op Op, o *Object) {
 	}
 }
 
-// did records an operation of the current goroutine.
+// did records an operation of g in the hashes, and in the trace if the run is traced.
 //
 //go:norace
 func (r *run) did(g *goroutine, op Op, o *Object) {
@@ -251,7 +251,8 @@ func (r *run) did(g *goroutine, op Op, o *Object) {
 
 const raceText = "the race detector has found accesses that nothing orders"
 
-// block runs other goroutines until one makes the current goroutine runnable.
+// block makes the current goroutine wait. It returns when wakeUp has made the goroutine runnable
+// and choose has returned it.
 //
 //go:norace
 func (r *run) block() {
@@ -269,7 +270,7 @@ func (r *run) block() {
 	}
 }
 
-// wakeUp makes a goroutine runnable.
+// wakeUp makes a blocked goroutine runnable.
 //
 //go:norace
 func (r *run) wakeUp(g *goroutine) {
@@ -302,9 +303,8 @@ func (r *run) unready(g *goroutine) {
 	r.ready = r.ready[:n]
 }
 
-// choose returns the goroutine that runs next: a runnable one, or one that the next timer wakes, or
-// the one in Settle if nothing else can run. self is the current goroutine, or nil if it cannot
-// continue.
+// choose returns the goroutine that runs next: a runnable one. If there is none, it is the one in
+// Settle, else one that a timer wakes. self is the current goroutine, or nil if it cannot continue.
 //
 //go:norace
 func (r *run) choose(self *goroutine) *goroutine {
@@ -347,15 +347,15 @@ func (r *run) idle() {
 		next += 100_000 << min((r.vain-patience)/4, 10)
 		for _, t := range r.timers[1:] {
 			if !t.short && t.when > r.timers[0].when {
-				next = min(next, t.when-1) // a longer sleep ends before the next timer of another kind, such as a deadline
+				next = min(next, t.when-1) // a longer sleep ends before the next timer that is not short, such as a deadline
 			}
 		}
 	}
 	r.now = max(r.now, r.timers[0].when, next)
 }
 
-// usual returns the default choice: the running goroutine continues until it waits, yields, or has
-// run for very long.
+// usual returns the default choice: the running goroutine continues until it waits, sleeps, yields,
+// or has run for very long.
 //
 //go:norace
 func (r *run) usual(self *goroutine) *goroutine {
@@ -365,7 +365,7 @@ func (r *run) usual(self *goroutine) *goroutine {
 			return self
 		}
 	}
-	// The default choice is the next goroutine by id, and after the last one the first.
+	// Otherwise it is the next goroutine by id, and after the last one the first.
 	for _, g := range r.ready {
 		if g.id > r.current.id {
 			return g
@@ -407,7 +407,8 @@ func (r *run) switchTo(next *goroutine) {
 	}
 }
 
-// spawn makes a goroutine that does not run yet; by is the goroutine that starts it.
+// spawn makes a goroutine that does not run yet; by is the goroutine that starts it, or nil for the
+// first.
 //
 //go:norace
 func (r *run) spawn(by *goroutine, fn func()) *goroutine {
@@ -437,8 +438,8 @@ func (r *run) enter(g *goroutine) {
 	r.wakeUp(g)
 }
 
-// itoa is strconv.Itoa without buffers. The race detector would report fmt's buffers, because it
-// sees no order between their uses.
+// itoa formats n, which is not negative. It does not use fmt: the race detector would report fmt's
+// buffers, because it sees no order between their uses.
 //
 //go:norace
 func itoa(n int) string {
@@ -526,7 +527,7 @@ func (r *run) endDying(next **goroutine) {
 
 var errOver = fmt.Errorf("the run is over")
 
-// end returns control to the starter of the run.
+// end lets play continue.
 //
 //go:norace
 func (r *run) end() {
@@ -568,7 +569,7 @@ func (r *run) failed(kind Kind, text string) {
 	}
 }
 
-// stuck reports that no goroutine can run and no timer is set.
+// stuck fails the run: no goroutine can run, and no timer may wake one. It does not return.
 //
 //go:norace
 func (r *run) stuck() {
@@ -593,7 +594,7 @@ func (r *run) kill() {
 	}
 }
 
-// callers returns the program's call stack, without this package.
+// callers returns the call stack, up to 24 frames. It leaves out itself and its caller.
 //
 //go:norace
 func callers() []uintptr {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A strategy picks the next goroutine when more than one can run.
+// A strategy makes the decisions of a run.
 type strategy interface {
 	started(r *run, g *goroutine)
 	// next returns a goroutine of r.ready. actor is the current goroutine. self is the same
@@ -14,9 +14,9 @@ type strategy interface {
 	pick(r *run, g *goroutine, n int) int
 }
 
-// A Deed is one decision other than the default: in its At-th decision a goroutine let Next run, or
-// picked Pick. A goroutine is named by the path of its starters, so a deed keeps its meaning when
-// other deeds are removed.
+// A Deed is one decision other than the default: in its At-th decision, Actor let Next run or
+// picked Pick. Actor and Next are paths of goroutines, so a deed keeps its meaning when other deeds
+// are removed.
 type Deed struct {
 	Actor string `json:"actor"`
 	At    int    `json:"at"`
@@ -24,8 +24,8 @@ type Deed struct {
 	Pick  int    `json:"pick,omitempty"`
 }
 
-// strategyOf returns the strategy with a name, or the one that a seed selects. length is the number
-// of steps of the default schedule.
+// strategyOf returns the strategy with a name; for "" and mix the seed selects one. length is the
+// number of steps of the default schedule.
 //
 //go:norace
 func strategyOf(name string, seed uint64, length int) (strategy, error) {
@@ -66,7 +66,8 @@ func (usualStrategy) next(_ *run, _, _, usual *goroutine) *goroutine { return us
 //go:norace
 func (usualStrategy) pick(*run, *goroutine, int) int { return 0 }
 
-// A walk switches to any goroutine, on average once in a number of steps.
+// A walk switches to a random goroutine at one decision in odds, on average. It also does so when
+// the running goroutine waits or yields.
 type walk struct {
 	rnd  random
 	odds int
@@ -86,14 +87,14 @@ func (w *walk) next(r *run, _, self, usual *goroutine) *goroutine {
 func (w *walk) pick(_ *run, _ *goroutine, n int) int { return w.rnd.below(n) }
 
 // A pct runs the runnable goroutine of highest priority. Priorities are random. At some random
-// steps the running goroutine gets the lowest priority. A fault that needs d switches at certain
-// places is then found with a known probability (Burckhardt and others, 2010). A goroutine that
-// yields or runs for very long also gets the lowest priority.
+// decisions the running goroutine gets the lowest priority. A fault that needs d switches at
+// certain places is then found with a known probability (Burckhardt and others, 2010). A goroutine
+// that yields, sleeps or runs for very long also gets the lowest priority.
 type pct struct {
 	rnd     random
-	changes []int // decisions at which a priority changes
-	n       int
-	low     int
+	changes []int // decisions at which the running goroutine gets the lowest priority
+	n       int   // number of decisions so far
+	low     int   // the next lowest priority
 }
 
 //go:norace
@@ -124,7 +125,7 @@ func (p *pct) next(r *run, _, self, usual *goroutine) *goroutine {
 //go:norace
 func (p *pct) pick(_ *run, _ *goroutine, n int) int { return p.rnd.below(n) }
 
-// A delay sometimes keeps a goroutine from running for some hundred steps, if another one can run.
+// A delay sometimes keeps a goroutine from running for 16 to 1024 steps, if another one can run.
 type delay struct {
 	rnd  random
 	odds int

@@ -13,7 +13,7 @@ func (q *Queue) wait(r *run, o *Object) {
 	r.block()
 }
 
-// wakeAll wakes all waiting goroutines; they retry.
+// wakeAll wakes all waiting goroutines and empties the queue.
 //
 //go:norace
 func (q *Queue) wakeAll(r *run) {
@@ -24,7 +24,7 @@ func (q *Queue) wakeAll(r *run) {
 	q.waiting = q.waiting[:0]
 }
 
-// wakeOne wakes one waiting goroutine, and reports whether there was one.
+// wakeOne wakes the i-th waiting goroutine. It returns false if the queue is empty.
 //
 //go:norace
 func (q *Queue) wakeOne(r *run, i int) bool {
@@ -57,7 +57,7 @@ type Mutex struct {
 	readers int
 	writers int // number of waiting writers
 	queue   Queue
-	readAt  byte // synchronizes with the race detector for readers, as in sync.RWMutex
+	readAt  byte // tells the race detector that each RUnlock happens before the next Lock
 }
 
 //go:norace
@@ -400,7 +400,7 @@ func Epoch() uint32 {
 	return 0
 }
 
-// A futex holds the goroutines that wait for a word in the kernel.
+// A futex holds the goroutines that wait for a word with the futex system call.
 type futex struct {
 	Object
 	queue Queue
@@ -449,8 +449,8 @@ func FutexWake(word *uint32, n int) (woken int) {
 	return woken
 }
 
-// futexAt returns the futex of a word. The word may also be an atomic value at the same address,
-// which has its own object.
+// futexAt returns the futex of a word. Its key in the table is not the word's address: an atomic
+// value there has an object of its own.
 //
 //go:norace
 func (r *run) futexAt(word *uint32) *futex {

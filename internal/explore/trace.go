@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// lines writes steps; consecutive steps of one goroutine are grouped. brief keeps only the last
-// thousand.
+// lines returns the lines of a trace. Consecutive steps of one goroutine are grouped. brief keeps
+// only the last thousand steps.
 func (r *run) lines(steps []step, brief bool) []string {
 	var out []string
 	const most = 1000
@@ -31,8 +31,8 @@ func (r *run) lines(steps []step, brief bool) []string {
 	return out
 }
 
-// where returns the innermost places in the program. It leaves out this package, the packages that
-// replace Go's, and Go's runtime.
+// where returns at most the given number of a call stack's innermost frames. It leaves out this
+// package, the packages that replace Go's, and Go's runtime.
 func where(pcs []uintptr, most int) string {
 	if len(pcs) == 0 {
 		return ""
@@ -66,7 +66,8 @@ func ours(function string) bool {
 	return ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "/std/"))
 }
 
-// describe returns the operation of each goroutine, and the owner of the lock that it waits for.
+// describe returns the operation of each goroutine that has not ended, and the owner if the
+// operation is on a locked mutex.
 //
 //go:norace
 func (r *run) describe() []string {

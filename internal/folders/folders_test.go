@@ -63,7 +63,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestQuoted names folders with pattern characters, by a user and by a variable.
+// TestQuoted checks that folders with pattern characters in their names are found, whether a user
+// or a variable names them.
 func TestQuoted(t *testing.T) {
 	root := t.TempDir()
 	names := []string{"env[1]", "env1"}

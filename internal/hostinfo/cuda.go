@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// These are error codes of cuInit. CUDA has advice about each of them.
+// These are the error codes of cuInit about which [Host.CUDA] has advice.
 const (
 	notInitialized = 3
 	noDevice       = 100
@@ -99,9 +99,9 @@ func releaseOf(library string) string {
 	return ""
 }
 
-// HidesAll returns advice if CUDA_VISIBLE_DEVICES hides every device from CUDA on any machine, and
-// otherwise "". A list that begins with a number or a UUID may hide all devices too, but that
-// depends on the machine.
+// HidesAll returns advice if CUDA_VISIBLE_DEVICES hides every device of any machine from CUDA, and
+// otherwise "". Whether a list that begins with a number or a UUID hides all devices depends on the
+// machine.
 func (h Host) HidesAll() string {
 	v, set := h.env("CUDA_VISIBLE_DEVICES")
 	if set && (v == "" || strings.HasPrefix(v, "-") || v == "NoDevFiles") { // Slurm sets NoDevFiles

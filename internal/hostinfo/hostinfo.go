@@ -34,8 +34,8 @@ func This() Host {
 	return Host{root: "/", env: secureenv.Lookup, try: try, linux: runtime.GOOS == "linux"}
 }
 
-// read returns the contents of a file, or "". Files of /proc and /sys have size 0; the ones read
-// here do not block.
+// read returns the text of a regular file without white space at its ends, or "". NUL bytes become
+// newlines.
 func (h Host) read(name string) string {
 	path := filepath.Join(h.root, name)
 	if _, err := regular.Stat(path); err != nil {
@@ -136,7 +136,8 @@ func (h Host) NVIDIA() string {
 	return h.read("sys/module/nvidia/version")
 }
 
-// AMD returns the release of AMD's driver in the kernel, or that it is loaded, or "".
+// AMD returns the release of AMD's driver in the kernel. It returns "loaded" if the release is
+// unknown, and "" if the driver is not loaded.
 func (h Host) AMD() string {
 	if v := h.read("sys/module/amdgpu/version"); v != "" {
 		return v
@@ -152,7 +153,7 @@ type Node struct {
 	Path     string
 	Mode     fs.FileMode
 	UID, GID int   // -1 if unknown
-	Err      error // the error of opening it, or nil
+	Err      error // why it is missing or does not open, or nil
 
 	access string // for a node of /dev/nvidia-caps, the file of /proc that describes it
 }
@@ -240,7 +241,7 @@ func (h Host) undivided() (gpus []string) {
 }
 
 // An instance is a compute instance of MIG. A program that uses it opens the capability nodes of
-// the compute instance and of the GPU instance around it.
+// the compute instance and of the GPU instance that it is a part of.
 type instance struct {
 	name  string // "gpu0/gi1/ci0"
 	nodes []Node

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// machine makes a host from files. Device nodes are plain files; errs has the errors of opening
-// them.
+// machine makes a host from files. Device nodes are plain files, and errs has the errors of opening
+// them, by path.
 func machine(t *testing.T, files map[string]string, env map[string]string, errs map[string]error) Host {
 	t.Helper()
 	root := t.TempDir()
@@ -80,8 +80,8 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestCUDA checks the advice for machines that a root folder cannot imitate. Tests of tools/gpuinfo
-// check the advice for other machines.
+// TestCUDA checks the advice for machines that need more than files in a folder, such as errors of
+// opening nodes. Tests of tools/gpuinfo check the advice for other machines.
 func TestCUDA(t *testing.T) {
 	nodes := map[string]string{"proc/driver/nvidia/version": closed, "dev/nvidiactl": "", "dev/nvidia-uvm": "", "dev/nvidia0": "", "dev/nvidia1": ""}
 	with := func(more ...string) map[string]string {
@@ -155,8 +155,8 @@ func instances(files map[string]string) map[string]string {
 	return all
 }
 
-// TestTry opens a capability node only for reading, since its mode allows no more. A running
-// program's file serves as the node: Linux lets no user write to it, not even root.
+// TestTry checks that try opens a capability node only for reading, since its mode allows no more.
+// A running program's file serves as the node: Linux lets no user write to it, not even root.
 func TestTry(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs a file that root cannot write to")

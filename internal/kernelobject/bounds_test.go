@@ -55,8 +55,8 @@ func fatbinOf(copies int, code []byte, size int) []byte {
 	return append(b, entries...)
 }
 
-// TestCompressedBounds reads fat binaries whose entries unpack to far more than the file. One bound
-// holds for the whole file, so more entries do not raise it.
+// TestCompressedBounds checks that Read bounds memory for fat binaries whose entries unpack to far
+// more than the file, also if there are many entries.
 func TestCompressedBounds(t *testing.T) {
 	for name, period := range map[string]string{
 		"parameters": ".param x,", "kernels": ".entry a ", "variables": ".const x;", "comments": "/*    */",
@@ -90,8 +90,8 @@ func TestCompressedBounds(t *testing.T) {
 	}
 }
 
-// TestPlainBounds reads uncompressed files with as many small items as fit. They are read
-// completely.
+// TestPlainBounds checks that Read accepts uncompressed files with as many small items as fit, and
+// bounds the memory for them.
 func TestPlainBounds(t *testing.T) {
 	const size = 4 << 20
 	fill := func(head, period string) []byte {
@@ -143,7 +143,8 @@ func TestPlainBounds(t *testing.T) {
 	}
 }
 
-// TestTimeBounds reads files in which searching all items for each item would take hours.
+// TestTimeBounds checks that Read does not search all items for each item: that would take hours
+// for these files.
 func TestTimeBounds(t *testing.T) {
 	le := binary.LittleEndian
 	undefined := func(n int) []byte { // a relocatable cubin with n undefined symbols

@@ -63,8 +63,8 @@ func Bundle(image []byte) ([]BundleEntry, error) {
 	return all, nil
 }
 
-// CheckCompressed reports errors in the head of a compressed bundle. The head's first version has
-// no size.
+// CheckCompressed returns an error if a compressed bundle was cut off. A header of version 1 has no
+// size, so that only the header can be missing there.
 func CheckCompressed(image []byte) error {
 	le, size := binary.LittleEndian, uint64(len(image))
 	if size < 24 {
@@ -88,7 +88,7 @@ func CheckCompressed(image []byte) error {
 func codeObject(image []byte, b *budget) Code {
 	c := Code{Form: FormCodeObject}
 	all := sections(image)
-	left, names := len(image), len(image) // so that overlapping sections or names do not take long
+	left, names := len(image), len(image) // limits, so that overlapping sections or names do not take long
 	for i := range all {
 		s := &all[i]
 		if left -= len(s.data); left < 0 {

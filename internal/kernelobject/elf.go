@@ -10,9 +10,9 @@ import (
 
 const elfHeader = 64 // size of the header of a 64-bit file
 
-// CheckCubin reports errors in a cubin. It checks the places of the tables: a truncated file lacks
-// the table at its end. It does not check sections, since some of CUDA's section kinds take no
-// space in the file.
+// CheckCubin reports errors in a cubin. It checks the header, and that the tables are within the
+// file: a truncated file lacks the table at its end. It does not check sections, since some of
+// CUDA's section kinds take no space in the file.
 func CheckCubin(image []byte) error {
 	if len(image) < elfHeader {
 		return fmt.Errorf("an ELF file of %d bytes was cut off", len(image))
@@ -26,7 +26,8 @@ func CheckCubin(image []byte) error {
 	return checkTables(image, "cubin")
 }
 
-// CheckCodeObject reports errors in a code object.
+// CheckCodeObject reports errors in a code object. It checks the header, and that the tables,
+// segments and sections are within the file.
 func CheckCodeObject(image []byte) error {
 	if len(image) < elfHeader {
 		return fmt.Errorf("an ELF file of %d bytes is broken or was cut off", len(image))
@@ -86,8 +87,8 @@ func checkTables(image []byte, what string) error {
 	return nil
 }
 
-// An elfSection is a section of an ELF file; data is nil if it has none in the file. Package
-// debug/elf rejects cubins: the version in their header is CUDA's.
+// An elfSection is a section of an ELF file. data is nil if the section takes no space in the file
+// or is not within it. Package debug/elf rejects cubins: the version in their header is CUDA's.
 type elfSection struct {
 	name []byte
 	kind elf.SectionType
@@ -106,7 +107,7 @@ func sections(image []byte) (all []elfSection) {
 	}
 	table := image[at:]
 	num, index := uint64(le.Uint16(image[60:])), uint32(le.Uint16(image[62:]))
-	// Large numbers do not fit into the header; they are in the first section.
+	// Large numbers do not fit into the file's header: they are in the header of the first section.
 	if num == 0 && len(table) >= 64 {
 		num = le.Uint64(table[32:])
 	}
@@ -157,7 +158,7 @@ type elfSymbol struct {
 	size        uint64
 }
 
-// symbols returns the symbols of a symbol table in a section.
+// symbols returns the symbols of s, a symbol table, which is one of the sections all.
 func symbols(all []elfSection, s *elfSection) (list []elfSymbol) {
 	if uint64(s.link) >= uint64(len(all)) {
 		return nil

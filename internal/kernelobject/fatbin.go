@@ -30,7 +30,7 @@ const (
 type FatbinEntry struct {
 	Arch string // such as sm_90; "" if unknown
 	PTX  bool
-	Code []byte // the code as in the file; nil for an unknown kind
+	Code []byte // the code as in the file, which may be compressed
 
 	compressed bool   // compressed with LZ4
 	zstd       bool   // compressed with zstd, which this package does not read
@@ -42,8 +42,8 @@ func IsFatbin(image []byte) bool {
 	return len(image) >= 4 && binary.LittleEndian.Uint32(image) == fatbinMagic
 }
 
-// Fatbin lists a fat binary's entries. It refuses an entry without a length, on which the driver
-// loops forever.
+// Fatbin lists a fat binary's entries. It refuses an entry whose header is too short: on a length
+// of 0 the driver loops forever.
 func Fatbin(image []byte) ([]FatbinEntry, error) {
 	if len(image) < fatbinHeader {
 		return nil, fmt.Errorf("a fat binary of %d bytes was cut off", len(image))
@@ -90,7 +90,7 @@ func (e *FatbinEntry) unpack(b *budget) ([]byte, bool) {
 		return nil, false
 	case !e.compressed:
 		return e.Code, true
-	case e.size > maxUncompressed || e.size/256 > uint64(len(e.Code)): // more than LZ4 can compress
+	case e.size > maxUncompressed || e.size/256 > uint64(len(e.Code)): // LZ4 cannot compress 256 bytes into one
 		return nil, false
 	case !b.take(e.size):
 		return nil, false
@@ -127,7 +127,7 @@ func (e *FatbinEntry) read(b *budget) (Code, bool) {
 // lz4 decompresses an LZ4 block.
 func lz4(src []byte, size int) ([]byte, bool) {
 	dst := make([]byte, 0, size)
-	// length reads the part of a length that does not fit into the token.
+	// length returns a length: n, from the token, plus the bytes that follow if n is 15.
 	length := func(n int) (int, bool) {
 		if n != 15 {
 			return n, true

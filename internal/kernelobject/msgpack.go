@@ -1,8 +1,8 @@
 package kernelobject
 
 // An unpacker reads consecutive MessagePack values and keeps none of them, so that unused values
-// take no memory. Each method reads one complete value of any kind. After a truncated or invalid
-// value the unpacker is broken, and all further values are empty.
+// take no memory. The methods skip, text, number, items and fields each read one complete value of
+// any kind. After a truncated value the unpacker is broken, and all further values are empty.
 type unpacker struct {
 	b      []byte
 	broken bool
@@ -19,7 +19,7 @@ const (
 	kindMap
 )
 
-// take returns the next n bytes.
+// take returns the next n bytes, or nil if there are fewer.
 func (u *unpacker) take(n uint64) []byte {
 	if n > uint64(len(u.b)) {
 		u.b, u.broken = nil, true
@@ -30,7 +30,7 @@ func (u *unpacker) take(n uint64) []byte {
 	return b
 }
 
-// count reads a number that takes the given number of bytes.
+// count reads a big-endian number of the given number of bytes.
 func (u *unpacker) count(bytes uint64) (n uint64) {
 	for _, c := range u.take(bytes) {
 		n = n<<8 | uint64(c)
@@ -130,8 +130,8 @@ func (u *unpacker) number() uint64 {
 	return 0
 }
 
-// items calls read for each value of a list; read must read that value. It does not call read for
-// another kind of value.
+// items reads a list. It calls read for each of its values; read must read the value. items skips a
+// value of another kind.
 func (u *unpacker) items(read func()) {
 	k, n := u.head()
 	if k != kindList {
@@ -143,8 +143,8 @@ func (u *unpacker) items(read func()) {
 	}
 }
 
-// fields calls read for each key of a map; read must read the value. It does not call read for
-// another kind of value.
+// fields reads a map. It calls read for each key; read must read the key's value. fields skips a
+// value of another kind.
 func (u *unpacker) fields(read func(key string)) {
 	k, n := u.head()
 	if k != kindMap {

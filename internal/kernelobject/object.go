@@ -69,7 +69,7 @@ type Variable struct {
 	Visible  bool   // other files may refer to it by name
 }
 
-// Sizes returns the sizes of the parameters, or nil if one is unknown.
+// Sizes returns the sizes of the parameters, or nil if a parameter or a size is unknown.
 func (k *Kernel) Sizes() []int {
 	if !k.Told {
 		return nil
@@ -94,7 +94,8 @@ func (c *Code) Kernel(name string) *Kernel {
 	return nil
 }
 
-// FormOf returns the form of an image from its first bytes, or "" if it is unknown.
+// FormOf returns the form of an image from its first bytes, or "" if it is unknown. An ELF file
+// that is not for AMD's GPUs counts as a cubin.
 func FormOf(image []byte) Form {
 	switch {
 	case bytes.HasPrefix(image, []byte(elf.ELFMAG)):
@@ -114,8 +115,9 @@ func FormOf(image []byte) Form {
 	return ""
 }
 
-// Read checks that an image is complete and reads the code in it: one Code for each architecture or
-// entry. The size of the image bounds the memory. An image that would unpack to more is an error.
+// Read checks that an image is complete and reads the code in it: one Code for each entry that it
+// supports, and none for a compressed bundle. The size of the image bounds the memory. An image
+// that would unpack to more is an error.
 func Read(image []byte) ([]Code, error) {
 	b := newBudget(len(image))
 	codes, err := read(image, b)

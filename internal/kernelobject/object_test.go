@@ -17,7 +17,7 @@ import (
 // untold means that the parameters are unknown.
 const untold = -1
 
-// image reads a file made by NVIDIA's tools; the sources beside it say how.
+// image reads a file that NVIDIA's tools made. The sources beside it say how it was made.
 func image(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "runtime", "driver", "cudadriver", "testdata", "images", name))
@@ -138,7 +138,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestVisible distinguishes variables that other files may name from local and compiler-made ones.
+// TestVisible checks that Visible is set only for variables that other files may name.
 func TestVisible(t *testing.T) {
 	ptx := PTX([]byte(".version 7.8\n.visible .const .b8 a[64];\n.global .u32 b = 1;\n.visible .global .b8 c[2] = {1, 2};\n.visible .entry f() { .global .u32 no; }\n.global .u32 d;\n"))
 	for i, want := range []bool{true, false, true, false} {
@@ -158,7 +158,7 @@ func lines(text string, order ...int) string {
 	return out
 }
 
-// pack writes a value as MessagePack, for short texts and lists.
+// pack writes a value as MessagePack. Texts, lists and maps must be short.
 func pack(v any) []byte {
 	switch v := v.(type) {
 	case int:
@@ -229,7 +229,8 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestMakeFatbin makes a fat binary like nvcc's, without compression.
+// TestMakeFatbin checks that Read reads what MakeFatbin makes of PTX and a cubin, and that the
+// entry of the cubin is the same as nvcc's.
 func TestMakeFatbin(t *testing.T) {
 	fat := image(t, "params.fatbin")
 	entries, err := Fatbin(fat)
@@ -269,7 +270,7 @@ func attribute(kind byte, word uint16, data ...byte) []byte {
 	return append([]byte{format, kind, byte(word), byte(word >> 8)}, data...)
 }
 
-// TestKernelParams reads contradictory attributes.
+// TestKernelParams checks which attributes tell the parameters, and that contradictory ones do not.
 func TestKernelParams(t *testing.T) {
 	first := attribute(kparamInfo, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x21, 0)  // parameter 0: 8 bytes at offset 0
 	second := attribute(kparamInfo, 0, 0, 0, 0, 0, 1, 0, 8, 0, 0, 0xf0, 0x11, 0) // parameter 1: 4 bytes at offset 8
@@ -302,8 +303,8 @@ func TestKernelParams(t *testing.T) {
 	}
 }
 
-// TestOverlapping reads files in which all sections overlap. They take no longer than other files
-// of their size.
+// TestOverlapping checks that Read takes no more than seconds for files in which all sections
+// overlap.
 func TestOverlapping(t *testing.T) {
 	const size = 4 << 20
 	le := binary.LittleEndian

@@ -29,7 +29,7 @@ func ptx(text []byte, b *budget) Code {
 	c := Code{Form: FormPTX}
 	r := ptxReader{tokens: tokens{text}, budget: b}
 	depth := 0                        // depth of braces: variables inside belong to a function
-	kernel := -1                      // the kernel that the braces belong to
+	kernel := -1                      // index of the kernel that is being read, or -1
 	external, visible := false, false // whether the current declaration has .extern or .visible
 	for t := r.next(); t != nil && !b.over; t = r.next() {
 		switch string(t) {
@@ -169,7 +169,7 @@ type declaration struct {
 }
 
 // variable reads a declaration such as ".align 8 .b8 name[16]", and the token after it unless that
-// is a closing brace.
+// is a brace.
 func (r *ptxReader) variable() (d declaration) {
 	vector := uint64(1)
 	for {

@@ -29,12 +29,12 @@ type Triton struct {
 // A TritonParam is a parameter of a kernel. Parameters that became constants are not included.
 type TritonParam struct {
 	Name    string // "" if unknown
-	Type    string // type of a number or of an address's element: i1 to i64, f16, bf16, f32, f64, f8e4m3 (OCP), f8e5m2, f8 (any other), ptr; "" if unknown
+	Type    string // type of a number or of an address's element: i1 to i64, u8 to u64, f16, bf16, f32, f64, f8e4m3 (OCP), f8e5m2, f8 (any other), ptr; "" if unknown
 	Pointer bool
 	Text    string // the type in Triton's spelling
 }
 
-// maxTriton is the largest size of a kernel's metadata or signature.
+// maxTriton is the largest size of a kernel's metadata or intermediate code, in bytes.
 const maxTriton = 16 << 20
 
 // ReadTriton reads a kernel's metadata, in JSON.
@@ -60,7 +60,7 @@ func ReadTriton(text []byte) (*Triton, error) {
 		Signature      json.RawMessage `json:"signature"`
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		// Old releases write the target as a list or a number. It is not needed here.
+		// Old releases write the target as a list or a number, which is ignored.
 		var bad *json.UnmarshalTypeError
 		if !errors.As(err, &bad) || !strings.HasPrefix(bad.Field, "target") {
 			return nil, fmt.Errorf("metadata of Triton: %w", err)
@@ -124,7 +124,8 @@ func ReadTriton(text []byte) (*Triton, error) {
 	return t, nil
 }
 
-// jsonSignature reads an object of names or indices with types, in its order.
+// jsonSignature reads a JSON object whose keys are parameters' names or indices, and whose values
+// are their types. It keeps the order.
 func jsonSignature(text []byte) ([]TritonParam, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {

@@ -22,7 +22,7 @@ type Name interface{ Name() string }
 // A Mutex is a recorded [sync.Mutex].
 type Mutex[N Name] struct{ mu sync.Mutex }
 
-// Lock locks the mutex, and records that the goroutine waited for it while holding others.
+// Lock locks the mutex. It records that the goroutine may have waited for it while holding others.
 func (m *Mutex[N]) Lock() {
 	m.mu.Lock()
 	taken[N](m, true)
@@ -75,7 +75,7 @@ func (m *RWMutex[N]) RUnlock() {
 type lock struct {
 	mutex  any // pointer to the mutex
 	name   string
-	waited bool // locked by Lock, not TryLock
+	waited bool // locked by Lock or RLock, not by TryLock
 }
 
 var (
@@ -87,7 +87,7 @@ var (
 
 // taken records that this goroutine has locked a mutex. If the goroutine now holds two or more
 // mutexes, in an order that was not seen before, taken writes a line: the mutexes' names in the
-// order of locking, a tab, and the place in the program. A name in brackets was locked by TryLock.
+// order of locking, a tab, and the call stack. A mutex in brackets was locked by TryLock.
 func taken[N Name](mutex any, waited bool) {
 	var n N
 	id := goroutine()

@@ -15,8 +15,8 @@ type second struct{}
 
 func (second) Name() string { return "second" }
 
-// TestOrders locks two mutexes in both orders. Each order is written once, and any goroutine may
-// unlock.
+// TestOrders checks that each order of locking two mutexes is written once, and that another
+// goroutine may unlock them.
 func TestOrders(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "seen")
 	t.Setenv(Output, file)
@@ -40,7 +40,7 @@ func TestOrders(t *testing.T) {
 		close(unlocked)
 	}()
 	<-unlocked
-	a.Lock() // the goroutine holds no other mutex
+	a.Lock() // alone, so no order is written
 	//lint:ignore SA2001 only the order counts
 	a.Unlock()
 	text, err := os.ReadFile(file)
@@ -59,7 +59,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestGoroutine compares the numbers of many goroutines with those in their stacks.
+// TestGoroutine checks that goroutine returns the number that the goroutine's stack begins with.
 func TestGoroutine(t *testing.T) {
 	if where == 0 && descriptor() != nil {
 		t.Error("the number was not found in a goroutine's descriptor, so locking is slow")

@@ -13,7 +13,7 @@ import (
 
 // A Path is the connection between two GPUs.
 type Path struct {
-	NVLinks int                   // number of links of each GPU that lead to the other one, or to switches that both use
+	NVLinks int                   // number of direct links; without any, the lower of the GPUs' numbers of links to switches
 	PCIe    nvml.GpuTopologyLevel // distance on PCI Express, also given if there are NVLinks
 }
 
@@ -59,8 +59,7 @@ func Open(opt nvml.Options) (*nvml.Library, error) {
 	return lib, nil
 }
 
-// Between returns the path between two different GPUs with the given PCI addresses, such as
-// 0000:3b:00.0.
+// Between returns the path between two GPUs with different PCI addresses, such as 0000:3b:00.0.
 func Between(lib Library, a, b string) (p Path, err error) {
 	var ends [2]end
 	for i, address := range [...]string{a, b} {

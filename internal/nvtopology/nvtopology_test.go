@@ -15,7 +15,7 @@ import (
 type fake struct {
 	links [4]string
 	level nvml.GpuTopologyLevel
-	old   bool // a driver that does not report the other ends of links
+	old   bool // NVML does not tell what is at the other end of a link, only its address
 	err   map[string]error
 }
 

@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 )
 
-// ErrForeign is the error for a folder that belongs to another user or that others can write to.
+// ErrForeign is the error for a file or folder that this package does not trust.
 var ErrForeign = errors.New("not a folder of this user alone")
 
 // Check returns nil if a file is a folder, belongs to the user of the process, and no other user
 // may write to it. Its error wraps [ErrForeign] and describes the problem. fi must come from Lstat,
 // because Check refuses links.
 //
-// On Windows the mode does not tell owners, so Check looks only at the kind of the file.
+// On Windows fi does not tell the owner, so Check only checks that it is a folder.
 func Check(fi fs.FileInfo) error {
 	switch mode := fi.Mode(); {
 	case mode.Type() == fs.ModeSymlink:

@@ -1,6 +1,6 @@
-// Package printable removes control characters of names from errors. A path or a variable may
-// contain any byte. On a terminal or in a log, an escape sequence would rewrite text, and a newline
-// would forge a line.
+// Package printable escapes unprintable characters in errors. A path or a variable that an error
+// quotes may contain any byte. On a terminal or in a log, an escape sequence would rewrite text,
+// and a newline would forge a line.
 package printable
 
 import (

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// TestCommandLines builds every program, and runs it with -help and with an unknown flag.
+// TestCommandLines checks that every program with flags prints its usage for -h, for --help and for
+// an unknown flag.
 func TestCommandLines(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds all programs")

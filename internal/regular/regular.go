@@ -25,7 +25,7 @@ var kinds = []struct {
 	{fs.ModeDevice, "a device"},
 }
 
-// Stat describes a file, or the target of a link. The error for an irregular file names its kind.
+// Stat describes a regular file. It follows links. The error for an irregular file names its kind.
 func Stat(name string) (fs.FileInfo, error) {
 	fi, err := os.Stat(name)
 	if err != nil {
@@ -77,7 +77,7 @@ func open(name string) (*os.File, fs.FileInfo, error) {
 	return f, fi, nil
 }
 
-// ReadFile reads a regular file.
+// ReadFile reads a regular file, up to the size that it has when it is opened.
 func ReadFile(name string) ([]byte, error) {
 	f, fi, err := Open(name)
 	if err != nil {

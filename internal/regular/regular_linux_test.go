@@ -31,7 +31,8 @@ func TestIrregular(t *testing.T) {
 	}
 }
 
-// TestOpenReplaced opens a named pipe that took a regular file's name after Stat.
+// TestOpenReplaced checks that Open does not block if a named pipe takes the file's name after
+// Stat.
 func TestOpenReplaced(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o666); err != nil {

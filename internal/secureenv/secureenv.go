@@ -3,7 +3,7 @@
 // The caller of a set-user-ID or set-group-ID program, or of a program with file capabilities,
 // chooses its environment. A variable that names a file to load or write would give the caller the
 // program's rights. So in such a program every variable counts as unset, as in C's secure_getenv.
-// All packages of this module read the environment through this package. SECURITY.md lists the
+// All packages that programs import look up variables through this package. SECURITY.md lists the
 // variables.
 package secureenv
 

@@ -35,8 +35,8 @@ func more() bool {
 	return os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() || !strings.Contains(string(status), "CapEff:\t0000000000000000")
 }
 
-// TestElevated starts a program as another user: with that user's rights, and with more rights in
-// every possible way.
+// TestElevated checks that variables count as unset in a program that has more rights than its
+// caller for any reason, and only then.
 func TestElevated(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a program of another user's and start one as another user")

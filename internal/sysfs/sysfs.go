@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// NUMANode returns the host's NUMA node that is nearest to the device with a PCI address, such as
+// NUMANode returns the host's NUMA node that is nearest to the device at a PCI address such as
 // "0000:3b:00.0". It returns -1 if there is none or it is unknown.
 func NUMANode(pci string) int { return numaNode(os.DirFS("/sys"), pci) }
 
@@ -21,13 +21,13 @@ func numaNode(sys fs.FS, pci string) int {
 	return n
 }
 
-// ModuleVersion returns the version of a loaded kernel module, such as "nvidia", or "" if it is
-// unknown.
+// ModuleVersion returns the version of a kernel module such as "nvidia". It returns "" if the
+// module is not loaded or has no version.
 func ModuleVersion(module string) string { return moduleVersion(os.DirFS("/sys"), module) }
 
 func moduleVersion(sys fs.FS, module string) string { return read(sys, "module/"+module+"/version") }
 
-// read returns the only line of a file, or "".
+// read returns the text of a file without white space at its ends, or "".
 func read(sys fs.FS, name string) string {
 	text, err := fs.ReadFile(sys, name)
 	if err != nil {

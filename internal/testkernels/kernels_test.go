@@ -44,7 +44,7 @@ func slice(t testing.TB, s *gpu.Stream, values []float32) gpu.Slice[float32] {
 	return x
 }
 
-// some returns n different numbers.
+// some returns n numbers that depend on from.
 func some(n, from int) []float32 {
 	out := make([]float32, n)
 	for i := range out {
@@ -53,7 +53,7 @@ func some(n, from int) []float32 {
 	return out
 }
 
-// TestTwins launches each kernel and compares its results with a computation in Go.
+// TestTwins checks the results of launching each kernel on a simulated GPU.
 func TestTwins(t *testing.T) {
 	dev, code := load(t, SimKernels(Twins{}), gpu.Options{})
 	s := dev.Queue(0).NewStream()
@@ -105,7 +105,7 @@ func TestTwins(t *testing.T) {
 	})
 }
 
-// TestLeftOut launches a kernel that has no twin.
+// TestLeftOut checks the error of launching a kernel that has no twin.
 func TestLeftOut(t *testing.T) {
 	dev, code := load(t, SimKernels(struct{ NoKernelsTwins }{}), gpu.Options{})
 	s := dev.Queue(0).NewStream()
@@ -117,15 +117,15 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// quiet has kernels that create no garbage.
+// quiet has kernels that allocate nothing.
 var quiet = map[string]simdriver.Kernel{
 	"vector_add": simdriver.MustKernel(func(*simdriver.Grid, uint32, driver.Ptr, driver.Ptr, driver.Ptr) {}),
 	"softmax":    simdriver.MustKernel(func(*simdriver.Grid, uint32, float32, driver.Ptr, driver.Ptr) {}),
 	"matmul":     simdriver.MustKernel(func(*simdriver.Grid, int32, int32, int32, driver.Ptr, driver.Ptr, driver.Ptr) {}),
 }
 
-// launches returns two launches: one reuses its Op, and one calls the generated function every
-// time.
+// launches returns functions that launch the same kernel: "again" reuses its Op, "generated" makes
+// one by the generated function.
 func launches(t testing.TB) (s *gpu.Stream, all map[string]func() error) {
 	dev, code := load(t, quiet, gpu.Options{Spin: -1, Poll: time.Minute})
 	s = dev.Queue(0).NewStream()
@@ -137,7 +137,7 @@ func launches(t testing.TB) (s *gpu.Stream, all map[string]func() error) {
 	}
 }
 
-// finish waits without creating garbage.
+// finish waits for the Stream's work and allocates nothing.
 func finish(s *gpu.Stream) error {
 	for end := s.Point(); ; runtime.Gosched() {
 		if got, err := end.Semaphore.Query(); err != nil || got >= end.Value {

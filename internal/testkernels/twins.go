@@ -1,5 +1,5 @@
-// Package testkernels has CUDA C++ kernels as Go functions; tests launch them on real and simulated
-// GPUs.
+// Package testkernels has CUDA C++ kernels for tests, which launch them as Go functions on real and
+// simulated GPUs.
 package testkernels
 
 import (
@@ -12,7 +12,7 @@ import (
 
 //go:generate go run github.com/puregpu/puregpu/tools/kernelgen -pkg testkernels -runtime -arch compute_75 kernels.cu
 
-// Twins implements the kernels in Go.
+// Twins implements the kernels in Go, for simulated GPUs.
 type Twins struct{}
 
 var _ KernelsTwins = Twins{}

@@ -114,8 +114,8 @@ func (r *Root) Node(name string) {
 	r.Mode(name, 0o666)
 }
 
-// Run runs the test's program in the folder with only the given environment, and returns its output
-// and exit status. User 0 is root; another user's program runs with that user's rights.
+// Run runs the test's program in the folder with only the given environment, as the given user, and
+// returns its output and exit status. User 0 is root.
 func (r *Root) Run(user int, env []string, args ...string) (said string, status int) {
 	r.t.Helper()
 	cmd := exec.Command(r.Program, args...)
@@ -186,7 +186,7 @@ func (r *Root) Host(name string, args ...string) {
 	}
 }
 
-// libc copies glibc and its loader to the same paths as on this machine.
+// libc copies the dynamic loader to its own path, and glibc's libraries to /lib/TRIPLET.
 func libc(r *Root) {
 	r.t.Helper()
 	loader := map[string]string{"amd64": "/lib64/ld-linux-x86-64.so.2", "arm64": "/lib/ld-linux-aarch64.so.1"}[runtime.GOARCH]

@@ -22,7 +22,7 @@ func fails(t *testing.T, ci string) (failed bool, said string) {
 	return err != nil, string(out)
 }
 
-// TestUnavailable checks that a test without its machine fails in CI and is skipped elsewhere.
+// TestUnavailable checks that Unavailable fails a test in CI and skips it elsewhere.
 func TestUnavailable(t *testing.T) {
 	if os.Getenv("PUREGPU_TEST_UNAVAILABLE") != "" {
 		Unavailable(t, "no chroot")
@@ -36,7 +36,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestEmulated checks that a program started by the kernel itself is not reported as emulated.
+// TestEmulated checks that a program for amd64 is not reported as emulated.
 func TestEmulated(t *testing.T) {
 	if emulated() && runtime.GOARCH == "amd64" {
 		t.Error("this program is said to be emulated")

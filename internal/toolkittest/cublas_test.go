@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/cublas"
 )
 
-// TestGPUCuBLAS multiplies a 2 by 3 and a 3 by 2 matrix in column-major order.
+// TestGPUCuBLAS checks the product of a 2 by 3 and a 3 by 2 matrix in column-major order.
 func TestGPUCuBLAS(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cublas.Open(cublas.Options{})

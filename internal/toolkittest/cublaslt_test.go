@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// TestGPUCuBLASLt multiplies float32 matrices with an algorithm that the library proposes, and adds
-// a bias.
+// TestGPUCuBLASLt checks the product of float32 matrices plus a bias, by an algorithm that the
+// library proposes.
 func TestGPUCuBLASLt(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cublaslt.Open(cublaslt.Options{})

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/cudnn"
 )
 
-// TestGPUCuDNNSoftmax computes a softmax over channels with the API of one function for each
-// operation.
+// TestGPUCuDNNSoftmax checks a softmax over channels by SoftmaxForward, and the error for a bad
+// descriptor.
 func TestGPUCuDNNSoftmax(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cudnn.Open(cudnn.Options{})
@@ -58,7 +58,7 @@ func TestGPUCuDNNSoftmax(t *testing.T) {
 	g.Check("Close", c.Close())
 }
 
-// A dnn makes descriptors, which are closed when the test ends.
+// A dnn makes cuDNN descriptors, which are closed when the test ends.
 type dnn struct {
 	*GPU
 	lib *cudnn.Library
@@ -99,9 +99,9 @@ func (g *dnn) tensor(id int64, dims ...int64) cudnn.BackendDescriptor {
 		with(cudnn.AttrTensorStrides, dims[1]*dims[2]*dims[3], dims[2]*dims[3], dims[3], 1)).Handle()
 }
 
-// TestGPUCuDNNConvolution computes a convolution with the backend API, with the first proposed
-// engine that fits. All numbers are small integers, so that the result is exact in any order and
-// with tensor cores.
+// TestGPUCuDNNConvolution checks a convolution by the backend API, with the first proposed engine
+// that fits. All numbers are small integers, so that the result is exact in any order and with
+// tensor cores.
 func TestGPUCuDNNConvolution(t *testing.T) {
 	gpu := OpenGPU(t)
 	l, err := cudnn.Open(cudnn.Options{})

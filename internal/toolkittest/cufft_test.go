@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/cufft"
 )
 
-// TestGPUCuFFT transforms an impulse to a constant and back, without scaling.
+// TestGPUCuFFT checks that an impulse is transformed to a constant and back, without scaling.
 func TestGPUCuFFT(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cufft.Open(cufft.Options{})

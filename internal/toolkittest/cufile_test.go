@@ -15,10 +15,10 @@ import (
 	"github.com/puregpu/puregpu/cufile"
 )
 
-// TestGPUCuFile writes device memory to a file, reads it back into other device memory and
-// compares. In its compatibility mode cuFile copies through host memory and needs no kernel module.
-// The test runs in a separate process, because the library reads the environment from the start of
-// its process.
+// TestGPUCuFile checks that data is unchanged after cuFile has written it from device memory to a
+// file and read it into other device memory. In its compatibility mode cuFile copies through host
+// memory and needs no kernel module. The test runs in a separate process, because the library sees
+// only the environment that its process began with.
 func TestGPUCuFile(t *testing.T) {
 	const inside = "PUREGPU_TEST_CUFILE"
 	if os.Getenv(inside) == "" {

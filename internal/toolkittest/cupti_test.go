@@ -47,7 +47,7 @@ func launcher(g *GPU, at cuda.DevicePtr) func() {
 	}
 }
 
-// TestGPUCUPTIRecords collects the records of a launch, a fill and a copy.
+// TestGPUCUPTIRecords checks the records of a launch, a fill and a copy.
 func TestGPUCUPTIRecords(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cupti.Open(cupti.Options{})
@@ -119,7 +119,8 @@ func TestGPUCUPTIRecords(t *testing.T) {
 	}
 }
 
-// TestGPUCUPTICallbacks checks that a Go function is called in each launch.
+// TestGPUCUPTICallbacks checks that a Go function is called at the begin and end of a launch, and
+// not after Unsubscribe.
 func TestGPUCUPTICallbacks(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cupti.Open(cupti.Options{})

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/curand"
 )
 
-// TestGPUCuRAND draws numbers twice from one seed, compares them, and checks their mean and
+// TestGPUCuRAND checks that one seed gives the same numbers twice, and checks their mean and
 // deviation.
 func TestGPUCuRAND(t *testing.T) {
 	g := OpenGPU(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/cusolver"
 )
 
-// TestGPUCuSOLVER solves a system by LU, detects a singular matrix, and computes eigenvalues.
+// TestGPUCuSOLVER checks a solution by LU, the code for a singular matrix, and eigenvalues.
 func TestGPUCuSOLVER(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cusolver.Open(cusolver.Options{})

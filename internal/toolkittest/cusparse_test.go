@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/cusparse"
 )
 
-// TestGPUCuSPARSE multiplies a 3 by 4 matrix with five nonzeros by a vector.
+// TestGPUCuSPARSE checks the product of a 3 by 4 matrix with five nonzeros and a vector.
 func TestGPUCuSPARSE(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cusparse.Open(cusparse.Options{})

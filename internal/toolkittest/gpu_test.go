@@ -50,8 +50,8 @@ func OpenGPU(t testing.TB) *GPU {
 	return g
 }
 
-// Check fails the test if there is an error. It skips the test if the error is a library missing on
-// this machine.
+// Check ends the test if there is an error: the test is skipped if a library is missing on this
+// machine, and fails otherwise.
 func (g *GPU) Check(what string, err error) {
 	g.t.Helper()
 	if errors.Is(err, dl.ErrNotFound) {
@@ -89,7 +89,7 @@ func Download[T any](g *GPU, p cuda.DevicePtr, n int) []T {
 	return data
 }
 
-// Same checks results that a library computes exactly.
+// Same checks that results, which must be exact, are as wanted.
 func Same[T comparable](g *GPU, what string, got []T, want ...T) {
 	g.t.Helper()
 	if !slices.Equal(got, want) {

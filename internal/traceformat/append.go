@@ -13,7 +13,7 @@ import (
 const (
 	maxText     = 1 << 23
 	roomForRest = 1 << 16 // bytes of an event for keys, numbers and internal texts
-	roomForMark = 64      // bytes of a text for the mark that it is cut
+	roomForMark = 64      // bytes at the end of a cut text for the number of bytes left out
 )
 
 // room returns the number of bytes that a text or a list may use in an event with n bytes so far.
@@ -165,8 +165,8 @@ func (e *Event) appendMeta(o *object) {
 	}
 }
 
-// An object appends members to a JSON object. It leaves out members that are zero, except those of
-// the method int.
+// An object appends members to a JSON object. Its methods string, uint, time, dims and points leave
+// out members that are zero.
 type object struct {
 	b     []byte
 	start int // start of the event in b
@@ -233,7 +233,7 @@ func (o *object) dims(k string, v [3]uint32) {
 }
 
 // points appends as many points as there is room for. Then it appends the number of points left
-// out, including before, the number left out earlier.
+// out, plus before: the number that the caller left out.
 func (o *object) points(k, more string, points []Point, before uint64) {
 	if len(points) == 0 && before == 0 {
 		return
@@ -283,9 +283,9 @@ func appendTime(b []byte, t Time) []byte {
 	return b
 }
 
-// appendString appends a JSON string of at most room and maxText bytes. If it cuts the text, it
-// appends the number of bytes left out. Bytes that are not UTF-8 become U+FFFD, and '<' an escape,
-// so that the text is safe in an HTML page.
+// appendString appends s as a JSON string. It cuts s if the string would be longer than room or
+// maxText, and appends the number of bytes left out. Bytes that are not UTF-8 become U+FFFD. '<'
+// becomes an escape, so that the text is safe in an HTML page.
 func appendString(b []byte, s string, room int) []byte {
 	const hex = "0123456789abcdef"
 	room = max(min(room, maxText), roomForMark)

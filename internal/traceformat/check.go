@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// PIDRange is the number of process numbers of one program, for itself and its devices. In a merged
-// file the numbers of the i-th program begin at i times PIDRange. Numbers of submissions and
-// semaphores are unique within such a range.
+// PIDRange is the number of process numbers that one program may use, for itself and its devices.
+// In a merged file the numbers of program i, from 0, begin at i times PIDRange. Numbers of
+// submissions and semaphores are unique within a program.
 const PIDRange = 1000
 
 // MaxProblems is the largest number of problems that a [Report] lists.
@@ -40,9 +40,8 @@ type Report struct {
 }
 
 // Check reads a trace and reports violations of the format and of docs/trace-format.md. In a cut
-// file, events missing at the end are not problems: the program died before it wrote them. Check
-// returns an error if it cannot continue reading. It needs some hundred bytes of memory for each
-// event.
+// file, events missing at the end are not problems. Check returns an error if it cannot continue
+// reading. It needs some hundred bytes of memory for each event.
 func Check(r io.Reader) (*Report, error) {
 	c := &checker{
 		tracks:   map[track]*checkedTrack{},
@@ -153,7 +152,7 @@ type checker struct {
 	flows    map[flowKey]*checkedFlow
 	subs     map[subKey]*checkedSub
 	kinds    map[int64]string    // kind of each process
-	programs map[int64]bool      // processes of programs that have a MetaTrace event
+	programs map[int64]bool      // programs, as process number / PIDRange, that have a MetaTrace event
 	commands map[commandKey]bool // listed commands of recordings
 	moments  map[momentKey]*moment
 }
@@ -430,7 +429,8 @@ func (c *checker) finishTrack(k track, t *checkedTrack) {
 	if !t.named && len(t.spans) > 0 {
 		c.problem(t.first, "track %d/%d has no %q", k.pid, k.tid, MetaThread)
 	}
-	// The order in the file decides between slices that begin together: the outer one is first.
+	// An outer slice is sorted before its inner ones. If slices have the same begin and end, the
+	// order in the file decides.
 	slices.SortStableFunc(t.spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end))
 	})
@@ -460,8 +460,8 @@ type moment struct {
 	signals []Point
 	waits   []Point
 	waiters []uint64            // for each wait, its submission, or 0
-	more    bool                // an event had no room for more
-	reached map[uint64][2]reach // for each semaphore, the highest value signalled, and the highest one that another submission signalled
+	more    bool                // an event had no room for all points
+	reached map[uint64][2]reach // for each semaphore, the highest signal, and the highest signal of any other submission
 }
 
 // A reach is the value to which a submission signals a semaphore. Submission 0 is the host.
@@ -472,7 +472,7 @@ type momentKey struct {
 	at    Time
 }
 
-// If more than crowded slices begin at the same time on a track, the checker keeps their moment.
+// If more than crowded slices begin at the same time on a track, the checker caches their moment.
 // With a coarse clock, thousands of slices and arrows begin together.
 const crowded = 8
 
@@ -559,7 +559,7 @@ func (c *checker) finishFlow(k flowKey, f *checkedFlow, add func(int, string, ..
 	}
 }
 
-// further adds a reach to the reaches of a semaphore: the highest, and the highest of another
+// further adds r to the reaches of a semaphore: the highest one, and the highest one of any other
 // submission.
 func further(of [2]reach, r reach) [2]reach {
 	switch {
@@ -574,7 +574,7 @@ func further(of [2]reach, r reach) [2]reach {
 }
 
 // releases reports whether a signal of from releases a wait of to. A submission does not release
-// itself: if no other signal releases a wait, itself is the submission's number.
+// itself: if only its own signal would, itself is its number.
 func (from *moment) releases(to *moment) (ok bool, itself uint64) {
 	for i, w := range to.waits {
 		for _, r := range from.reached[w.Semaphore] {

@@ -108,7 +108,8 @@ func (t *wireTime) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// parseMicros reads exactly the form that appendTime writes.
+// parseMicros reads the form that appendTime writes, without rounding. It returns false for numbers
+// with an exponent or too many digits.
 func parseMicros(b []byte) (Time, bool) {
 	whole, frac, _ := bytes.Cut(b, []byte("."))
 	if len(whole) > 15 || len(frac) > 3 {
@@ -133,8 +134,8 @@ func parseMicros(b []byte) (Time, bool) {
 	return Time(n), true
 }
 
-// decode turns a JSON object into an event. faults are the rules of the format that it breaks; err
-// says that it is not an event.
+// decode turns a JSON object into an event. faults are the rules of the format that the event
+// breaks. It returns an error if the object is not an event.
 func decode(raw []byte, e *Event) (faults []string, err error) {
 	*e = Event{}
 	var w wireEvent

@@ -10,7 +10,7 @@ const Version = 2
 
 // Metadata events: names of events with [Metadata] as phase.
 const (
-	MetaTrace       = "puregpu" // about the trace: Args.Format and the fields after it
+	MetaTrace       = "puregpu" // about the trace: Args.Rank, and Args from Format to Unix
 	MetaProcess     = "process_name"
 	MetaThread      = "thread_name"
 	MetaProcessSort = "process_sort_index"
@@ -33,19 +33,19 @@ const (
 const (
 	CatSubmission = "submission" // AsyncBegin and AsyncEnd on a queue's track
 	CatDevice     = "device"     // Complete on a stream's or communicator's track: the device executes a submission
-	CatCommand    = "command"    // Complete inside a device slice, or on a track of KindNodes: one command of a recording
-	CatCall       = "call"       // Complete on a host track: load, compile, allocate, signal, ...
+	CatCommand    = "command"    // Complete on a track of KindStream, KindChannel or KindNodes: one command of a recording
+	CatCall       = "call"       // Complete on a host track: load, compile, allocate, signal, ..., or a submission that the host executes
 	CatWait       = "wait"       // Complete on a host track: the host waits
 	CatSignal     = "signal"     // FlowBegin and FlowEnd: from a signal to its wait
 	CatLoss       = "loss"       // Instant: a device or a communicator is lost
 	CatDrop       = "drop"       // Instant: the trace lacks submissions
-	CatArrows     = "arrows"     // Instant: the trace lacks arrows
-	CatCut        = "cut"        // Instant: the file of this program's events was cut here
+	CatArrows     = "arrows"     // Instant: the trace lacks arrows, or may lack some
+	CatCut        = "cut"        // Instant: the file of this program ended here before its array did
 	CatClock      = "clock"      // Instant: a new fit of the device's clock to the host's
 )
 
-// NameParked is the inner async slice of a submission, during which it was parked: from submitted
-// to issued.
+// NameParked is the name of the inner async slice of a submission that was parked: from submitted
+// to issued, or to failed.
 const NameParked = "parked"
 
 // Names of the counters, on a device's process.

@@ -3,7 +3,7 @@ package traceformat
 // A Phase says what kind of event an [Event] is.
 type Phase byte
 
-// The phases that traces use. BEGIN and END are read but not written.
+// The phases that traces use. puregpu writes no Begin and End, but reads them.
 const (
 	Begin      Phase = 'B'
 	End        Phase = 'E'
@@ -19,9 +19,9 @@ const (
 	FlowEnd    Phase = 'f'
 )
 
-// A Time is a moment of the trace, or a duration, in nanoseconds. Files have microseconds with
-// three decimals. Moments count from the start of the trace, which [MetaTrace] gives as wall clock
-// time.
+// A Time is a moment of the trace, or a duration, in nanoseconds. Files have microseconds with up
+// to three decimals. Moments count from the start of the trace, which [MetaTrace] gives as wall
+// clock time.
 type Time int64
 
 // An Event is one element of the array.
@@ -67,11 +67,11 @@ type Args struct {
 	Bytes           uint64
 	Waits           []Point
 	Signals         []Point
-	MoreWaits       uint64 // number of waits for which the event has no room
-	MoreSignals     uint64
+	MoreWaits       uint64 // number of waits that are left out, because the event has no room
+	MoreSignals     uint64 // the same for signals
 	Issued          Time   // of AsyncEnd of a submission: when it was issued to the device; 0 if it never was
 	Error           string // reason why the work failed
-	Untimed         bool   // of AsyncEnd of a submission: the device's times should have been recorded and are missing
+	Untimed         bool   // of AsyncEnd of a submission: the device's times are missing, though they should have been recorded
 	Recording       uint64 // number of the recording, from 1, unique in the process; 0 before version 2
 	First           int    // of an execution: the index of the first command
 	Commands        int    // number of commands of the recording
@@ -113,8 +113,8 @@ type Args struct {
 	Total   uint64 // since the start
 
 	// Fields of CatArrows: totals so far.
-	Undrawn   uint64 // waits without an arrow: by their times, not enough signals came before them
-	Forgotten uint64 // waits that may lack an arrow because they, or their signals, were too long ago
+	Undrawn   uint64 // waits without an arrow, because by the known times no sufficient signal came before them
+	Forgotten uint64 // waits that may lack an arrow, because they or their signals were too long ago
 
 	// Fields of CatClock.
 	Rate   float64 // speed of the device's clock relative to the host's, less 1, in parts per million
@@ -124,5 +124,5 @@ type Args struct {
 	Series []Series
 }
 
-// more reports whether the event had no room for all points.
+// more reports whether points are left out.
 func (a *Args) more() bool { return a.MoreWaits > 0 || a.MoreSignals > 0 }

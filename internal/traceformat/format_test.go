@@ -17,7 +17,7 @@ import (
 
 const µs = tracetest.Microsecond
 
-// small is a trace with every kind of event.
+// small is a trace with most kinds of events.
 func small(rank int, start time.Time) *tracetest.Builder {
 	b := tracetest.New("small", rank, 2, start)
 	host := b.Host("host 1")
@@ -295,8 +295,8 @@ func TestMergePutsRanksOnOneClock(t *testing.T) {
 	}
 }
 
-// TestMergeNamesRanks checks the rank of a program without a launcher: its rank in its
-// communicator, or none without communicators.
+// TestMergeNamesRanks checks that Merge takes the rank of a program without a launcher from its
+// communicators, and that a program without communicators has none.
 func TestMergeNamesRanks(t *testing.T) {
 	start := time.Unix(1700000000, 0)
 	untold := func(rank int) []byte {

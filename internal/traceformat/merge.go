@@ -19,16 +19,15 @@ type Source struct {
 	Reader io.ReadSeeker
 }
 
-// Merge writes the traces of several programs, such as the ranks of a training, as one. The clock
-// of the merged trace is the clock of the program that began first. Each program has its own
-// processes, ids and names. Programs are ordered by rank. Without a launcher, the rank is the one
-// in the program's largest communicator; without communicators, a program is named by its process
-// number.
+// Merge writes the traces of several programs, such as the ranks of a training, as one. The times
+// of the merged trace count from the start of the earliest one. Each program has its own processes,
+// ids and names. Programs are ordered by rank. Without a launcher, the rank is the one in the
+// program's largest communicator; without communicators, a program is named by its process number.
 //
-// The wall clock at the start of each trace relates the clocks of the traces. So a change of the
+// The wall clock at the start of each trace relates the times of the traces. So a change of the
 // wall clock between two starts shifts the traces against each other, and so does a difference
-// between the wall clocks of two machines. Merge takes all complete events of a cut trace. The
-// output is complete, and names the programs whose end is missing ([CatCut]). The events of a
+// between the wall clocks of two machines. Merge takes all complete events of a cut trace, and adds
+// an event where its end is missing ([CatCut]). The output has a complete array. The events of a
 // single source stay unchanged, so Merge can turn a cut file into a complete one.
 func Merge(w io.Writer, sources []Source) error {
 	type program struct {
@@ -66,7 +65,7 @@ func Merge(w io.Writer, sources []Source) error {
 		r := NewReader(p.Reader)
 		var e Event
 		var last Time
-		cut := false // the file is cut, and the CatCut event is written
+		cut := false // the file is cut, and all its events have been read
 		for {
 			err := r.Next(&e)
 			if err == io.EOF {
@@ -128,7 +127,7 @@ func rebase(e *Event, i int, shift Time) {
 	}
 }
 
-// head returns the metadata of a trace, which is near its beginning.
+// head returns the MetaTrace event, which is among the first 1000 events.
 func head(s Source) (Event, error) {
 	r := NewReader(s.Reader)
 	var e Event
@@ -164,7 +163,7 @@ func rankIn(s Source) (rank, ranks int, err error) {
 	return rank, ranks, nil
 }
 
-// program names a program among several.
+// program returns the name of a program in a merged file.
 func (a *Args) program() string {
 	if a.World == 0 {
 		return fmt.Sprintf("process %d", a.OSPID)

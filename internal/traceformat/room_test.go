@@ -43,8 +43,8 @@ func readBack(t *testing.T, e Event) (got Event) {
 	return got
 }
 
-// readAgain reads an event and returns it. It fails if the event changes when it is written again.
-// Unlike readBack, it reads the event once.
+// readAgain writes an event, reads it and returns it. It fails if the event changes when it is
+// written again. Unlike readBack, it does not call Check.
 func readAgain(t *testing.T, e Event) (got Event) {
 	t.Helper()
 	data := e.Append(nil)
@@ -57,8 +57,8 @@ func readAgain(t *testing.T, e Event) (got Event) {
 	return got
 }
 
-// TestLongTexts checks that an event with texts and lists of any length can be read. A text that is
-// cut ends with the number of missing bytes, and a list is followed by the number of missing
+// TestLongTexts checks that an event with texts and lists of any length can be read. A cut text
+// must end with the number of missing bytes, and a cut list be followed by the number of missing
 // points.
 func TestLongTexts(t *testing.T) {
 	const long = MaxEvent + 1<<20

@@ -107,7 +107,7 @@ func (b *Builder) Semaphore(name string) func(value uint64) traceformat.Point {
 // A Submission is work submitted to a queue, with its times. Begun and Ended are both 0 if they are
 // unknown, Issued is 0 if it was never issued, and Done is 0 if it is not done when the trace ends.
 type Submission struct {
-	Args                                  traceformat.Args // without Sub, which Submit sets; Error and Untimed are written when the submission ends
+	Args                                  traceformat.Args // Submit sets Sub; Untimed and UntimedCommands are written only when the submission ends
 	Submitted, Issued, Begun, Ended, Done traceformat.Time
 	Parked                                bool
 	Commands                              []Command

@@ -16,8 +16,8 @@ type Library interface {
 	Path() string
 }
 
-// Lines returns a line for each file that was found, with the result of trying it. Missing files
-// have no line. The file that Open accepted without trying it has the result err.
+// Lines returns a line for each file that was found, with its error. Missing files have no line.
+// The error of the file that Open accepted is err.
 func Lines(attempts []dl.Attempt, err error) string {
 	var b strings.Builder
 	for _, a := range attempts {
@@ -40,9 +40,9 @@ func With(err error, l Library) error {
 	return &listed{err, Lines(l.Attempts(), err)}
 }
 
-// NotReady returns an error if Open accepted a file although no file is ready: the result of that
-// file, with the lines of all files. It returns nil if the file is ready. It also returns nil if
-// the user named the file, because Open does not try such a file.
+// NotReady returns an error if Open accepted a file although no file is ready: the error of that
+// file, with the lines of all files. Otherwise it returns nil, also if the user named the file:
+// Open accepts such a file without trying it.
 func NotReady(l Library) error {
 	attempts := l.Attempts()
 	var answer error

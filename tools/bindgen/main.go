@@ -132,13 +132,13 @@ func run(args []string, stdout, stderr io.Writer) error {
 // A binding is a library and the places of its files.
 type binding struct {
 	file, table, overlay, dir string
-	folders                   []string // more folders with headers
+	folders                   []string // folders of -include
 	library                   string   // the library's file, or ""
 	report                    func(string)
 	compiler                  string // the compiler that -cc names
 
 	dirs    []string // folders of the headers, if the table was made from headers
-	further []string // more folders, with headers that the headers in dirs include
+	further []string // folders with headers that the headers in dirs include: of -include and the description
 }
 
 // load reads the description and the overlay, and makes the library from them and from the headers
@@ -359,7 +359,8 @@ func (b *binding) guess(headers string, stdout io.Writer) error {
 	return nil
 }
 
-// extract returns the text of the table: made from headers, or the existing one.
+// extract returns the text of the table, made from the headers. Without headers it returns the
+// existing table.
 func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error) {
 	var dirs []string
 	switch {

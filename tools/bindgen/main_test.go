@@ -123,8 +123,8 @@ func (u user) files() map[string]string {
 	return out
 }
 
-// spoil changes the generated files in one place at a time, and checks that the test finds each
-// change.
+// spoil changes the generated files in one place at a time, and checks that running the package's
+// test reports each change.
 func (u user) spoil(files map[string]string) {
 	u.t.Helper()
 	for _, x := range []struct{ name, file, old, new, says string }{
@@ -153,7 +153,7 @@ func (u user) spoil(files map[string]string) {
 }
 
 // spoilProof changes the symbol table, and changes and removes the record of its proof. It checks
-// that the package's test reports each fault. No C compiler is available meanwhile.
+// that the package's test reports each fault, without a C compiler.
 func (u user) spoilProof(files map[string]string) {
 	u.t.Helper()
 	gocmd, err := exec.LookPath("go")
@@ -192,8 +192,9 @@ func (u user) spoilProof(files map[string]string) {
 	}
 }
 
-// TestModule binds a library in a module of its own. It generates twice, with headers and from the
-// table alone, builds for each system, proves the ABI, and runs a program that calls the library.
+// TestModule checks the bindings of a library in a module of its own: generated with headers and
+// from the table alone they are the same, they compile for each system, the ABI test passes, and a
+// program can call the library.
 func TestModule(t *testing.T) {
 	const file = "testdata/kit.txtar"
 	a, err := txtar.ParseFile(file)
@@ -290,8 +291,8 @@ func needCompiler(t *testing.T) string {
 	return compiler
 }
 
-// TestOdd binds declarations that other generators bind wrongly without an error, proves the calls,
-// and compares the values that a library receives.
+// TestOdd checks the bindings of declarations that other generators bind wrongly without an error.
+// It runs the ABI test, and compares the values that a library receives.
 func TestOdd(t *testing.T) {
 	const file = "testdata/odd.txtar"
 	a, err := txtar.ParseFile(file)
@@ -360,7 +361,8 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestGuide makes the first package of the guide and runs its program.
+// TestGuide checks that the first package of the guide can be made as it says, and that its program
+// prints what the guide shows.
 func TestGuide(t *testing.T) {
 	page, err := os.ReadFile("../../docs/guide/bindgen.md")
 	if err != nil {
@@ -409,7 +411,7 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// TestUses makes a package that takes types of another package made by bindgen.
+// TestUses checks a package that uses types of another package made by bindgen.
 func TestUses(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/uses.txtar")
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// proofFile is where the record of the proof is, as seen from the folder.
+// proofFile is the path of the record of the proof, relative to the binding's folder.
 const proofFile = "testdata/zproof.json"
 
 // prove compares the table with the headers by a C compiler, and returns the record of the proof.
-// It returns nil if nothing was proven.
+// Without a compiler or headers it returns the existing record if that is of this table, else nil.
 func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 	old, err := os.ReadFile(filepath.Join(b.dir, filepath.FromSlash(proofFile)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -3,9 +3,9 @@
 //
 //	ctxprobe [-device N] [-library FILE] [-timeout D] [-jobs N] [-only REGEXP] [-text FILE] [-json FILE]
 //
-// It tries each function that runtime/driver/cudadriver calls on a thread without a current
-// context, in a process of its own, because some driver releases crash. It repeats a failed call
-// with a context, to show that the missing context was the reason.
+// It calls each function that runtime/driver/cudadriver uses, on a thread without a current
+// context. Each call is in a process of its own, because some driver releases crash. It repeats a
+// failed call with a context, to show that the missing context was the reason.
 //
 // Then it passes memory of every kind to the submitting functions: memory of the device and, if
 // there is one, of another device, with and without a context, again in processes of their own. It
@@ -14,7 +14,8 @@
 // It prints the table, and writes it to the files of -json and -text. Tests check the driver
 // against the tables in testdata/ctxprobe.
 //
-// The exit status is 1 if nothing could be tried, and 2 if the command line is wrong.
+// The exit status is 1 if nothing could be tried or a file not written, and 2 if the command line
+// is wrong.
 package main
 
 import (
@@ -44,8 +45,8 @@ type Table struct {
 	Comment string `json:"comment,omitempty"`
 	ByHand  bool   `json:"by_hand,omitempty"` // written by hand, not by this program
 	Rows    []Row  `json:"rows"`
-	Devices int    `json:"devices,omitempty"` // number of devices of the cases, one or two
-	Cases   []Case `json:"cases,omitempty"`   // absent in tables older than cases
+	Devices int    `json:"devices,omitempty"` // number of devices that the cases use, one or two
+	Cases   []Case `json:"cases,omitempty"`   // absent in old tables
 }
 
 // A Row is about one function.
@@ -212,7 +213,7 @@ func child(name, library string, device int, timeout time.Duration, with bool) s
 	return notTried + "the process said nothing"
 }
 
-// crash matches the output of a process that C code has ended, with or without Go's runtime.
+// crash matches the output or the state of a process that crashed in C code.
 var crash = regexp.MustCompile(`unexpected signal|SIG(SEGV|BUS|ABRT|ILL|FPE)|signal: `)
 
 // childEnv is set in child processes.
@@ -262,7 +263,7 @@ func (t *Table) print(w io.Writer) {
 	t.printCases(w)
 }
 
-// printCases prints the cases whose outcome is not right, and counts the others.
+// printCases prints the cases whose outcomes are not both right, and counts the others.
 func (t *Table) printCases(w io.Writer) {
 	if len(t.Cases) == 0 {
 		return

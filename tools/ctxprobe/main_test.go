@@ -129,7 +129,7 @@ func testCases(t *testing.T, table *Table, text string) {
 	}
 }
 
-// TestOneDevice checks a run on one device, and a run of chosen functions.
+// TestOneDevice checks a run of chosen functions with a driver that has one device.
 func TestOneDevice(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	library, js := fake(t, "DEVICES=1"), filepath.Join(t.TempDir(), "t.json")

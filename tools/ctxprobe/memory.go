@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// A Case is a function that gets some memory, in a stream of the tried device. The program gives
-// the device no access to memory of the other device.
+// A Case is a function that is called with some memory, for a stream of the tried device. The
+// program gives the device no access to memory of the other device.
 type Case struct {
 	Function string `json:"function"`
 	Memory   string `json:"memory"`  // the memory: "other default pool from memory", where other means of the other device
@@ -19,12 +19,12 @@ type Case struct {
 	With     string `json:"with"`    // the outcome with the device's context current
 }
 
-// The outcomes of cases, besides crashes and notTried. Some continue with details. Other outcomes
-// are names of CUDA errors.
+// The outcomes of cases, besides crashes and notTried. later and early continue with an error.
+// Other outcomes are names of CUDA errors.
 const (
 	right = "right"          // the work is done and its output is right
 	wrong = "wrong data"     // the work is done and its output is wrong
-	later = "when waited: "  // waiting for the work failed; the call did not
+	later = "when waited: "  // the call succeeded, and waiting for the work failed
 	early = "when prepared:" // preparing the call failed, with a context
 )
 
@@ -87,7 +87,7 @@ type piece struct {
 	ptr  cuda.DevicePtr
 }
 
-// piece makes memory of an origin, filled with a byte.
+// piece makes memory of the named origin, filled with a byte.
 func (b *bench) piece(name string, fill byte) piece {
 	of := b
 	if rest, ok := strings.CutPrefix(name, other); ok {
@@ -175,7 +175,7 @@ type user struct {
 	from    bool                                 // it takes two pieces: src and dst
 	origins []string                             // origins of its memory; nil means all
 	prepare func(b *bench, dst, src piece) error // runs before call, with a context; may be nil
-	// call runs once without a context, and once with a context.
+	// call runs without a context in one process, and with a context in another.
 	call  func(b *bench, dst, src piece) error
 	check func(b *bench, dst, src piece) (got []byte, ok bool) // replaces the check that dst contains value; may be nil
 }

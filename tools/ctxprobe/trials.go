@@ -248,7 +248,7 @@ func (b *bench) exec() cuda.GraphExec {
 	})
 }
 
-// parent returns a third graph. childNode adds the second graph to it.
+// parent returns a third graph. childNode adds the second graph to the third.
 func (b *bench) parent() cuda.Graph {
 	return made(b, "third graph", func() (cuda.Graph, error) { return b.lib.GraphCreate(0) })
 }
@@ -282,7 +282,7 @@ func second[T any](_ T, err error) error { return err }
 // third returns the error of a call with three results.
 func third[T, U any](_ T, _ U, err error) error { return err }
 
-// trials lists the functions that runtime/driver/cudadriver calls, and a few more for comparison.
+// trials lists the functions that runtime/driver/cudadriver calls.
 var trials = []trial{
 	{name: "cuInit", call: func(b *bench) error { return b.lib.Init(0) }},
 	{name: "cuDeviceGetCount", call: func(b *bench) error { return second(b.lib.DeviceGetCount()) }},

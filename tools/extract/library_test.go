@@ -17,9 +17,9 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestLibraryFromData makes a package of a made-up library from data alone: a header, a description
-// and an overlay. It extracts the table, generates the package in a module of its own, builds it
-// for each system, and runs a program that calls the library.
+// TestLibraryFromData checks that data alone makes a package for a made-up library: a header, a
+// description and an overlay. The test extracts the table, generates the package in a module of its
+// own, builds it, also for other systems, and runs a program that calls the library.
 func TestLibraryFromData(t *testing.T) {
 	const file = "testdata/library/vec.txtar"
 	a, err := txtar.ParseFile(file)

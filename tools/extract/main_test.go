@@ -122,7 +122,8 @@ func TestOutputFileHoldsTheTable(t *testing.T) {
 	}
 }
 
-// TestInvalidTableIsNotWritten extracts a struct that is too large for any table.
+// TestInvalidTableIsNotWritten checks that no table is written if a struct is too large for any
+// table.
 func TestInvalidTableIsNotWritten(t *testing.T) {
 	dir := t.TempDir()
 	header := "#define NCCL_MAJOR 2\n#define NCCL_MINOR 3\n#define NCCL_PATCH 5\ntypedef struct { char x[0x10000000]; } ncclLarge_t;\n"

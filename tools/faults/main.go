@@ -232,8 +232,8 @@ const limit = 10 * time.Minute
 // errNoTest says that no test was run.
 var errNoTest = errors.New("no test was run")
 
-// goTest runs go test and returns its output. An error that is errNoTest says nothing about the
-// tested code.
+// goTest runs go test, and returns its output and an error if it failed. The error is errNoTest if
+// no test was run, for example because the code does not compile.
 func goTest(ctx context.Context, args []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestVerdicts tries faults in a module of two functions.
+// TestVerdicts checks the verdicts on faults in a module of two functions.
 func TestVerdicts(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -88,7 +88,7 @@ func change(test, old, new string) string {
 }
 
 // TestHeaders checks that the first lines of every patch name the fault and the commit that fixed
-// it. find refuses a patch without a test.
+// it, and that every patch names a test.
 func TestHeaders(t *testing.T) {
 	patches, err := find("../../runtime/gpu/testdata/faults", nil)
 	if err != nil {
@@ -106,8 +106,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestApply checks that every patch applies to the current code, so that a change of the code also
-// updates its patches. Only the program itself finds out whether tests still catch the faults.
+// TestApply checks that every patch applies to the current code. Only the program itself finds out
+// whether tests still catch the faults.
 func TestApply(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
 	patches, err := find("runtime/gpu/testdata/faults", nil)

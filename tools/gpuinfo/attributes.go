@@ -10,8 +10,8 @@ type kind int
 
 const (
 	number kind = iota
-	size        // printed in KiB
-	clock       // kHz
+	size        // in bytes
+	clock       // in kHz
 	answer      // 1 for yes, 0 for no
 )
 

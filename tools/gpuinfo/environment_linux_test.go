@@ -353,8 +353,8 @@ var environments = []environment{
 	},
 }
 
-// TestEnvironments runs gpuinfo -explain on many kinds of machines. Each is a root folder with its
-// own libraries.
+// TestEnvironments checks the output of gpuinfo -explain on many kinds of machines. Each is a root
+// folder with its own libraries.
 func TestEnvironments(t *testing.T) {
 	libraries := map[string]string{}
 	for _, name := range []string{"cuda", "nvml", "hip", "nccl", "nvrtc"} {
@@ -420,8 +420,8 @@ func (e *environment) check(t *testing.T, said string, status int) {
 	}
 }
 
-// TestBestTellsAll opens the best driver on a machine without a working driver. The error must list
-// each file with its answer.
+// TestBestTellsAll checks that the error of drivers.Best on a machine without a working driver
+// lists each file with its error.
 func TestBestTellsAll(t *testing.T) {
 	e := environment{
 		files: map[string]string{
@@ -441,8 +441,8 @@ func TestBestTellsAll(t *testing.T) {
 	e.check(t, said, status)
 }
 
-// TestBestWithoutLibrary opens the best driver in a container that has the kernel's driver, and no
-// library.
+// TestBestWithoutLibrary checks the error of drivers.Best in a container that has the kernel's
+// driver and no library.
 func TestBestWithoutLibrary(t *testing.T) {
 	e := environment{
 		files: map[string]string{"/.dockerenv": "", "/proc/driver/nvidia/version": loaded},
@@ -455,8 +455,8 @@ func TestBestWithoutLibrary(t *testing.T) {
 	e.check(t, said, status)
 }
 
-// TestNamedFileIsMissing checks that the error for one missing named file does not claim that no
-// library was found.
+// TestNamedFileIsMissing checks that the error for a missing file that a variable names does not
+// claim that no library was found.
 func TestNamedFileIsMissing(t *testing.T) {
 	e := environment{
 		files: map[string]string{"/proc/driver/nvidia/version": loaded},
@@ -472,8 +472,8 @@ func TestNamedFileIsMissing(t *testing.T) {
 	e.check(t, said, status)
 }
 
-// TestLibraryDirs opens a driver in folders that the program names. Folders for CUDA alone come
-// first.
+// TestLibraryDirs checks the order in which folders that the program names are searched: folders
+// for CUDA alone come first.
 func TestLibraryDirs(t *testing.T) {
 	e := environment{
 		files: map[string]string{"/mine/libcuda.so.1": "cuda 999", "/site/libcuda.so.1": "cuda 999", "/lib/TRIPLET/libcuda.so.1": "cuda 999"},
@@ -484,8 +484,8 @@ func TestLibraryDirs(t *testing.T) {
 	e.check(t, said, status)
 }
 
-// TestElevated runs a set-user-ID program. It must read no variable and no folder beside the
-// program.
+// TestElevated checks that a set-user-ID program takes no library that a variable names, or from a
+// folder beside the program.
 func TestElevated(t *testing.T) {
 	e := environment{
 		files: map[string]string{

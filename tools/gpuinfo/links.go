@@ -43,10 +43,11 @@ func links(pkg string, n int, ask func(l *Link) error) []Link {
 	return all
 }
 
-// A paths returns the path on PCI Express between two devices, by their indices.
+// A paths function returns the path between two devices, by their indices.
 type paths func(from, to int) (nvtopology.Path, error)
 
-// nvmlPaths returns the paths that NVML reports, if NVML is installed.
+// nvmlPaths returns the paths that NVML reports. It returns nil without NVML, and for fewer than
+// two devices.
 func nvmlPaths(devices []Device) paths {
 	if len(devices) < 2 {
 		return nil
@@ -61,7 +62,7 @@ func nvmlPaths(devices []Device) paths {
 }
 
 // cudaLinks returns the driver's facts about the links between n devices, or nil. The driver does
-// not report their kinds.
+// not report the kinds of links: between does, unless it is nil.
 func cudaLinks(lib cudaDriver, n int, between paths) []Link {
 	return links("cuda", n, func(l *Link) error {
 		from, err := lib.DeviceGet(int32(l.From))
@@ -107,8 +108,8 @@ func cudaLinks(lib cudaDriver, n int, between paths) []Link {
 	})
 }
 
-// hipLinks returns HIP's facts about the links between n devices: kinds and hops, but no ranks. If
-// the system does not tell HIP about a link, HIP returns an invalid handle.
+// hipLinks returns HIP's facts about the links between n devices: kinds and hops, but no ranks. HIP
+// returns ErrorInvalidHandle if the system does not tell it about a link.
 func hipLinks(lib hipRuntime, n int) []Link {
 	return links("hip", n, func(l *Link) error {
 		ask := func(attr hip.DeviceP2PAttr) (bool, error) {

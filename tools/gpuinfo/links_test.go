@@ -49,7 +49,7 @@ func TestHIPLinks(t *testing.T) {
 	}
 }
 
-// TestCUDALinks checks the matrix with and without kinds from NVML.
+// TestCUDALinks checks the cells of the matrix with and without kinds from NVML.
 func TestCUDALinks(t *testing.T) {
 	for _, test := range []struct {
 		name    string

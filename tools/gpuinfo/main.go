@@ -4,17 +4,18 @@
 //	gpuinfo -version
 //
 // For each library it prints the loaded file and why it chose that file, the version, and which
-// sets of functions are present, partial or missing, with the release that brought them. For each
-// device it prints the name and the properties. It prints the links between the devices of a
-// library as a matrix. -memory also prints free memory; for that each device makes a context. -json
-// prints a Report instead; report.go describes its fields. -version prints only the versions of
-// puregpu and Go.
+// sets of functions are present, partial or missing, with the release that brought them. For
+// libraries that few programs need it prints only the version and the file. For each device it
+// prints the name and the properties. It prints the links between the devices of a library as a
+// matrix. -memory also prints free memory; for that each device makes a context. -json prints a
+// Report instead; report.go describes its fields. -version prints only the versions of puregpu and
+// Go, and the platform.
 //
 // -explain prints a page for a bug report: the system, the drivers in its kernel, device nodes and
 // their permissions, the container, each file that was tried for each library with its version and
-// its answer, the parts of the toolkit, and advice. Its only personal data are user numbers and
-// paths, including paths in environment variables. With -json the report has all this too, and
-// every missing function.
+// its answer, the parts of the toolkit, and advice. Its only personal data are user and group
+// numbers and paths, including paths in environment variables. With -json the report has all this
+// too, and every missing function.
 //
 // The exit status is for scripts:
 //

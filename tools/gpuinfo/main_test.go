@@ -37,8 +37,8 @@ func (l *fakeLibrary) Sets() []dl.SetStatus        { return l.sets }
 func (l *fakeLibrary) Missing() []dl.MissingSymbol { return l.missing }
 func (l *fakeLibrary) Explain() string             { return "library: fake\n" }
 
-// machine has the report of the golden files: a driver with two devices, an NCCL that is too old,
-// no HIP, no RCCL.
+// machine returns the probes of the golden files' machine: a driver with three devices, an NCCL
+// that is too old, no HIP, no RCCL.
 func machine() []probe {
 	fake := &fakeLibrary{
 		path: "/usr/lib/libcuda.so.580.1", version: 12040,
@@ -163,7 +163,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestNothingInstalled runs the real probes on a machine where none finds its library.
+// TestNothingInstalled checks the output if no library is found.
 func TestNothingInstalled(t *testing.T) {
 	for _, pkg := range []string{"CUDA", "NCCL", "NVML", "NVRTC", "NVJITLINK", "CUPTI", "CUSOLVER", "CUSPARSE", "CUBLASLT", "CUBLAS", "CUDNN", "CURAND", "CUFFT", "CUFILE", "HIP", "HIPRTC", "HIPBLAS", "HIPFFT", "HIPRAND", "RCCL"} {
 		t.Setenv("PUREGPU_"+pkg+"_LIBRARY", filepath.Join(t.TempDir(), "absent.so"))
@@ -223,7 +223,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestNotReady tests a library that has no devices of its own and does not start. This is an error,
+// TestNotReady checks that a library without devices of its own that does not start is an error,
 // unless the machine has no device.
 func TestNotReady(t *testing.T) {
 	defer func(f func() System) { readSystem = f }(readSystem)

@@ -141,7 +141,7 @@ func (lib *Library) printPage(w io.Writer, err error, devices []Device) {
 	fmt.Fprintln(w)
 }
 
-// headers returns the folder of the toolkit's headers that NVRTC finds, or "".
+// headers returns the folder of the toolkit's headers for NVRTC, or "" if there is none.
 func headers(all []found) string {
 	path := ""
 	for _, f := range all {
@@ -203,7 +203,7 @@ func advise(s *System, all []found) (say []string) {
 	return say
 }
 
-// belongs reports whether a library is for the vendor of a usable GPU.
+// belongs reports whether a library is for the vendor of a device that was found.
 func (p *probe) belongs(all []found) bool {
 	amd := p.pkg == "hiprtc" || p.name == "RCCL"
 	return slices.ContainsFunc(all, func(f found) bool { return len(f.devices) > 0 && (f.probe.vendor == "AMD") == amd })

@@ -44,7 +44,7 @@ type opened interface {
 type probe struct {
 	name string // "CUDA driver"
 	env  string // environment variable that names its file
-	use  string // its purpose, "" if every program needs it
+	use  string // what it is needed for, for advice if it is missing; "" for no such advice
 	pkg  string
 	// A library of the CUDA toolkit or of ROCm that few programs need; it gets one line.
 	toolkit bool
@@ -55,7 +55,7 @@ type probe struct {
 	module  string
 	devices func(lib opened, memory bool) ([]Device, error) // nil if the library has none
 	links   func(lib opened, devices []Device) []Link
-	absent  []error // errors that devices returns if there is no device
+	absent  []error // errors of devices that mean that there is no device
 }
 
 // probes lists all libraries.
@@ -165,7 +165,7 @@ func (p *probe) look(explain, memory bool) (r Library, devices []Device, links [
 	return r, devices, links, err
 }
 
-// absence reports whether err only says that a library or a device is absent.
+// absence reports whether err only means that a library or a device is absent.
 func (p *probe) absence(err error) bool {
 	targets := append([]error{dl.ErrNotFound, dl.ErrStub, dl.ErrUnsupported}, p.absent...)
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })

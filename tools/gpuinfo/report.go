@@ -8,7 +8,7 @@ const schema = 1
 type Report struct {
 	Schema    int       `json:"schema"`
 	Program   Program   `json:"program"`
-	Libraries []Library `json:"libraries"`        // CUDA driver, NCCL, NVML, NVRTC, nvJitLink, cuBLAS, cuBLASLt, cuFFT, cuRAND, cuSPARSE, cuSOLVER, cuDNN, CUPTI, HIP runtime, hipRTC, RCCL; those not found as well
+	Libraries []Library `json:"libraries"`        // all that gpuinfo searches for, also those not found: see probes
 	Devices   []Device  `json:"devices"`          // of all libraries
 	Links     []Link    `json:"links,omitempty"`  // between devices of one library, both ways
 	System    *System   `json:"system,omitempty"` // with -explain
@@ -18,7 +18,7 @@ type Report struct {
 // A System describes the operating system.
 type System struct {
 	Name      string   `json:"name"`                // "Debian GNU/Linux 12 (bookworm)"
-	Kernel    string   `json:"kernel,omitempty"`    // its release
+	Kernel    string   `json:"kernel,omitempty"`    // release of the kernel
 	Container string   `json:"container,omitempty"` // the container that gpuinfo runs in: "Docker, Kubernetes"
 	NVIDIA    string   `json:"nvidia,omitempty"`    // release of NVIDIA's driver in the kernel; absent if it is not loaded
 	AMD       string   `json:"amd,omitempty"`       // release of AMD's, or "loaded"
@@ -47,7 +47,7 @@ type Library struct {
 	Name          string    `json:"name"`                    // "CUDA driver"
 	Package       string    `json:"package"`                 // of puregpu: cuda, nccl, nvml, nvrtc, nvjitlink, cublas, cublaslt, cufft, curand, cusparse, cusolver, cudnn, cufile, cupti, hip, hiprtc, hipblas, hipfft or hiprand
 	Found         bool      `json:"found"`                   // opened, with all required functions
-	Error         string    `json:"error,omitempty"`         // why it was not opened, or the failure of it or its devices
+	Error         string    `json:"error,omitempty"`         // why it was not opened, or why it or its devices cannot be used
 	Path          string    `json:"path,omitempty"`          // file loaded
 	Asked         string    `json:"asked,omitempty"`         // the name passed to the system loader
 	Source        string    `json:"source,omitempty"`        // the reason for that name
@@ -112,7 +112,7 @@ type Link struct {
 	Kind    string `json:"kind,omitempty"`    // none, P2P if unknown, PCIe, NVLink or xGMI
 	NVLinks int    `json:"nvlinks,omitempty"` // number of NVLinks from either device to the other or to switches between them; absent if none or unknown
 	PCIe    string `json:"pcie,omitempty"`    // the path on PCI Express: PIX, PXB, PHB, NODE or SYS, as in nvidia-smi topo -m; absent if unknown
-	Rank    *int32 `json:"rank,omitempty"`    // rank of its speed among the library's links, 0 the fastest; absent if the library has none
+	Rank    *int32 `json:"rank,omitempty"`    // rank of its speed among the library's links, 0 the fastest; absent if unknown
 	Hops    int    `json:"hops,omitempty"`    // absent if unknown
 	Atomics bool   `json:"atomics"`           // atomic operations of kernels work over it
 	Arrays  bool   `json:"arrays"`            // arrays can be used over it

@@ -10,13 +10,13 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// A commandSummary adds up the commands of recordings that have the same kernel, or the same
-// operation, and the same label. Work outside of recordings may be in the same list.
+// A commandSummary adds up the commands of recordings that have the same kernel, operation and
+// label, or such work outside of recordings.
 type commandSummary struct {
 	Kernel   string           `json:"kernel,omitempty"`
 	Op       string           `json:"op"`
 	Label    string           `json:"label,omitempty"`
-	Recorded bool             `json:"recorded"` // in recordings
+	Recorded bool             `json:"recorded"` // these are commands of recordings
 	Commands int              `json:"commands"` // how many commands of recordings these are; 0 if it is not known
 	Count    int              `json:"count"`    // how often they ran
 	Total    traceformat.Time `json:"total_ns"`
@@ -29,10 +29,10 @@ type commandSummary struct {
 
 // commandTimes says how many commands have times, and why others have none.
 type commandTimes struct {
-	Executions int      `json:"executions"`                     // of recordings, or of parts of them, on devices
+	Executions int      `json:"executions"`                     // executions of recordings, or of parts of them, that ended without an error
 	Untimed    int      `json:"untimed"`                        // executions without times of their commands
-	Graphs     int      `json:"untimed_graphs"`                 // those of them that were graphs
-	Level      string   `json:"level"`                          // of the trace, or of several traces
+	Graphs     int      `json:"untimed_graphs"`                 // executions of graphs among the untimed ones
+	Level      string   `json:"level"`                          // level of the trace, or of several traces
 	Sources    []string `json:"graph_times_by,omitempty"`       // what timed the commands of graphs
 	Lacks      []string `json:"no_graph_times_since,omitempty"` // why the commands of graphs could not be timed
 	Note       string   `json:"note,omitempty"`                 // which executions have no times of their commands, and why, as text
@@ -143,12 +143,12 @@ func timedOf(t *trace) *timedExecutions {
 	return e
 }
 
-// has reports whether a submission has times of its commands.
+// has reports whether the commands of a submission have times.
 func (e *timedExecutions) has(t *trace, sub int) bool {
 	return sub >= 0 && (e.subs[sub] || e.recordings[commandKey{t.subs[sub].program, t.subs[sub].args.Recording, 0}])
 }
 
-// unique returns the different texts of a list, sorted.
+// unique returns the different texts of a list, sorted, without the empty text.
 func unique(list []string) []string {
 	list = slices.Clone(list)
 	slices.Sort(list)
@@ -193,8 +193,8 @@ func printCommands(b *strings.Builder, title string, list []commandSummary, top 
 	t.write(b)
 }
 
-// note says which executions have no times of their commands, and why. It is empty if all
-// executions have times.
+// note says which executions have no times of their commands, and why. In a trace with times of
+// commands it is about graphs only. It is empty if there are no such executions.
 func (c *commandTimes) note() string {
 	switch {
 	case !c.timed() && c.Untimed > 0:

@@ -15,9 +15,10 @@ import (
 	"github.com/puregpu/puregpu/internal/tracetest"
 )
 
-// decoder is a program that runs a recording of two layers: twice as a graph whose commands were
-// timed by source, once as calls, and once as a graph whose commands have no times. It launches one
-// kernel without a recording. Without a source the graphs have no times, and why says the reason.
+// decoder is a program that executes a recording of two layers three times, as a graph: source
+// timed the commands of the first two executions, and those of the third have no times. It executes
+// another recording as calls, and launches one kernel without a recording. Without a source no
+// command of a graph has times, and why says the reason.
 func decoder(source, why string) *tracetest.Builder {
 	b := tracetest.New("decoder", 0, 1, time.Unix(1700000000, 0))
 	dev := b.Device(0, "NVIDIA H200")
@@ -180,8 +181,8 @@ func versionOne(t *testing.T) []byte {
 	return data
 }
 
-// TestMergedRecordings merges the traces of two programs. Their recordings have the same numbers,
-// and must not be mixed up.
+// TestMergedRecordings checks that recordings of two programs are not mixed up in their merged
+// trace, although they have the same numbers.
 func TestMergedRecordings(t *testing.T) {
 	dir := t.TempDir()
 	one, two := decoder("CUPTI 13.0.1", "").JSON(), bytes.ReplaceAll(decoder("CUPTI 13.0.1", "").JSON(), []byte("matmul"), []byte("gemm"))

@@ -18,8 +18,8 @@ type signaller struct {
 	node  node
 }
 
-// link finds the signal that released each wait: the signal of the same semaphore with the lowest
-// sufficient value. A wait for 0 is satisfied from the start.
+// link adds an edge to each wait from the signal that released it: the signal of the same semaphore
+// with the lowest sufficient value. A wait for 0 is satisfied from the start.
 func (t *trace) link() {
 	signallers := map[semaphore][]signaller{}
 	add := func(program int, n node, points []traceformat.Point) {
@@ -64,7 +64,7 @@ func (t *trace) link() {
 	}
 }
 
-// befores returns, for each submission and host slice, the nodes whose signals released its waits.
+// befores returns, for each node with waits, the nodes whose signals released them.
 func (t *trace) befores() map[node][]node {
 	m := make(map[node][]node, len(t.edges))
 	for _, e := range t.edges {

@@ -25,7 +25,7 @@ func union(list []interval) []interval {
 	return out
 }
 
-// length is the sum of the lengths.
+// length returns the sum of the intervals' lengths.
 func length(list []interval) (sum traceformat.Time) {
 	for _, v := range list {
 		sum += v.end - v.begin
@@ -86,7 +86,7 @@ type distribution struct {
 	Max   traceformat.Time `json:"max_ns"`
 }
 
-// distributionOf sorts list.
+// distributionOf returns the distribution of the durations in list, which it sorts.
 func distributionOf(list []traceformat.Time) distribution {
 	if len(list) == 0 {
 		return distribution{}

@@ -26,7 +26,7 @@
 // end in the part.
 //
 // The exit status is 1 if a trace cannot be read or breaks its format, and 2 if the command line is
-// wrong. With run it is the program's exit status if that is not 0.
+// wrong. Otherwise, with run, it is the program's exit status.
 package main
 
 import (
@@ -139,7 +139,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return status
 }
 
-// timesVariable is the variable that selects the work with device times.
+// timesVariable is the environment variable that selects which work gets device times in a trace.
 const timesVariable = "PUREGPU_TRACE_TIMES"
 
 // start runs a program that writes its trace, and the traces of programs that it starts, into dir.
@@ -166,7 +166,7 @@ func start(args []string, dir string, commands bool, stdout, stderr io.Writer) (
 	return 0, err
 }
 
-// look carries out the options on a trace.
+// look does what the options say with the trace in the named files.
 func look(names []string, o options, stdout, stderr io.Writer) error {
 	files := make([]*os.File, 0, len(names))
 	defer func() {

@@ -85,8 +85,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestRunPutsRanksTogether runs this test as a program with two processes, each of which writes a
-// trace.
+// TestRunPutsRanksTogether checks that gputrace run merges the traces of a program's ranks. The
+// test itself is the program, and writes two traces.
 func TestRunPutsRanksTogether(t *testing.T) {
 	if name := os.Getenv("PUREGPU_TRACE"); name != "" && os.Getenv("GPUTRACE_TEST_PROGRAM") != "" {
 		for rank := range 2 {
@@ -119,8 +119,8 @@ func TestRunPutsRanksTogether(t *testing.T) {
 	}
 }
 
-// TestRunInterrupted runs this test as a program that is interrupted together with gputrace, and
-// ends well. gputrace must print its trace.
+// TestRunInterrupted checks that gputrace run, when interrupted, waits for the program and prints
+// its trace. The test itself is the program, and interrupts gputrace.
 func TestRunInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no process can be interrupted alone")
@@ -145,7 +145,8 @@ func TestRunInterrupted(t *testing.T) {
 	}
 }
 
-// TestPageNeedsNothingElse checks that a page has its data in it and names no other address.
+// TestPageNeedsNothingElse checks that a page contains its data, refers to no other address, and
+// escapes names.
 func TestPageNeedsNothingElse(t *testing.T) {
 	b := steps(1)
 	b.Events[1].Args.Name = "</script><script>alert(1)</script>"
@@ -211,7 +212,7 @@ func hashOf(s string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// TestBundleIsOfItsSource checks that web/build.sh ran after the last change of its sources.
+// TestBundleIsOfItsSource checks that web/build.sh has run since its sources last changed.
 func TestBundleIsOfItsSource(t *testing.T) {
 	h := sha256.New()
 	for _, name := range []string{"viewer.js", "package-lock.json"} {

@@ -66,8 +66,8 @@ func writePage(w io.Writer, t *trace, s *summary) error {
 	return out.Flush()
 }
 
-// pageData is the input of the page's script. Texts are indices into Strings, moments nanoseconds
-// from Begin, and -1 means unknown.
+// pageData is the input of the page's script. In slices and submissions a text is an index into
+// Strings. Moments are in nanoseconds from Begin, and -1 means unknown.
 type pageData struct {
 	Title     string           `json:"title"`
 	Version   string           `json:"version"`
@@ -79,8 +79,8 @@ type pageData struct {
 	Tracks    []pageTrack      `json:"tracks"`
 	Slices    pageSlices       `json:"slices"` // by row, and in a row by begin
 	Subs      pageSubs         `json:"subs"`
-	From      []int            `json:"from"` // arrows: slices
-	To        []int            `json:"to"`
+	From      []int            `json:"from"` // by arrow, the slice where it begins
+	To        []int            `json:"to"`   // by arrow, the slice where it ends
 	Counters  []pageCounter    `json:"counters"`
 	Instants  []pageInstant    `json:"instants"`
 }
@@ -110,7 +110,7 @@ const (
 )
 
 type pageSlices struct {
-	Begin []traceformat.Time `json:"begin"` // relative to the slice before in the row
+	Begin []traceformat.Time `json:"begin"` // nanoseconds from the begin of the slice before it in the row
 	Dur   []traceformat.Time `json:"dur"`
 	Name  []int              `json:"name"`
 	Kind  []int              `json:"kind"`
@@ -120,7 +120,7 @@ type pageSlices struct {
 
 type pageSubs struct {
 	ID        []uint64           `json:"id"`
-	Queue     []int              `json:"queue"` // track
+	Queue     []int              `json:"queue"` // title of the queue
 	Submitted []traceformat.Time `json:"submitted"`
 	Issued    []traceformat.Time `json:"issued"`
 	Begun     []traceformat.Time `json:"begun"`
@@ -156,18 +156,18 @@ type pageMaker struct {
 	t         *trace
 	texts     map[string]int
 	processes map[int64]int
-	ofSlice   []int // index on the page of a slice of the trace
-	ofQueue   []int // index on the page of a submission's span
+	ofSlice   []int // by slice of the trace, its index on the page
+	ofQueue   []int // by submission, the index on the page of its slice on the queue's track
 }
 
-// A box is a slice that has no row yet.
+// A box is a slice of the page that has no row yet.
 type box struct {
 	begin, end traceformat.Time
 	name       string
 	kind, sub  int
 	note       string
-	slice      int // of the trace, or -1
-	queued     int // submission whose span it is, or -1
+	slice      int // the slice of the trace that it shows, or -1
+	queued     int // the submission that it shows on a queue's track, or -1
 }
 
 func newPageData(t *trace, s *summary) *pageData {
@@ -324,9 +324,9 @@ func (m *pageMaker) subs() {
 	}
 }
 
-// rows packs slices into as few rows as possible without overlap. A nested slice is in the row
-// below the outer one. Slices for which there is no row left are in the last row, where they
-// overlap others.
+// rows adds a track, and packs its slices into as few rows as possible without overlap. A nested
+// slice is in a row below the outer one. Slices for which there is no row left are in the last row,
+// where they overlap others.
 func (m *pageMaker) rows(title, kind string, process int, boxes []box) {
 	limit := 64
 	switch kind {
@@ -372,7 +372,7 @@ func (m *pageMaker) rows(title, kind string, process int, boxes []box) {
 	m.Tracks = append(m.Tracks, t)
 }
 
-// node returns the slice of a node in the dependency graph.
+// node returns the index on the page of the slice that shows a node.
 func (m *pageMaker) node(n node) int {
 	if n.host {
 		return m.ofSlice[n.index]
@@ -383,7 +383,7 @@ func (m *pageMaker) node(n node) int {
 	return m.ofQueue[n.index]
 }
 
-// idle adds the gaps of a device as a track.
+// idle adds a track with the gaps of a device.
 func (m *pageMaker) idle(s *summary, device int) {
 	var boxes []box
 	for _, p := range s.pieces {

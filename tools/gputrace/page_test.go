@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/internal/tracetest"
 )
 
-// TestCounterMax checks that the page shows the highest sample of a counter as Go computed it. A
-// counter that was always 0 has a maximum of 0.
+// TestCounterMax checks that the maximum of a counter on the page is the highest value of all its
+// series, and 0 for a counter that was always 0.
 func TestCounterMax(t *testing.T) {
 	b := tracetest.New("counters", 0, 1, time.Unix(1, 0))
 	pid := b.Device(0, "Model")

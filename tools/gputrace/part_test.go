@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/internal/tracetest"
 )
 
-// TestPartOfABusyDevice reads a part of the trace of a device that is never idle. In the part the
+// TestPartOfABusyDevice checks a part of the trace of a device that is never idle: in the part the
 // device is not idle either, and executions that began after the part have times of their commands.
 func TestPartOfABusyDevice(t *testing.T) {
 	for _, c := range []struct {

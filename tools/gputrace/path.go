@@ -27,7 +27,7 @@ const (
 	toStart = "start"
 	toGive  = "give"  // the host was still giving the device the operation, which may have run
 	toIssue = "issue" // from submitted, or from the release of the last wait, until it was issued
-	toSee   = "seen"  // from the end on the device until the host went on
+	toSee   = "seen"  // from the end of work that the host waited for until the host went on
 	inCall  = "call"  // the host was in a call
 	inWait  = "wait"  // the host waited, and the trace does not say for which work
 	onHost  = "host"  // the host did other work

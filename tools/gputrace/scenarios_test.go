@@ -157,7 +157,8 @@ func untimed() []byte {
 	return b.JSON()
 }
 
-// burst is a trace with more concurrent work than events, and with missing arrows.
+// burst is a trace in which some work should have device times and has none, and with missing
+// arrows.
 func burst() []byte {
 	b := tracetest.New("burst", 0, 1, start2026)
 	dev := b.Device(0, "NVIDIA H200")
@@ -201,7 +202,7 @@ func slowHost() []byte {
 	return b.JSON()
 }
 
-// busyServer is a random trace of about n slices on two devices with two queues each.
+// busyServer is a random trace of n submissions on two devices with two queues each.
 func busyServer(n int) *tracetest.Builder {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := tracetest.New("serve", 0, 1, start2026)

@@ -40,7 +40,7 @@ type summary struct {
 
 	onlyKernels bool
 	timed       *timedExecutions
-	pieces      []idlePiece // parts of the gaps of devices, by device and time
+	pieces      []idlePiece // parts of the gaps of devices
 }
 
 // An idlePiece is a part of a gap, with its cause.
@@ -68,7 +68,7 @@ type deviceSummary struct {
 	Unknown    traceformat.Time `json:"unknown_ns"` // part of the idle time: the host was still giving it work that may have run
 	Overlap    traceformat.Time `json:"overlap_ns"` // at least two ran
 	Streams    int              `json:"streams"`
-	Margin     traceformat.Time `json:"margin_ns"` // greatest error of its times
+	Margin     traceformat.Time `json:"margin_ns"` // greatest margin of the fits of its clock
 }
 
 type queueSummary struct {
@@ -80,7 +80,7 @@ type queueSummary struct {
 	Idle        traceformat.Time `json:"idle_ns"`
 	Overlap     traceformat.Time `json:"overlap_ns"` // at least two of its operations ran
 	Issue       distribution     `json:"submitted_to_issued"`
-	Parked      distribution     `json:"parked"` // the parked part of them
+	Parked      distribution     `json:"parked"` // submitted to issued, of those that were parked
 	Start       distribution     `json:"issued_to_begun"`
 	Seen        distribution     `json:"ended_to_seen"`
 }
@@ -106,8 +106,8 @@ type shareSummary struct {
 
 type starvedSummary struct {
 	Device string           `json:"device"`
-	Kind   string           `json:"kind"`  // of segment
-	Cause  string           `json:"cause"` // as text
+	Kind   string           `json:"kind"`  // a kind of segment
+	Cause  string           `json:"cause"` // the cause as text
 	Count  int              `json:"count"`
 	Total  traceformat.Time `json:"total_ns"`
 	Max    traceformat.Time `json:"max_ns"`
@@ -257,7 +257,7 @@ func windowOf(t *trace, pick func(*submission) bool) interval {
 	return t.win.clip(v)
 }
 
-// starved finds the cause of each gap of a device.
+// starved finds the causes of each gap of a device, and adds them up.
 func (s *summary) starved(t *trace, w *walker, d int, idle []interval) {
 	var began []int // slices of the device, by begin
 	for i := range t.slices {
@@ -422,7 +422,7 @@ func ranking[K comparable](m map[K]*operationSummary) []operationSummary {
 	return list
 }
 
-// byKind adds up the critical path.
+// byKind adds up the segments of the critical path by kind.
 func (s *summary) byKind() {
 	for _, kind := range []string{onDevice, toStart, toGive, toIssue, toSee, inCall, inWait, onHost} {
 		sum := shareSummary{Kind: kind}

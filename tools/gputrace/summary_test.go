@@ -49,8 +49,8 @@ func loaded(t *testing.T, data []byte) *trace {
 	return tr
 }
 
-// TestSummaryAsText compares the printed summaries of the scenarios. Each scenario must obey the
-// format.
+// TestSummaryAsText compares the printed summaries of the scenarios with a golden file. It checks
+// that each scenario obeys the format.
 func TestSummaryAsText(t *testing.T) {
 	const golden = "testdata/summary.txtar"
 	got := &txtar.Archive{Comment: []byte("What gputrace prints of the traces of scenarios_test.go. Written by go test ./tools/gputrace -update.\n")}
@@ -116,7 +116,8 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestBusyAndIdleMakeTheWindow checks the sums of every scenario and of a random trace.
+// TestBusyAndIdleMakeTheWindow checks, for every scenario and a random trace, that busy and idle
+// time add up to the window, and the critical path to the time of all submissions.
 func TestBusyAndIdleMakeTheWindow(t *testing.T) {
 	random := busyServer(3000).JSON()
 	for _, data := range append([][]byte{random}, all()...) {

@@ -90,7 +90,7 @@ func may(n int, one, more string) string {
 	return number(n) + " " + more + " may be"
 }
 
-// have formats a count and the verb.
+// have formats a count, a noun, and "has" or "have".
 func have(n int, what string) string {
 	if n == 1 {
 		return count(n, what) + " has"
@@ -302,7 +302,7 @@ func (t *table) write(b *strings.Builder) {
 	b.WriteString(t.tail)
 }
 
-// duration prints three digits and a unit.
+// duration formats a time with up to three digits and a unit.
 func duration(t traceformat.Time) string {
 	v, sign := float64(t), ""
 	if v < 0 {
@@ -351,7 +351,7 @@ func rate(bytesPerSecond float64) string {
 	return ""
 }
 
-// number prints an integer with commas.
+// number formats an integer with commas.
 func number[T int | uint64](n T) string {
 	s := strconv.FormatUint(uint64(n), 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -367,7 +367,7 @@ func count[T int | uint64](n T, what string) string {
 	return number(n) + " " + what
 }
 
-// clean makes text from a file fit for one printed line of at most n characters.
+// clean returns s on one line of at most n characters, with '·' for those that cannot be printed.
 func clean(s string, n int) string {
 	out := make([]rune, 0, min(len(s), n))
 	for _, r := range s {

@@ -18,7 +18,7 @@ const unknown traceformat.Time = -1
 // by index.
 type trace struct {
 	programs []program
-	devices  []device // by pid
+	devices  []device // by program, and by index on the machine
 	tracks   []track  // in display order
 	subs     []submission
 	slices   []slice // by begin
@@ -29,7 +29,7 @@ type trace struct {
 	lacks    []string // why there is no such source
 
 	win        window
-	begin, end traceformat.Time // begin of the first event and end of the last event
+	begin, end traceformat.Time // begin of the first kept event and end of the last one
 	cut        bool             // the file has no end
 	dropped    uint64           // records that the trace lacks
 	arrowless  uint64           // waits that lack an arrow, or may lack one
@@ -56,7 +56,7 @@ type track struct {
 	order       [2]int // sort keys of the process and of the track
 }
 
-// A submission has its known moments.
+// A submission is work of a queue. Moments that the trace does not have are unknown.
 type submission struct {
 	id      uint64
 	queue   int // index of the queue's track
@@ -67,8 +67,9 @@ type submission struct {
 	args                                  traceformat.Args
 	parked                                bool
 	submitted, issued, begun, ended, done traceformat.Time
-	slice                                 int // index of the slice that the device executed, or -1
-	// The submission took no time. It has no device times, although other work of its device has.
+	slice                                 int // index of the device's slice, or -1
+	// The submission counts as taking no time: it has no device times, although other work of its
+	// device has.
 	instant bool
 	// The submission should have device times, but has none.
 	untimed         bool
@@ -89,7 +90,8 @@ func (s *submission) start() traceformat.Time {
 	return s.submitted
 }
 
-// finish returns the time when a submission ended, or else the best known substitute.
+// finish returns the time when a submission ended. If that is unknown, it returns the time of issue
+// for an instant one, else the latest known moment.
 func (s *submission) finish() traceformat.Time {
 	switch {
 	case s.ended != unknown:
@@ -117,7 +119,7 @@ type slice struct {
 // An edge leads from a signal to its wait. Nodes are submissions and slices of the host.
 type edge struct{ from, to node }
 
-// A node is the index of a submission, or of a slice without one.
+// A node is the index of a submission, or with host the index of a slice of the host.
 type node struct {
 	host  bool
 	index int
@@ -235,7 +237,7 @@ func (l *loader) text(s string) string {
 	return s
 }
 
-// event adds an event, and reports whether it was kept.
+// event reads an event, and reports whether it was kept: such events count for window.maxEvents.
 func (l *loader) event(e *traceformat.Event) bool {
 	switch e.Phase {
 	case traceformat.Metadata:
@@ -503,8 +505,8 @@ func (l *loader) finish() {
 	for _, n := range l.arrows {
 		t.arrowless += n
 	}
-	// On a device with times, a submission without times took no time, unless it should have times.
-	// Such a submission was done with its last dependency.
+	// On a device with times, a submission that was issued without an error and has no times took
+	// no time, unless it should have times.
 	timed := make([]bool, len(t.devices)+1)
 	for i := range t.subs {
 		if x := &t.subs[i]; x.slice >= 0 {

@@ -164,8 +164,8 @@ func rewrite(tmp string) (string, error) {
 	return overlay.Write(tmp, replace)
 }
 
-// watch replaces the mutexes in the structs of a file and returns their names. Lines stay where
-// they are.
+// watch replaces the mutexes in the structs of a file and returns their names. It leaves embedded
+// mutexes, and fields that are declared together. Lines stay where they are.
 func watch(name string, src []byte) (out []byte, watched []string, err error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
@@ -299,9 +299,9 @@ func (o orders) judge(depth int) error {
 	return errors.Join(errs...)
 }
 
-// circle returns a path from one mutex to another, without the last: each mutex was locked while
-// the one before was held. It passes only mutexes that come after the last one in the alphabet, so
-// that each circle is found once.
+// circle returns a path of mutexes: it begins with from, each next mutex was locked while the one
+// before was held, and to was locked while the last one was. After from the path has only mutexes
+// that come after to in the alphabet, so that each circle is found once.
 func circle(after map[string]map[string]string, from, to string, seen map[string]bool) []string {
 	for _, next := range slices.Sorted(maps.Keys(after[from])) {
 		if next == to {

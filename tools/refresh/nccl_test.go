@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestNextNCCL adds a made-up release of NCCL to NCCL's table: the newest release with the edits in
-// testdata/nccl.txtar. It compares the printed text with the record in that file. Constants that
+// TestNextNCCL compares what refresh prints for a made-up release of NCCL with the golden text in
+// testdata/nccl.txtar. The release is the newest one with the edits in that file. Constants that
 // only contain the release's number must not be printed.
 func TestNextNCCL(t *testing.T) {
 	const golden = "testdata/nccl.txtar"

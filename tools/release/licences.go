@@ -17,7 +17,7 @@ import (
 // allowed are the licences that a dependency may have, by their SPDX names.
 var allowed = []string{"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
-// A library is a dependency of the module's packages, programs or tests.
+// A library is a dependency of the module's packages, programs or tests, or of gputrace's pages.
 type library struct {
 	purl, name, version string
 	sum                 string // the hash in go.sum

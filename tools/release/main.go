@@ -74,7 +74,7 @@ type release struct {
 	env     []string // environment variables for the commands, besides those of this process
 
 	zip  []byte    // the module's zip, made by the check module
-	bill []library // dependencies of programs and tests, found by the check licences
+	bill []library // dependencies, found by the check licences
 }
 
 // newRelease reads go.mod, and takes the version from the changelog if it is empty.

@@ -20,8 +20,8 @@ import (
 )
 
 // module makes the zip of the module at the commit that is checked out, and serves it as a module
-// proxy does. It builds a program that imports all packages, and installs the module's own
-// programs.
+// proxy does. From there it builds a program that imports all packages, and installs the module's
+// own programs. gpuinfo must print the version.
 func (r *release) module(ctx context.Context) error {
 	v := module.Version{Path: r.path, Version: r.version}
 	temp, err := os.MkdirTemp("", "release")

@@ -213,7 +213,7 @@ func TestChecksFail(t *testing.T) {
 	}
 }
 
-// TestVersionsFail tests invalid versions, and a go.mod that replaces a module.
+// TestVersionsFail checks the errors for invalid versions, and for a go.mod that replaces a module.
 func TestVersionsFail(t *testing.T) {
 	m := newMade(t)
 	for _, v := range []string{"0.1.0", "v0.1", "v2.0.0", "Unreleased"} {
@@ -227,7 +227,7 @@ func TestVersionsFail(t *testing.T) {
 	}
 }
 
-// TestRelease makes a release. With a fault in the same module, no release may be made.
+// TestRelease checks the files of a release, and that no file is written if a check fails.
 func TestRelease(t *testing.T) {
 	m := newMade(t)
 	var said strings.Builder

@@ -144,7 +144,7 @@ func cmpAll(results ...int) int {
 	return 0
 }
 
-// A source is one load by go/packages: patterns in a directory of one module.
+// A source is one load by go/packages: a pattern in a directory of one module.
 type source struct{ dir, pattern string }
 
 // find returns the loads for a pattern, and the files that import package gpu.
@@ -191,7 +191,8 @@ func find(pattern string) (modules []source, files []string, err error) {
 	return modules, files, err
 }
 
-// moduleOf returns the nearest directory with a go.mod, from dir up to top.
+// moduleOf returns the nearest directory with a go.mod, from dir up to top, or top if there is
+// none.
 func moduleOf(dir, top string) string {
 	for dir != top && len(dir) > len(top) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden results")
 
-// TestRules rewrites a small module, and compares the changed files and the reports with
-// testdata/want.txtar. A second run must change nothing.
+// TestRules compares the rewritten files of a small module, and the reports, with
+// testdata/want.txtar. It checks that a second run changes nothing.
 func TestRules(t *testing.T) {
 	module, err := txtar.ParseFile("testdata/rules.txtar")
 	if err != nil {

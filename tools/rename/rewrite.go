@@ -22,13 +22,14 @@ type rewriter struct {
 	name string
 	text []byte
 	gpu  *types.Package // package gpu as this package sees it, or nil
-	// The name under which the file imports package gpu, with a dot; "gpu." if it does not.
+	// The name under which the file imports package gpu, with a dot. It is "" for a dot import, and
+	// "gpu." if the file does not import the package.
 	local string
 	edits []edit
 	need  map[string]string // packages to import: names by path
 
-	called map[*ast.Ident]bool // method names in calls that were rewritten
-	said   map[ast.Node]bool   // composite literals and fields that need no report
+	called map[*ast.Ident]bool // names that were rewritten or reported already
+	said   map[ast.Node]bool   // elements of literals that were rewritten, and need no report
 }
 
 // An edit replaces the text between two offsets by pieces. A piece is a string, or a node whose
@@ -39,7 +40,7 @@ type edit struct {
 	closes   bool // the insertion belongs to the text before it, not to the text behind it
 }
 
-// newRewriter returns nil for a file that needs no change.
+// newRewriter returns nil for a generated file, and for a package without type information.
 func newRewriter(res *result, p *packages.Package, f *ast.File, name string, text []byte) *rewriter {
 	if ast.IsGenerated(f) || p.Types == nil {
 		return nil
@@ -60,8 +61,8 @@ func newRewriter(res *result, p *packages.Package, f *ast.File, name string, tex
 	return w
 }
 
-// importName returns the name under which the file imports a package, with a dot, or "" for a dot
-// import.
+// importName reports whether the file imports a package, and returns the package's name in the file
+// with a dot, or "" for a dot import.
 func (w *rewriter) importName(path string) (name string, imported bool) {
 	for _, i := range w.file.Imports {
 		if p, _ := strconv.Unquote(i.Path.Value); p != path || i.Name != nil && i.Name.Name == "_" {
@@ -288,8 +289,8 @@ func (w *rewriter) function(c *ast.CallExpr, sel *ast.SelectorExpr, key string, 
 	w.done(c.Pos(), key)
 }
 
-// grouped rewrites the call of a channel's Submit. The new queue is any queue of the channel's
-// device.
+// grouped rewrites the call of a channel's Submit. The call then submits to queue 0 of the
+// channel's device.
 func (w *rewriter) grouped(c *ast.CallExpr, sel *ast.SelectorExpr, key, op string) {
 	w.called[sel.Sel] = true
 	if len(c.Args) < 2 {
@@ -345,7 +346,7 @@ func (w *rewriter) qualified(op string) string {
 
 // assigned rewrites the assignment of a call's two results. After the rewrite the call sets the
 // first result through a pointer to a variable. assigned returns that variable, or "" if the call
-// is not in an assignment.
+// cannot be rewritten where it is.
 func (w *rewriter) assigned(c *ast.CallExpr, stack []ast.Node) string {
 	a, ok := stack[len(stack)-1].(*ast.AssignStmt)
 	if !ok || len(a.Lhs) != 2 || len(stack) < 2 {
@@ -410,7 +411,8 @@ func (w *rewriter) shadowed(recv types.Type, key string) string {
 	return name
 }
 
-// record rewrites the call of a command buffer's method.
+// record rewrites the call of a command buffer's method. It returns false if it reports the call
+// instead.
 func (w *rewriter) record(c *ast.CallExpr, name *ast.Ident, key, op string, fixed int, stack []ast.Node) bool {
 	end := ")"
 	switch key {
@@ -463,7 +465,7 @@ func (w *rewriter) bare(list *ast.CompositeLit) bool {
 	})
 }
 
-// order returns the literal of an Order, or nil, and the indexes of its elements Label and Timing.
+// order returns e if it is a literal of an Order, with its elements Label and Timing, else nil.
 func (w *rewriter) order(e ast.Expr) (lit *ast.CompositeLit, said []*ast.KeyValueExpr) {
 	lit, ok := e.(*ast.CompositeLit)
 	if !ok || w.typeName(w.pkg.TypesInfo.TypeOf(lit)) != "Order" {
@@ -479,14 +481,14 @@ func (w *rewriter) order(e ast.Expr) (lit *ast.CompositeLit, said []*ast.KeyValu
 	return lit, said
 }
 
-// takeSaid removes Label and Timing from the literal of an Order. It returns the equivalent calls
-// of an Op.
+// takeSaid removes Label and Timing from the literal of an Order. It returns the calls of an Op's
+// methods that replace them.
 func (w *rewriter) takeSaid(e ast.Expr) (calls []any) {
 	lit, said := w.order(e)
 	if len(said) == 0 {
 		return nil
 	}
-	kept := len(lit.Elts) // the elements behind this number are removed
+	kept := len(lit.Elts) // the elements from this index on are removed
 	for kept > 0 && slices.Contains(said, asKeyValue(lit.Elts[kept-1])) {
 		kept--
 	}
@@ -545,7 +547,7 @@ func (w *rewriter) field(name *ast.Ident) {
 	}
 }
 
-// iface reports the methods of an interface that package gpu's types had.
+// iface reports the methods of an interface that match removed methods of package gpu.
 func (w *rewriter) iface(t *ast.InterfaceType) {
 	for _, m := range t.Methods.List {
 		for _, name := range m.Names {
@@ -556,7 +558,8 @@ func (w *rewriter) iface(t *ast.InterfaceType) {
 	}
 }
 
-// declaredBy returns the method of package gpu that matches a method of an interface, or "".
+// declaredBy returns the type of package gpu that has a method in rules with the name and type of
+// fn, or "".
 func (w *rewriter) declaredBy(fn *types.Func) string {
 	if w.gpu == nil {
 		return ""
@@ -589,7 +592,7 @@ func (w *rewriter) embedded(t *ast.StructType) {
 
 var exampleName = regexp.MustCompile(`^Example([A-Z]\w*)_([A-Z]\w*?)(_[a-z]\w*)?$`)
 
-// example reports examples of removed methods.
+// example reports an example function of package gpu whose method was removed or renamed.
 func (w *rewriter) example(f *ast.FuncDecl) {
 	if m := exampleName.FindStringSubmatch(f.Name.Name); m != nil && w.pkg.PkgPath == gpuPath+"_test" {
 		if r, ok := rules[m[1]+"."+m[2]]; ok && (r.form != moved || r.op != m[2]) {
@@ -676,7 +679,8 @@ func (w *rewriter) comments() {
 	}
 }
 
-// newLink returns the new text of a doc link, or "" if a person must decide.
+// newLink reports whether a doc link changes, and returns its new text, or "" if a person must
+// decide.
 func newLink(name string) (to string, changes bool) {
 	if to, ok := links[name]; ok {
 		return to, true

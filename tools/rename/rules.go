@@ -24,7 +24,8 @@ type rule struct {
 	op string
 }
 
-// rules lists all changed names: methods as Type.Method, types and functions by their names.
+// rules lists all changed names: methods as Type.Method; types, functions and constants by their
+// names.
 var rules = map[string]rule{
 	"Queue.Alloca":      {alloc, "Alloc"},
 	"Queue.Barrier":     {queued, "Barrier"},
@@ -177,7 +178,8 @@ var rules = map[string]rule{
 	"Uint8":               {renamed, "collective.Uint8"},
 }
 
-// fields lists the removed fields, by struct. A person must rewrite their uses.
+// fields lists the removed fields, by struct. A person must rewrite their uses, except Label and
+// Timing in a literal of an Order that is an argument of a rewritten call.
 var fields = map[string][]string{
 	"Order": {"Label", "Timing"},
 	"Grid":  {"Begun"},
@@ -188,11 +190,11 @@ var fields = map[string][]string{
 // first argument. The runtime's own tests call it.
 const testkitAlloc = "AllocIn"
 
-// through has the method that takes an Op, by its type.
+// through has the names of the methods that take an Op, by their type.
 var through = map[string]string{"Queue": "Submit", "Stream": "Do", "CommandBuffer": "Add"}
 
-// links lists the doc links that do not follow the rules: the new text in the brackets, or "" if a
-// person must decide.
+// links lists the doc links that do not follow the rules, with their new text, or "" if a person
+// must decide.
 var links = map[string]string{
 	"Channel.Submit":         "collective.Communicator.GroupContext",
 	"CommandBuffer.Dispatch": "",

@@ -62,8 +62,8 @@ func (m *module) expand(patterns []string) (dirs []string) {
 	return slices.Compact(dirs)
 }
 
-// load reads the package of a folder, once. It returns nil if there is no such folder. With an
-// error it returns the readable part.
+// load returns the package of a folder, which it reads once, or nil if there is no such folder. If
+// some files cannot be read or parsed, it returns the other ones and an error.
 func (m *module) load(dir string) (*pkg, error) {
 	if p, ok := m.pkgs[dir]; ok {
 		return p, nil
@@ -144,7 +144,7 @@ func complexity(f *ast.FuncDecl) int {
 	return n
 }
 
-// A structType is a struct and its file, whose imports give meaning to the names of its types.
+// A structType is a struct, and its file with the imports that the fields' types use.
 type structType struct {
 	fields *ast.FieldList
 	file   *ast.File
@@ -224,7 +224,7 @@ func (m *module) imported(file *ast.File, name string) *pkg {
 	return nil
 }
 
-// protects finds the comments that say what a mutex protects.
+// protects matches words of comments that say what a mutex protects.
 var protects = regexp.MustCompile(`(?i)\b(protect|guard)(s|ed|ing)?\b`)
 
 // mutexes returns the places of the mutexes, in structs and package variables, that do not say what

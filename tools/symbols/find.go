@@ -15,7 +15,7 @@ type browser struct {
 	goName func(library, symbol string) (name, declaration string, err error)
 }
 
-// A record is one meaning of a name. One pointer is set.
+// A record is one meaning of a name. One of the pointers after Note is set.
 type record struct {
 	Library  string            `json:"library"`
 	Kind     string            `json:"kind"`
@@ -275,8 +275,8 @@ func (b *browser) near(name string) []string {
 	return out
 }
 
-// distance returns the number of letters to insert, remove or replace to turn one name into the
-// other. If that number is greater than limit, the result is some number greater than limit.
+// distance returns the number of bytes to insert, remove or replace to turn a into b. If that
+// number is greater than limit, the result is some number greater than limit.
 func distance(a, b string, limit int) int {
 	if d := len(a) - len(b); d > limit || -d > limit {
 		return limit + 1

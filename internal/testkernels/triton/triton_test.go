@@ -10,10 +10,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// adds implements only the kernel that adds.
+// adds implements only triton_add.
 type adds struct{ NoTritonTwins }
 
-// programElements is the number of elements that a program of the kernel adds, its BLOCK.
+// programElements is the number of elements that a block of triton_add adds: the kernel's BLOCK.
 const programElements = 1024
 
 func (adds) TritonAdd(g *simdriver.Grid, x, y, out driver.Ptr, n int32, _, _ driver.Ptr) error {
@@ -35,7 +35,8 @@ func (adds) TritonAdd(g *simdriver.Grid, x, y, out driver.Ptr, n int32, _, _ dri
 	return nil
 }
 
-// TestTwin launches a Triton kernel with a twin, and one without a twin, whose error names it.
+// TestTwin checks that launching a Triton kernel on a simulated GPU runs its twin, and that the
+// error for a kernel without a twin names the kernel.
 func TestTwin(t *testing.T) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: SimTriton(adds{})}), 0, gpu.Options{})
 	if err != nil {

@@ -109,7 +109,7 @@ func (c *cancelCtx) drop(x child) {
 	}
 }
 
-// of returns the nearest cancelCtx of a context if its end ends the context, and otherwise nil.
+// of returns the cancelCtx whose end is also the end of c, or nil.
 func of(c Context) *cancelCtx {
 	p, _ := c.Value(key{}).(*cancelCtx)
 	if p != nil && p.done != c.Done() {
@@ -118,7 +118,7 @@ func of(c Context) *cancelCtx {
 	return p
 }
 
-// join makes x end when its parent ends.
+// join calls x.parentEnded when the parent ends, or at once if it has ended.
 func join(parent Context, x child) {
 	p := of(parent)
 	if p == nil {
@@ -219,7 +219,7 @@ func (c withoutCancel) Value(k any) any {
 
 func WithoutCancel(parent Context) Context { return withoutCancel{parent} }
 
-// An after holds the function of AfterFunc and calls it when the context has ended.
+// An after starts a goroutine with the function of AfterFunc when the context has ended.
 type after struct {
 	f    func()
 	once sync.Once

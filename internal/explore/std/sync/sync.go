@@ -127,7 +127,8 @@ func OnceValues[T1, T2 any](f func() (T1, T2)) func() (T1, T2) {
 	}
 }
 
-// A Pool returns the value that was put last, or nothing: Go's pool may drop values.
+// A Pool's Get returns the value that was put last, or acts as if the pool were empty: Go's pool
+// may drop values.
 type Pool struct {
 	New func() any
 
@@ -167,11 +168,11 @@ func (p *Pool) Put(x any) {
 	p.items = append(p.items, x)
 }
 
-// A Map is like Go's, but Range visits keys in the order of their first use.
+// A Map is like Go's, but Range visits keys in the order in which they were first stored.
 type Map struct {
 	object explore.Object
 	m      stdsync.Map
-	keys   []any // all keys ever used
+	keys   []any // all keys ever stored
 }
 
 func (m *Map) step(op explore.Op) { explore.Step(op, &m.object) }

@@ -31,7 +31,7 @@ const (
 	EINVAL = std.EINVAL
 )
 
-// The futex operations that are replaced.
+// Operations of the futex system call, and a flag that they may have.
 const (
 	futexWait    = 0
 	futexWake    = 1
@@ -58,7 +58,8 @@ func Syscall(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, err Errno) {
 	return Syscall6(trap, a1, a2, a3, 0, 0, 0)
 }
 
-// Syscall6 replaces the futex. Mapping memory does not wait for other threads.
+// Syscall6 replaces the futex system call. It passes on calls that map or unmap memory, which do
+// not wait for other threads. Others panic.
 func Syscall6(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err Errno) {
 	if trap == SYS_MMAP || trap == SYS_MUNMAP {
 		return std.Syscall6(trap, a1, a2, a3, a4, a5, a6)

@@ -50,7 +50,8 @@ func NewTimer(d Duration) *Timer {
 
 func AfterFunc(d Duration, f func()) *Timer { return &Timer{t: explore.After(d, f)} }
 
-// drain removes a value that the timer has sent and nobody has received, as Go's does.
+// drain removes a value that the timer has sent and nobody has received, as Stop and Reset of Go's
+// timers do.
 func (t *Timer) drain() bool {
 	if t.c == nil {
 		return false

@@ -1,4 +1,4 @@
-// Hello prints hello. Command size compares the other program's size and start with it.
+// Hello prints hello. Command size compares the other program with it.
 package main
 
 import "os"
