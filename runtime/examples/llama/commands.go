@@ -46,7 +46,8 @@ func (p *program) serve(ctx context.Context) error {
 	})
 }
 
-// warm has [model.Open] make the recordings for steps of all sizes, so that no request waits for one.
+// warm has [model.Open] make the recordings for steps of all sizes, so that no request waits for
+// one.
 func (p *program) warm() {
 	most := p.options.Slots
 	if most <= 0 || most > model.MaxRows {

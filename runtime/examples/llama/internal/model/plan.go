@@ -30,8 +30,8 @@ type Start struct {
 	Pages    []int32 // the pages of the cache for the sequence, in the order of its tokens
 }
 
-// A Chunk is a piece of a prompt. Pos is a multiple of [Info.ChunkTokens]. Each chunk has ChunkTokens
-// tokens, except that the last one of a prompt may have fewer.
+// A Chunk is a piece of a prompt. Pos is a multiple of [Info.ChunkTokens]. Each chunk has
+// ChunkTokens tokens, except that the last one of a prompt may have fewer.
 type Chunk struct {
 	Slot, Pos int
 	Tokens    []int32
@@ -56,8 +56,8 @@ type Info struct {
 	Vocab       int // tokens are from 0 to Vocab-1
 }
 
-// Matches returns an error unless shards with i and other can form a team. Slots, Pages and MaxTokens
-// may differ: the team has the smaller numbers.
+// Matches returns an error unless shards with i and other can form a team. Slots, Pages and
+// MaxTokens may differ: the team has the smaller numbers.
 func (i Info) Matches(other Info) error {
 	for _, d := range []struct {
 		name       string

@@ -20,9 +20,9 @@ type recorded struct {
 	chunk, last bool
 }
 
-// recording returns the recording for n sequences, or for a chunk of n tokens, and makes it if there
-// is none yet. It rounds n up to a power of two, so that there are few recordings. For a chunk the
-// size is also at least PageTokens and at most ChunkTokens.
+// recording returns the recording for n sequences, or for a chunk of n tokens, and makes it if
+// there is none yet. It rounds n up to a power of two, so that there are few recordings. For a
+// chunk the size is also at least PageTokens and at most ChunkTokens.
 func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
 	key := recorded{1 << bits.Len(uint(n-1)), chunk, last}
 	if chunk {
@@ -166,9 +166,9 @@ func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Sli
 	r.add(k.Sample(r.rows, active, s, b, out)...)
 }
 
-// chunkStep records a chunk of a prompt. Of the last layer it computes only keys and values, because
-// later tokens need nothing else. With last, it also records the last layer for the prompt's last
-// token, as in a decode step, and the choice of the next token.
+// chunkStep records a chunk of a prompt. Of the last layer it computes only keys and values,
+// because later tokens need nothing else. With last, it also records the last layer for the
+// prompt's last token, as in a decode step, and the choice of the next token.
 func (r *recorder) chunkStep(last bool) {
 	k, w, b, s := r.kernels, r.weights, r.prompt, &r.state
 	chunk := r.chunk.Slice(0, 3)
@@ -190,14 +190,14 @@ func (r *recorder) chunkStep(last bool) {
 	if last {
 		r.add(k.Last(chunk, s, b, r.Shard.rows)...)
 		r.rows = 1
-		// The first kernel reads the slot's position. Without Usual it would read it before Last has
-		// set it.
+		// The first kernel reads the slot's position. Without Usual it would read it before Last
+		// has set it.
 		r.decode(k.Usual(), len(w.layers)-1, chunk.Slice(0, 1), r.out.Slice(MaxRows, MaxRows+1))
 	}
 }
 
-// summed returns where a product goes that the shards sum: with a peer r.part, otherwise the residual
-// stream x.
+// summed returns where a product goes that the shards sum: with a peer r.part, otherwise the
+// residual stream x.
 func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
 	if r.options.Peer != nil {
 		return r.part

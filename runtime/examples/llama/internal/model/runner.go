@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// A Runner runs plans in the order of the calls of Run. Its methods may be called by one goroutine at
-// a time. The functions that Run returns may be called by any goroutine.
+// A Runner runs plans in the order of the calls of Run. Its methods may be called by one goroutine
+// at a time. The functions that Run returns may be called by any goroutine.
 type Runner interface {
 	Info() Info
 
-	// Run queues the plan and does not wait for it. When done returns nil, tokens[i] is the token of
-	// Decode[i], and tokens[len(Decode)] is the token of Chunk if Chunk.Last is set. Until then the
-	// caller must not touch tokens. The plan itself may change as soon as Run returns. If done's
-	// context ends, the plan still runs.
+	// Run queues the plan and does not wait for it. When done returns nil, tokens[i] is the token
+	// of Decode[i], and tokens[len(Decode)] is the token of Chunk if Chunk.Last is set. Until then
+	// the caller must not touch tokens. The plan itself may change as soon as Run returns. If
+	// done's context ends, the plan still runs.
 	//
 	// An error that wraps [ErrPlan] means that the plan was wrong and nothing was queued. After any
 	// other error, of Run or of done, the runner is broken and can only be closed.

@@ -23,16 +23,16 @@ type Options struct {
 	MaxTokens   int // largest number of tokens in a sequence; 0: as many as the model allows
 	ChunkTokens int // tokens in a chunk of a prompt, a multiple of 16; 0: 256
 
-	// Rank and Ranks say which part of each matrix this shard has. If Ranks is above 1, Peer or Comm
-	// adds the shards' products. Peer is a kernel and needs devices of one process that have access to
-	// each other's memory. Comm may wait forever for a missing shard unless it has a Timeout. The
-	// caller closes Peer or Comm, after all shards.
+	// Rank and Ranks say which part of each matrix this shard has. If Ranks is above 1, Peer or
+	// Comm adds the shards' products. Peer is a kernel and needs devices of one process that have
+	// access to each other's memory. Comm may wait forever for a missing shard unless it has a
+	// Timeout. The caller closes Peer or Comm, after all shards.
 	Rank, Ranks int
 	Peer        *peer.Sum
 	Comm        *collective.Communicator
 
-	// Invariant makes a sequence's tokens independent of the sequences that are decoded with it. Then
-	// a sequence that decodes alone uses the same kernels as many, and is slower.
+	// Invariant makes a sequence's tokens independent of the sequences that are decoded with it.
+	// Then a sequence that decodes alone uses the same kernels as many, and is slower.
 	Invariant bool
 
 	// Warm has numbers of sequences that are decoded together. Open makes their recordings. The
@@ -78,8 +78,8 @@ type Shard struct {
 	ops        []gpu.Op // operations of the plan that is being queued; kept to save allocations
 }
 
-// chunkHead is the index in Shard.chunk of the first token. Before it are three numbers and one unused
-// element.
+// chunkHead is the index in Shard.chunk of the first token. Before it are three numbers and one
+// unused element.
 const chunkHead = 4
 
 // Open uploads the model to a device. The shard uses the device's first queue.

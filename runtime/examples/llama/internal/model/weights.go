@@ -86,8 +86,8 @@ func loadWeights(dev *gpu.Device, ck *checkpoint.Checkpoint, rank, ranks int) (*
 // down.
 const lanes = 4
 
-// wait waits until the weights are on the device. After an error, or when the context ends, it stops
-// the upload.
+// wait waits until the weights are on the device. After an error, or when the context ends, it
+// stops the upload.
 func (w *weights) wait(ctx context.Context) error {
 	for _, s := range w.reads {
 		if err := s.Wait(ctx); err != nil {
@@ -165,8 +165,8 @@ func (l *loader) whole(name string) gpu.Range {
 	return to
 }
 
-// rows loads the shard's rows of several matrices with cols columns into one matrix, in the order of
-// the names.
+// rows loads the shard's rows of several matrices with cols columns into one matrix, in the order
+// of the names.
 func (l *loader) rows(cols int, names ...string) matrix {
 	m := matrix{cols: cols}
 	var all []source
