@@ -190,8 +190,8 @@ func (r *recorder) chunkStep(last bool) {
 	if last {
 		r.add(k.Last(chunk, s, b, r.Shard.rows)...)
 		r.rows = 1
-		// The first kernel reads the slot's position. Without Usual it would read it before Last
-		// has set it.
+		// The first product reads the slot's position. Without Usual it could do so before Last has
+		// set the position.
 		r.decode(k.Usual(), len(w.layers)-1, chunk.Slice(0, 1), r.out.Slice(MaxRows, MaxRows+1))
 	}
 }
