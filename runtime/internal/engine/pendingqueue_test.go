@@ -171,8 +171,7 @@ func TestHeldGrowth(t *testing.T) {
 				if name == "none" {
 					d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 0, OOM: true})
 				}
-				// The signal of this host call makes the pending-queue thread issue the parked
-				// work.
+				// The signal of this host call makes the pending-queue thread issue the parked work.
 				must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil })))
 				synctest.Wait()
 				start := time.Now()
