@@ -213,7 +213,7 @@ func (p *program) openDevices(d driver.Driver, open *stack) error {
 	first := p.device
 	if first < 0 {
 		if first = p.place.LocalRank; first < 0 {
-			first = p.place.Rank // right if all machines have the same number of GPUs, and a rank for each
+			first = p.place.Rank // right for one machine, or for machines with equally many GPUs, all in use
 		}
 		first %= max(len(all), 1) // a launcher may let each process see only its own device
 	}

@@ -233,7 +233,7 @@ type step struct {
 	width  int // of a row of the result
 }
 
-// steps returns the operations of a decode step. They are for runs one by one: see fill.
+// steps returns the operations of a decode step. Tests run them one by one: see fill.
 func (w *world) steps() []step {
 	d, b := &w.d, w.b
 	var f gpu.Slice[float32]
