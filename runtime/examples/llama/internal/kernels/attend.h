@@ -53,9 +53,9 @@ __device__ inline Sequence sequenceOf(const Dims &d, int slot, int layer, int he
 	return s;
 }
 
-// copyTile copies keys and values of a tile that begins at token first: only those of tokens from
-// from to to-1. The keys and values of tokens from end on become 0. A block of 128 threads calls
-// it.
+// copyTile copies keys and values of the tile that begins at token first, but only those of tokens
+// t with from <= t < to. The keys and values of tokens t >= end become 0. A block of 128 threads
+// calls it.
 __device__ inline void copyTile(const Sequence &s, u32 keys, u32 values, int first, int from, int to, int end)
 {
 #pragma unroll
@@ -211,8 +211,8 @@ extern "C" __global__ void __launch_bounds__(128, HEAD_DIM == 64 ? 5 : 3) attend
 	const int heads = min(16, (kvHead + 1) * ratio - firstHead);
 	const u32 queries = sharedAddress(shared), tiles = queries + 16 * HEAD_DIM * 2; // two tiles of keys and of values
 	launchNext();
-	// Before waitPrevious the block reads only numbers that no kernel still running writes: these,
-	// and the cache before the row's own position.
+	// Before waitPrevious the block reads the slot, its position and pages, and the cache before
+	// the position. No kernel that may still run writes these.
 	const int slot = active[row];
 	if (slot < 0) {
 		waitPrevious();
@@ -397,7 +397,7 @@ extern "C" __global__ void __launch_bounds__(128 * chunkGroups, chunkGroups) att
 	const int firstRow = (gridDim.y - 1 - blockIdx.y) * 64; // the longest work begins first
 	const u32 tiles = sharedAddress(shared) + group * 4 * tileBytes; // two of keys and of values
 	launchNext();
-	// No kernel of this recording writes these numbers.
+	// No kernel of this recording writes chunk or pages.
 	const int slot = chunk[0], position = chunk[1], rows = chunk[2] * ratio;
 	const int end = rows <= firstRow ? 0 : position + (min(rows, firstRow + 64) - 1) / ratio + 1; // number of positions that the block's rows see
 	const Sequence s = sequenceOf(d, slot, layer, kvHead, pages, cache);

@@ -32,8 +32,8 @@ func Upload(ctx context.Context, dev *gpu.Device, ck *checkpoint.Checkpoint) (ui
 	return w.mem.Size(), errors.Join(w.wait(ctx), w.mem.Close())
 }
 
-// StepBytes returns how many bytes a decode step reads: all weights once, without the embeddings,
-// and the keys and values of the given number of tokens.
+// StepBytes returns about how many bytes a decode step reads: the weights of all layers and of the
+// head, and the keys and values of the given number of tokens.
 func (s *Shard) StepBytes(tokens int) uint64 {
 	n := s.weights.mem.Size()
 	if s.weights.head != s.weights.embed {

@@ -59,8 +59,8 @@ func (t *team) Run(p Plan, tokens []int32) (func(context.Context) error, error) 
 	if err := p.check(t.Info(), len(tokens)); err != nil {
 		return nil, err
 	}
-	// A shard's device that waits for another may delay the driver's calls. So all shards of this
-	// process make their recordings before any begins the plan.
+	// While the device of one shard waits for another's, calls of the driver may take long. So all
+	// shards of this process make their recordings before any begins the plan.
 	for i, s := range t.shards {
 		if s, ok := s.(*Shard); ok {
 			if err := s.prepare(p); err != nil {

@@ -33,7 +33,7 @@ const ScratchSize = 4 << 20
 // Peers is struct Peers in C.
 type Peers struct {
 	Words       [MaxRanks]uint64 // addresses of the ranks' exchanged words
-	Own         uint64           // this rank's address in Words
+	Own         uint64           // this rank's element of Words
 	Lost        uint64           // address of a word in host memory: 0, 1 + the rank that was lost, or 1 + MaxRanks if that is unknown
 	Patience    uint64           // nanoseconds
 	Rank, Ranks int32

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// Twins run in place of the kernel on a simulated GPU: simdriver.Config{Kernels:
-// SimPersist(Twins{})}. Products add in float64, one row after the other.
+// Twins run in place of the kernel on a simulated GPU: pass SimPersist(Twins{}) as Kernels of
+// simdriver.Config. They add in float64.
 type Twins struct{}
 
 // A twin is one launch.
