@@ -213,7 +213,7 @@ func TestBusy(t *testing.T) {
 }
 
 // TestCancelWaiting checks that a request in the queue ends at once when it is cancelled, and that
-// another one can take its place.
+// a later request can take its place.
 func TestCancelWaiting(t *testing.T) {
 	info := small
 	info.Slots = 1

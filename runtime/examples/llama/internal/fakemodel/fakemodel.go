@@ -197,7 +197,7 @@ func (m *Model) put(s *slot, token int32) error {
 	return err
 }
 
-// next computes the token that follows those in the cache.
+// next computes the token that follows the slot's sequence in the cache.
 func (m *Model) next(s *slot) int32 {
 	all := make([]int32, s.pos)
 	for i := range all {

@@ -214,7 +214,7 @@ func (w *world) matrix(out, in int) Matrix {
 }
 
 // fill sets the buffers that operations read to random numbers. So an operation does not depend on
-// the result of another one.
+// the results of earlier operations.
 func (w *world) fill(b *Buffers, rows int) {
 	d := &w.d
 	w.do(b.X.Slice(0, rows*int(d.Width)).UploadCopy(w.floats(rows*int(d.Width))),

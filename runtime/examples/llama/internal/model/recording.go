@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// recorded says what a recording is for: decoding up to rows sequences, or a chunk of up to rows
-// tokens.
+// A recorded is the key of a recording: for decoding up to rows sequences, or with chunk for a
+// chunk of up to rows tokens. last is Chunk.Last.
 type recorded struct {
 	rows        int
 	chunk, last bool

@@ -32,7 +32,7 @@ type Options struct {
 	Comm        *collective.Communicator
 
 	// Invariant makes a sequence's tokens independent of the sequences that are decoded with it.
-	// Then a sequence that decodes alone uses the same kernels as many, and is slower.
+	// Then a sequence that decodes alone uses the same kernels as many sequences, and is slower.
 	Invariant bool
 
 	// Warm has numbers of sequences that are decoded together. Open makes their recordings. The

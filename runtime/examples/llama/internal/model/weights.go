@@ -26,7 +26,7 @@ type layer struct {
 
 	qkv    matrix // rows: the queries, keys and values of this shard's heads
 	o      matrix // columns: this shard's heads
-	gateUp matrix // rows: this shard's gates, then as many ups
+	gateUp matrix // rows: this shard's rows of gate, then of up
 	down   matrix // columns: this shard's part of the FFN
 }
 

@@ -3,7 +3,7 @@
 //
 // A rank writes its numbers straight to the memory of the others, as words of 64 bits: a number,
 // and above it a tag. A word is written and read as a whole. So whoever finds the tag has the
-// number too, and there are no flags and no fences: a sum takes the time of one write to another
+// number too, and there are no flags and no fences. A sum takes the time of one write to another
 // device.
 //
 // A block takes a row of numbers at a time, in rounds of up to CAPACITY groups of four. Behind
@@ -12,8 +12,8 @@
 // Each block has words of its own, and a count of its rounds in device memory, which gives the tag.
 // So an execution of a recorded launch uses other tags than the one before. The blocks of all ranks
 // count alike, because all ranks launch the same grids in the same order. Words of a block are in
-// two halves, which rounds use in turn. A rank that writes to a half again has got words of the
-// round between from all others, and those have read the half by then.
+// two halves, which rounds use in turn. When a rank overwrites a half, it has got the words of the
+// round between from all other ranks. Each of them wrote these after it had read the half.
 //
 // Every rank adds in the order of the ranks, so all have the same bits.
 

@@ -338,7 +338,7 @@ struct Rows {
 
 __device__ __forceinline__ Rows rowsOfQKV(int layer) { return Rows(QKV, layer * 4); }
 __device__ __forceinline__ Rows rowsOfOut(int layer) { return Rows(WIDTH, layer * 4 + 1); }
-__device__ __forceinline__ Rows rowsOfGate(int layer) { return Rows(FFN, layer * 4 + 2); } // and the same of up
+__device__ __forceinline__ Rows rowsOfGate(int layer) { return Rows(FFN, layer * 4 + 2); } // of gate; up has the same rows
 __device__ __forceinline__ Rows rowsOfDown(int layer) { return Rows(WIDTH, layer * 4 + 3); }
 __device__ __forceinline__ Rows rowsOfHead() { return Rows(VOCAB, LAYERS * 4); }
 

@@ -147,8 +147,8 @@ func (t *twin) attend(layer driver.Ptr, pages []int32, position int, q, k, v []f
 
 // add adds y to x. If ranks share the model, it adds the y of all ranks, in the order of the ranks.
 // The ranks exchange words of a tag and a float32, [2][ranks][width]. which is the first index.
-// Sums take 0 and 1 in turn: when a rank writes words again, it has got the words of the sum
-// between from all ranks, and each rank wrote those after it had read the old words.
+// Sums take 0 and 1 in turn. When a rank overwrites words, it has got the words of the sum between
+// from all ranks. Each rank wrote them after it had read the old words.
 func (t *twin) add(x, y []float64, which int, tag uint32) {
 	ranks, width := int(t.peers.Ranks), len(x)
 	if ranks == 0 {

@@ -25,7 +25,7 @@ type Rendezvous interface {
 	Share(ctx context.Context, name string, id []byte) ([]byte, error)
 }
 
-// message is what rank 0 sends, in gob's format: a plan, or the end.
+// Rank 0 sends messages in gob's format. A message is a plan, or the end.
 type message struct {
 	Plan model.Plan
 	End  bool
@@ -189,7 +189,7 @@ func (r *runner) Run(p model.Plan, _ []int32) (func(context.Context) error, erro
 	}, nil
 }
 
-// Close tells the rank to end, and waits up to 10 seconds for that.
+// Close tells the rank to end, and waits up to 10 seconds until it closes the connection.
 func (r *runner) Close() error {
 	r.mu.Lock()
 	broken := r.err

@@ -14,7 +14,7 @@ type Tokenizer struct {
 	special []bool   // of each token: it controls the model and has no text for the reader
 
 	added         [2]matcher // tokens that are cut out of the text first, in two passes
-	splits        []split    // rules that cut the rest into pieces, each cutting the pieces of the one before
+	splits        []split    // rules that cut the rest into pieces; each rule cuts the pieces of the rule before
 	bpe           bpe        // makes tokens of a piece
 	before, after []int32    // special tokens around a text
 }
