@@ -167,7 +167,7 @@ func record(b *bench, c *Decoder, n int) *gpu.CommandBuffer {
 	return rec
 }
 
-// TestNoSlot checks that a step without a slot changes nothing.
+// TestNoSlot checks that a step without a slot writes no logits.
 func TestNoSlot(t *testing.T) {
 	b := newBench(t, simulated(t), tinySize(), 1)
 	b.fillCache(0)
