@@ -32,7 +32,8 @@ var (
 	slower  = flag.Float64("slower", 1.02, "how many times PyTorch's time a product may take")
 )
 
-// errMissing is the error if this machine lacks something. The program then ends without failing.
+// errMissing is the error if this machine lacks something. The program then ends without failing,
+// except without a GPU if -require-gpu is set.
 var (
 	errMissing = errors.New("not run")
 	errNoGPU   = fmt.Errorf("%w: no GPU", errMissing)

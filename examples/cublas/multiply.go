@@ -213,7 +213,7 @@ func timed(n int, f func() error) (ns float64, err error) {
 	return float64(time.Since(start)) / float64(n), err
 }
 
-// random makes a matrix between -1 and 1, the same each time.
+// random makes a matrix of numbers between -1 and 1, which depend only on side and seed.
 func random(side int, seed uint64) []smallfloat.BFloat16 {
 	m := make([]smallfloat.BFloat16, side*side)
 	for i := range m {

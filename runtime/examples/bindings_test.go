@@ -1,7 +1,7 @@
 //go:build linux && (amd64 || arm64) && !race && !nogpu && !puregpu_syscalln
 
-// The test builds the programs without the race detector and build tags, even if the test itself
-// has them.
+// The programs are built without the race detector and build tags. So the test would prove nothing
+// more with them.
 
 package examples_test
 
@@ -14,9 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/internal/fakegpu"
 )
 
-// TestBindings runs the examples of packages cuda and nccl with a fake driver and NCCL in C. Each
-// fault must be reported, and everything must still be freed: otherwise the fake's cuCtxSetCurrent
-// fails with 999.
+// TestBindings checks that the examples of packages cuda and nccl report each fault of a fake
+// driver and a fake NCCL, and free everything: otherwise the fake's cuCtxSetCurrent fails with 999.
 func TestBindings(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command")

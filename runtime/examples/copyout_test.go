@@ -1,7 +1,7 @@
 //go:build !race && !nogpu && !puregpu_syscalln
 
-// The test builds the copies without the race detector and build tags, even if the test itself has
-// them.
+// The copies are built without the race detector and build tags. So the test would prove nothing
+// more with them.
 
 package examples_test
 
@@ -25,7 +25,7 @@ const (
 )
 
 // simulated has the arguments of each program on the simulated GPU, and the beginning of its last
-// line of output. The other programs need a library.
+// line of output. The programs that are not listed need a library.
 var simulated = map[string]struct {
 	args []string
 	last string
@@ -39,8 +39,8 @@ var simulated = map[string]struct {
 	"mlp":       {nil, "mlp: 12 layers of 128, batch of 8, 8 executions on sim (Simulated GPU 0): largest error "},
 }
 
-// TestCopyOut copies each example's folder into an empty module. There it builds the examples, runs
-// their tests, and runs the programs on the simulated GPU.
+// TestCopyOut checks that the examples build and pass their tests when their folders are copied
+// into another module, and that the programs run there on the simulated GPU.
 func TestCopyOut(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command")

@@ -1,4 +1,5 @@
-// A cuBLAS for the test of this example: it multiplies in the host's memory, at once, and keeps the rules that the example must obey.
+// A fake cuBLAS for the test of this example. It multiplies in the host's memory, during the call,
+// and checks the arguments.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static void put(void *p, size_t i, int type, double x)
 	((uint16_t *)p)[i] = (u + 0x7fff + (u >> 16 & 1)) >> 16;
 }
 
-// Matrices are in columns.
+// Matrices are column-major.
 static int multiply(handle *h, int ta, int tb, int m, int n, int k, const float *alpha, const void *a, int at, int64_t lda, const void *b, int bt, int64_t ldb, const float *beta, void *c, int ct, int64_t ldc)
 {
 	if (!h || !h->stream || !h->work) return NOT_INITIALIZED;
@@ -87,7 +88,7 @@ static int live;
 static void *made(size_t n) { live++; return calloc(1, n); }
 static int gone(void *p) { if (!p) return INVALID_VALUE; live--; free(p); return OK; }
 int cublasLtCreate(void **h) { *h = made(1); return OK; }
-int cublasLtDestroy(void *h) { int err = gone(h); return live ? 14 : err; } // what is left over is an error here
+int cublasLtDestroy(void *h) { int err = gone(h); return live ? 14 : err; } // objects that were not destroyed are an error
 int cublasLtMatmulDescCreate(void **d, int compute, int scale) { *d = made(8); return compute == COMPUTE_32F && scale == F32 ? OK : INVALID_VALUE; }
 int cublasLtMatmulDescDestroy(void *d) { return gone(d); }
 int cublasLtMatmulDescSetAttribute(void *d, int attr, const int *buf, size_t n) { return n == 4 && (attr == 3 || attr == 4 ? *buf == 0 : attr == 7 && *buf == 1) ? OK : INVALID_VALUE; } // transa, transb, epilogue

@@ -37,10 +37,10 @@ func (s *blockingTwins) Gradient(g *simdriver.Grid, n, k uint64, x, r, grad driv
 	return s.twins.Gradient(g, n, k, x, r, grad)
 }
 
-// TestKill kills a rank in the middle of the training, when the other ranks' devices already have
-// their next steps. Another process takes its place. At the end all ranks must have the same
-// weights, bit for bit, as after a training without a failure. Goroutines stand for processes, as
-// in TestProcesses.
+// TestKill checks that a training survives the death of a rank: a new process takes its place, and
+// at the end all ranks have the same weights, bit for bit, as without a failure. The rank dies when
+// the other ranks' devices already have their next steps. Goroutines stand for processes, as in
+// TestProcesses.
 func TestKill(t *testing.T) {
 	const processes = 3
 	undisturbed, err := run(t.Context(), simdriver.New(withKernels(simdriver.Config{Devices: processes})), few, nil, io.Discard)
@@ -125,7 +125,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestAgree runs agree on ranks that have done different numbers of steps, and on a new rank.
+// TestAgree checks that agree gives all ranks, also a new one, the state of the rank that has done
+// the most steps.
 func TestAgree(t *testing.T) {
 	w := func(v float32) []float32 {
 		all := make([]float32, features)

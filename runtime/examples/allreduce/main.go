@@ -135,10 +135,10 @@ func (t *team) devices(all, each int) []int {
 	}
 	local := t.place.LocalRank
 	if local < 0 {
-		local = t.place.Rank // one machine, or equal machines
+		local = t.place.Rank // right for one machine, or for machines with equally many devices, all in use
 	}
 	each = max(each, 1)
-	return upTo(local%max(all/each, 1)*each, each) // a launcher may show each process only its own device
+	return upTo(local%max(all/each, 1)*each, each) // a launcher may let each process see only its own device
 }
 
 // upTo returns n numbers beginning with first.

@@ -38,7 +38,7 @@ func withKernels(c simdriver.Config) simdriver.Config {
 	return c
 }
 
-// TestSim runs on simulated GPUs with different features, and checks that nothing leaks.
+// TestSim checks the program on simulated GPUs with different features, and that nothing leaks.
 func TestSim(t *testing.T) {
 	bound := simdriver.HIPCaps()
 	for name, config := range map[string]simdriver.Config{
@@ -65,8 +65,8 @@ func TestSim(t *testing.T) {
 	}
 }
 
-// TestProcesses uses goroutines as processes, each with its own devices, because the simulated GPU
-// works in one process.
+// TestProcesses checks that several processes train together. Goroutines stand for the processes,
+// because simulated GPUs work only in one process.
 func TestProcesses(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -48,7 +48,7 @@ type state struct {
 
 // train trains until all steps are done, with n samples on each rank. It begins with the state that
 // agree finds. After each part of the training it stores the new state of each rank in states. If
-// it returns an error, states has the states after the last complete part.
+// it returns an error, states has each rank's state after the rank's last complete part.
 func train(ctx context.Context, communicators []*collective.Communicator, n int, states []state) error {
 	ranks := make([]*rank, len(communicators))
 	defer func() {

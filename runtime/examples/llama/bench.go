@@ -65,7 +65,7 @@ func (p *program) measure(ctx context.Context, rows int) (first, step time.Durat
 		prompt[j] = int32((j*7919 + 13) % i.Vocab)
 	}
 	var decode []int
-	for r := range rows + 1 { // the first prompt runs twice, and the second run is measured
+	for r := range rows + 1 { // slot 0 computes the prompt twice, and the second time is measured
 		slot := max(r-1, 0)
 		pages := make([]int32, each)
 		for j := range pages {
@@ -95,7 +95,7 @@ func (p *program) measure(ctx context.Context, rows int) (first, step time.Durat
 		}
 	}
 	var begin time.Time
-	var before func(context.Context) error // the step before, which is read when the next one is queued
+	var before func(context.Context) error // waits for the step before, once the next one is queued
 	var tokens [2][model.MaxRows]int32
 	for s := range warm + b.steps {
 		done, err := p.runner.Run(model.Plan{Decode: decode}, tokens[s%2][:])

@@ -46,7 +46,8 @@ func (p *program) serve(ctx context.Context) error {
 	})
 }
 
-// warm makes Open prepare all kinds of steps, so that no request waits for that.
+// warm has [model.Open] make the recordings for steps of all sizes, so that no request waits for
+// one.
 func (p *program) warm() {
 	most := p.options.Slots
 	if most <= 0 || most > model.MaxRows {
@@ -123,7 +124,7 @@ func (p *program) generate(ctx context.Context) error {
 	})
 }
 
-// printable replaces characters that could control the terminal.
+// printable replaces characters that could control the terminal. It keeps newlines and tabs.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {

@@ -1,5 +1,5 @@
-// Llama serves a Llama-family language model from a GPU, without cgo: from a folder with
-// config.json, safetensors and tokenizer.json, as Hugging Face has them.
+// Llama runs a Llama-family language model on GPUs, without cgo. It reads the model from a folder
+// with config.json, safetensors and tokenizer.json, as Hugging Face has them.
 //
 //	llama generate -model folder "Once upon a time"
 //	llama serve -model folder -addr localhost:8080
@@ -10,13 +10,15 @@
 //
 //	curl localhost:8080/v1/completions -d '{"prompt": "Once upon", "max_tokens": 50, "stream": true}'
 //
-// Bench measures the time to the first token, and the time of a step by the number of sequences.
-// Load sends requests of many clients, to a server of its own or to one at -url, and checks that
-// each answer is the same as without load. The server must run with -invariant.
+// Bench measures the time to the first token, and the time of a step for several numbers of
+// sequences. Load sends the requests of many clients to a server in its own process, or with -url
+// to a running one, which must have -invariant. It checks that each answer is the same as without
+// load.
 //
-// With -sim each command runs on simulated GPUs, with a tiny random model if there is no -model.
-// With -tp 2 two GPUs of the process share the model's work. They add their products by a kernel
-// that writes to each other's memory, or with -reduce collective by NCCL.
+// With -sim the GPUs are simulated, and without -model the model is a tiny random one. With -tp 2
+// two GPUs of the process share the model's work. A kernel that writes to the memory of both GPUs
+// adds their products. With -reduce collective, or if the GPUs cannot reach each other's memory,
+// NCCL adds them.
 //
 // Started by torchrun, mpirun or srun, or with -rank and -ranks, the program is one process of
 // several, with one GPU each:
@@ -64,10 +66,10 @@ func main() {
 	}
 }
 
-// errUsage says that the arguments are wrong. How to use the program has been printed.
+// errUsage says that the arguments are wrong. run has printed why, or how to use the program.
 var errUsage = errors.New("wrong arguments")
 
-// A command is run with a program, after its flags are parsed.
+// A command is one of the program's commands. run is called after the flags are parsed.
 type command struct {
 	name, about string
 	flags       func(*program)
@@ -81,7 +83,8 @@ var commands = []command{
 	{"load", "load a server and check its answers", (*program).loadFlags, (*program).load},
 }
 
-// run runs the program with arguments. Tests pass simulated GPUs that their ranks share.
+// run runs the program with arguments. With -sim it uses the driver simulated, or new simulated
+// GPUs if that is nil.
 func run(ctx context.Context, args []string, out, errors io.Writer, simulated driver.Driver) error {
 	if len(args) > 0 {
 		for _, c := range commands {

@@ -32,7 +32,8 @@ func llama(ctx context.Context, d driver.Driver, args ...string) (out, err strin
 	return o.String(), e.String(), failed
 }
 
-// TestGenerate continues a text on one simulated GPU and on two. The same seed gives the same text.
+// TestGenerate checks that generate prints the same text each time, on one simulated GPU and on
+// two.
 func TestGenerate(t *testing.T) {
 	leaktest.Check(t)
 	alone(t)
@@ -118,8 +119,8 @@ type service struct {
 	url    string
 	client *http.Client
 	stop   func()
-	ranks  [2]chan error // the ends of the ranks
-	logs   [2]string     // valid after the ends
+	ranks  [2]chan error // each gets the error with which its rank ends
+	logs   [2]string     // each is set before its rank ends
 }
 
 func serve(t *testing.T) *service {
@@ -168,7 +169,8 @@ func (s *service) ask(t *testing.T, body string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// TestServe serves with two ranks, until a signal.
+// TestServe checks that two ranks answer a request, and end without errors and leaks when their
+// context ends.
 func TestServe(t *testing.T) {
 	leaktest.Check(t)
 	s := serve(t)
@@ -187,7 +189,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestLostRank loses the GPU of rank 1. Requests must say so, and the server must still end well.
+// TestLostRank checks that running and later requests fail with an error about rank 1 once its GPU
+// is lost, and that rank 0 still ends without an error.
 func TestLostRank(t *testing.T) {
 	leaktest.Check(t)
 	s := serve(t)

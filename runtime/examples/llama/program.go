@@ -25,15 +25,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/tokenizer"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/rendezvous"
-	_ "github.com/puregpu/puregpu/runtime/trace/cuptitrace" // for traces: gputrace run -kernels
+	_ "github.com/puregpu/puregpu/runtime/trace/cuptitrace" // lets gputrace run -kernels trace the program
 )
 
-// A program has the flags, and the state that all commands use.
+// A program has the flags and the state of the command that runs.
 type program struct {
 	*flag.FlagSet
 	out, err  io.Writer
 	log       *slog.Logger
-	simulated driver.Driver // set by tests; nil means new simulated GPUs
+	simulated driver.Driver // used with -sim; nil means new simulated GPUs
 
 	folder     string
 	sim        bool
@@ -49,7 +49,7 @@ type program struct {
 	benching   benchSettings
 	loading    loadtest.Options
 
-	// These are set while a command runs.
+	// with sets the following fields.
 	checkpoint *checkpoint.Checkpoint
 	tokenizer  *tokenizer.Tokenizer
 	devices    []*gpu.Device
@@ -75,7 +75,7 @@ func (p *program) modelFlags() {
 	p.BoolVar(&o.Invariant, "invariant", false, "make answers independent of the other requests; one alone is slower")
 }
 
-// A stack closes things in the reverse order.
+// A stack calls functions in the reverse order of push.
 type stack []func() error
 
 func (s *stack) push(f func() error) { *s = append(*s, f) }
@@ -87,8 +87,8 @@ func (s stack) close() (err error) {
 	return err
 }
 
-// with opens the model and runs a command with it. In a rank other than 0 it runs no command, but
-// the plans of rank 0.
+// with opens the model and runs a command with it. In a rank other than 0 it runs the plans of rank
+// 0 instead of the command.
 func (p *program) with(ctx context.Context, command func(context.Context) error) (err error) {
 	if err := p.findPlace(); err != nil {
 		return err
@@ -136,14 +136,14 @@ func (p *program) with(ctx context.Context, command func(context.Context) error)
 	if p.place.Count <= 1 {
 		return command(ctx)
 	}
-	abort := func(err error) { comms[0].Abort(err) } // otherwise this rank would wait for the lost one
+	abort := func(err error) { comms[0].Abort(err) } // without it, collectives wait for the lost rank until their timeout
 	if p.place.Rank > 0 {
 		f, err := remote.Join(ctx, p.meet(), p.runner)
 		if err != nil {
 			return err
 		}
 		p.log.Info("working for rank 0", "rank", p.place.Rank, "ranks", p.place.Count, "device", p.deviceName())
-		if err = f.Run(context.WithoutCancel(ctx)); err != nil { // a signal ends rank 0, and rank 0 ends this
+		if err = f.Run(context.WithoutCancel(ctx)); err != nil { // a signal does not end this rank: rank 0 does
 			abort(err)
 		}
 		return err
@@ -156,7 +156,8 @@ func (p *program) with(ctx context.Context, command func(context.Context) error)
 	return command(ctx)
 }
 
-// findPlace completes the place of this process among the ranks.
+// findPlace sets the place of this process among the ranks, from the flags or the launcher's
+// environment. It also checks -tp and -reduce.
 func (p *program) findPlace() error {
 	p.place.LocalRank = -1
 	if p.place.Count == 0 && p.place.Rank == 0 {
@@ -183,7 +184,7 @@ func (p *program) findPlace() error {
 
 func (p *program) meet() rendezvous.TCP { return rendezvous.TCP{Address: p.rendezvous, At: p.place} }
 
-// host returns the name of rank 0's machine.
+// host returns the name or address of rank 0's machine.
 func (p *program) host() string {
 	if host, _, err := net.SplitHostPort(p.rendezvous); err == nil {
 		return host
@@ -212,9 +213,9 @@ func (p *program) openDevices(d driver.Driver, open *stack) error {
 	first := p.device
 	if first < 0 {
 		if first = p.place.LocalRank; first < 0 {
-			first = p.place.Rank // right for one machine, or machines with the same number of GPUs
+			first = p.place.Rank // right for one machine, or for machines with equally many GPUs, all in use
 		}
-		first %= max(len(all), 1) // a launcher may show each process only its own device
+		first %= max(len(all), 1) // a launcher may let each process see only its own device
 	}
 	var indices []int
 	for i := range p.tp {
@@ -229,7 +230,7 @@ func (p *program) openDevices(d driver.Driver, open *stack) error {
 	return nil
 }
 
-// join makes a peer or a communicator for each device, if several devices share the model.
+// join makes a [peer.Sum] or a communicator for each device, if several devices share the model.
 func (p *program) join(ctx context.Context, open *stack) ([]*peer.Sum, []*collective.Communicator, error) {
 	o := collective.Options{Name: "llama", Timeout: p.wait}
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/tokenizer"
 )
 
-// writeTiny writes a new folder with a tiny model with random weights. Its tokens are the bytes.
+// writeTiny makes a folder with a tiny model. Its weights are random, and each token is a byte.
 func writeTiny(folder string) error {
 	vocab := map[string]int{}
 	for b, r := range tokenizer.Alphabet() {

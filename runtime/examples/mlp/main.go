@@ -19,7 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/drivers"
 	"github.com/puregpu/puregpu/runtime/gpu"
-	_ "github.com/puregpu/puregpu/runtime/trace/cuptitrace" // for traces: gputrace run -kernels
+	_ "github.com/puregpu/puregpu/runtime/trace/cuptitrace" // lets gputrace run -kernels trace the program
 )
 
 const (

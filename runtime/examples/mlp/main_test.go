@@ -16,8 +16,8 @@ import (
 
 var result = regexp.MustCompile(`^mlp: 12 layers of 128, batch of 8, 8 executions on sim \(.+\): largest error \S+ \(1e-05 allowed\): ok\n$`)
 
-// TestSim runs on simulated GPUs with different features, and checks that nothing leaks. If the
-// device has graphs, the layers must be nodes of a graph.
+// TestSim checks the program on simulated GPUs with different features, and that nothing leaks. If
+// the device has graphs, the layers must be nodes of a graph.
 func TestSim(t *testing.T) {
 	plain := simdriver.CUDACaps()
 	plain.Graphs, plain.Pools, plain.HostPools = false, false, false
@@ -101,7 +101,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestCompare checks that a NaN is also an error.
+// TestCompare checks that compare accepts the host's own outputs, and refuses a NaN and outputs
+// that are all 0 on the host.
 func TestCompare(t *testing.T) {
 	n, inputs := newNetwork(), newInputs(1)
 	outputs := [][]float32{n.forward(inputs[0])}

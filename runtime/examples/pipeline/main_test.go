@@ -59,8 +59,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestOverlap makes each operation take a second: 6 batches take 8 seconds if the three stages
-// overlap, and 18 otherwise.
+// TestOverlap checks that the three stages overlap: if each operation takes a second, 6 batches
+// take 8 seconds, and not 18.
 func TestOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -76,7 +76,7 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// TestFaults checks that a failure of one stage ends the other stages at once.
+// TestFaults checks that a failure of one stage also ends the other stages.
 func TestFaults(t *testing.T) {
 	broken := errors.New("broken")
 	for name, test := range map[string]struct {

@@ -3,11 +3,11 @@
 //
 //	curl -d '{"input": [1, 2, ...]}' localhost:8080/infer
 //
-// Each request has its own stream, with memory from a pool. The stream's work ends with the
-// request's context: at the deadline, or when the client disconnects. The flag -requests limits the
-// number of requests in progress. The server refuses further requests with status 503. If the
-// device is lost the server refuses all requests, and /ready says why. An interrupt shuts the
-// server down gracefully.
+// Each request has its own stream, with memory from a pool. When the request's context ends, at the
+// deadline or because the client disconnects, work that has not been issued to the device is
+// dropped. The flag -requests limits the number of requests in progress. The server refuses further
+// requests with status 503. If the device is lost the server refuses all requests, and /ready says
+// why. An interrupt shuts the server down gracefully.
 //
 // With -selftest the server sends itself requests, compares the answers with the host's, and exits.
 package main

@@ -57,9 +57,9 @@ func newModel(ctx context.Context, d driver.Driver, o gpu.Options, layers []laye
 
 func (m *model) inputs() int { return int(m.layers[0].in) }
 
-// infer runs one input through the network. If the context ends first, infer returns at once. Then
-// work that the device has not begun is dropped. The memory returns to the pool when the work that
-// has begun is complete.
+// infer runs one input through the network. If the context ends first, infer returns at once, and
+// work that has not been issued to the device is dropped. The memory returns to the pool when the
+// issued work is complete.
 func (m *model) infer(ctx context.Context, input []float32) ([]float32, error) {
 	q, err := m.dev.Pick(0)
 	if err != nil {
@@ -75,7 +75,7 @@ func (m *model) infer(ctx context.Context, input []float32) ([]float32, error) {
 		s.Do(m.code.Dense.Launch(gpu.GridFor(y.Len(), 64), l.in, l.out, 1, l.w, l.b, x, y), x.Free())
 		x = y
 	}
-	output := make([]float32, x.Len()) // if the context ends, the device may still write to it
+	output := make([]float32, x.Len()) // may still be written to after the context has ended
 	s.Do(x.Download(output), x.Free())
 	if err := s.Wait(ctx); err != nil {
 		s.Fail(err)

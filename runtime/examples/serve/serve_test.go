@@ -49,7 +49,8 @@ func end(t *testing.T, d *simdriver.Driver, s *server) {
 	}
 }
 
-// idle checks that all memory is back in the pool when the device's work has completed.
+// idle checks that all memory is back in the pool when the device's work has completed, and that no
+// request holds a slot.
 func idle(t *testing.T, s *server) {
 	t.Helper()
 	var used uint64
@@ -94,8 +95,8 @@ func get(s *server) int {
 	return w.Code
 }
 
-// TestConcurrent sends 200 requests at the same time, and cancels half of them at random moments
-// within 20 ms. The synctest bubble checks that all goroutines have ended.
+// TestConcurrent checks the answers to 200 requests at the same time, half of which are cancelled
+// at random moments within 20 ms. No memory and no goroutine may be left.
 func TestConcurrent(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for name, caps := range map[string]*driver.Caps{"like CUDA": nil, "like HIP": &hip} {
@@ -198,7 +199,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// TestLost loses the device during a request.
+// TestLost checks that running and later requests and /ready get 503 once the device is lost.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := newTestServer(t, simdriver.Config{}, 2, time.Minute)
@@ -254,7 +255,7 @@ func TestBadRequests(t *testing.T) {
 	})
 }
 
-// TestServe sends requests over the network.
+// TestServe checks the self-test, which sends requests over the network.
 func TestServe(t *testing.T) {
 	d, s := newTestServer(t, simdriver.Config{}, 200, time.Minute)
 	if err := selftest(t.Context(), s, listen(t)); err != nil {
@@ -294,8 +295,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestSlowBody tests a client that begins a request and sends no more. The request must end and
-// release its slot.
+// TestSlowBody checks that a request whose client sends only a part of it ends, and releases its
+// slot.
 func TestSlowBody(t *testing.T) {
 	d, s := newTestServer(t, simdriver.Config{}, 1, 200*time.Millisecond)
 	l := listen(t)

@@ -64,7 +64,7 @@ func (s *Scaler) once(ctx context.Context, a, b float32, xs, ys []float32) error
 		mem.Free(),
 	)
 	if err := st.Wait(ctx); err != nil {
-		st.Fail(err) // drops work that has not begun
+		st.Fail(err) // drops work that has not been issued
 		return err
 	}
 	return nil

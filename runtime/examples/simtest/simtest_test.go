@@ -62,7 +62,8 @@ func TestScale(t *testing.T) {
 	})
 }
 
-// TestLittleMemory uses a device whose memory holds at most half of the numbers.
+// TestLittleMemory checks that Scale splits numbers that do not fit into the device's memory at
+// once.
 func TestLittleMemory(t *testing.T) {
 	simulate(t, simdriver.Config{Memory: 1 << 20}, func(t *testing.T, d *simdriver.Driver, s *Scaler) {
 		xs := make([]float32, 1<<18+1)
@@ -84,8 +85,7 @@ func TestLittleMemory(t *testing.T) {
 	})
 }
 
-// TestFault fails the second launch. That call must fail, and the calls before and after it must
-// succeed.
+// TestFault checks that only the call of Scale whose launch fails returns an error.
 func TestFault(t *testing.T) {
 	broken := errors.New("broken")
 	simulate(t, simdriver.Config{Faults: []simdriver.Fault{{Op: simdriver.OpLaunch, N: 2, Err: broken}}}, func(t *testing.T, _ *simdriver.Driver, s *Scaler) {
@@ -97,7 +97,7 @@ func TestFault(t *testing.T) {
 	})
 }
 
-// TestLost loses the device in the middle of the work.
+// TestLost checks the errors of Scale if the device is lost during the first call.
 func TestLost(t *testing.T) {
 	fault := simdriver.Fault{Op: simdriver.OpLaunch, N: 1, AtExecution: true}
 	simulate(t, simdriver.Config{Faults: []simdriver.Fault{fault}}, func(t *testing.T, _ *simdriver.Driver, s *Scaler) {
@@ -109,8 +109,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestDeadline makes the kernel take an hour. The call must end at its context's deadline, and the
-// memory must be free when the kernel has ended.
+// TestDeadline checks that Scale returns at its context's deadline if the kernel takes an hour, and
+// that the next call runs when that kernel has ended.
 func TestDeadline(t *testing.T) {
 	slow := map[simdriver.Op]time.Duration{simdriver.OpLaunch: time.Hour}
 	simulate(t, simdriver.Config{Latency: slow}, func(t *testing.T, d *simdriver.Driver, s *Scaler) {

@@ -1,6 +1,6 @@
-/* A CUDA driver whose device is the host: its memory is host memory, and its one kernel is saxpy. It answers as a driver
- * does to a program that leaves something out: a call without a current context fails, and so does leaving the context
- * while something is not freed. Faults are compiled in: NO_DEVICE, FEW_ALLOCATIONS=n, WRONG_KERNEL. */
+/* A CUDA driver whose device is the host: its memory is host memory, and its one kernel is saxpy. A call that needs a
+ * current context fails without one. Unlike in a real driver, cuCtxSetCurrent(NULL) fails while something is not freed.
+ * Faults are compiled in: NO_DEVICE, FEW_ALLOCATIONS=n, WRONG_KERNEL=n. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* An NCCL of one rank, whose buffers are host memory. VERSION is what it says it is; FAIL_REDUCE makes reductions fail and
- * WRONG_REDUCE makes them forget an element. */
+/* An NCCL of one rank, whose buffers are host memory. VERSION is the version that it reports. FAIL_REDUCE makes reductions
+ * fail. WRONG_REDUCE=n makes them leave out the last n elements. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -64,7 +64,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// The end tokens of generation_config.json are added to those of config.json.
+// TestGenerationConfig checks that the end tokens of generation_config.json are added to those of
+// config.json.
 func TestGenerationConfig(t *testing.T) {
 	dir := t.TempDir()
 	if err := checkpointtest.Write(dir, small, 1, 1); err != nil {
@@ -81,7 +82,8 @@ func TestGenerationConfig(t *testing.T) {
 	}
 }
 
-// Each field that would change the result is refused by name.
+// TestConfigRefused checks that Open refuses fields of config.json that are wrong or not supported,
+// and says which.
 func TestConfigRefused(t *testing.T) {
 	for _, test := range []struct{ field, value, want string }{
 		{"architectures", `["GPT2LMHeadModel"]`, "GPT2LMHeadModel"},
@@ -129,8 +131,8 @@ func TestConfigRefused(t *testing.T) {
 	}
 }
 
-// A window that no sequence exceeds changes nothing, and neither does a dynamic scaling up to the
-// longest sequence.
+// TestConfigAccepted checks that Open accepts fields of config.json that do not change the result,
+// such as a window that no sequence exceeds.
 func TestConfigAccepted(t *testing.T) {
 	for _, test := range []struct{ field, value string }{
 		{"sliding_window", `128`},
@@ -173,7 +175,7 @@ func change(t *testing.T, dir, field, value string) {
 	write(t, path, b)
 }
 
-// A safetensors file that is damaged is refused, and the error says how.
+// TestDamaged checks that Open refuses a damaged safetensors file, and says what is wrong.
 func TestDamaged(t *testing.T) {
 	const two = `{"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"I8","shape":[],"data_offsets":[4,5]}}`
 	replace := func(old, new string) []byte { return file(strings.Replace(two, old, new, 1), 5) }
@@ -219,7 +221,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// An index is refused if it names files outside the folder, or tensors that the file does not have.
+// TestIndex checks that Open refuses an index that is not JSON, or that names files outside the
+// folder, files that are missing, or tensors that the files do not have.
 func TestIndex(t *testing.T) {
 	for name, test := range map[string]struct{ old, new, want string }{
 		"outside":  {"model-00001-of-00002.safetensors", "../model-00001-of-00002.safetensors", "not the name"},
@@ -250,7 +253,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// Scales come as one number for each row or one for all, in each float type.
+// TestScales checks that Scales reads one number for each row or one for all, as F32 or BF16.
 func TestScales(t *testing.T) {
 	const module = "model.layers.0.mlp.up_proj"
 	for _, test := range []struct {
@@ -302,7 +305,7 @@ func repeat(n int, f func(i int) []byte) (b []byte) {
 	return b
 }
 
-// quantize converts a weight to F8_E4M3 with a scale.
+// quantize makes a weight's first bytes its F8_E4M3 numbers, and adds a scale.
 func quantize(t *testing.T, dir, module, dtype string, shape []int, data []byte) {
 	path := filepath.Join(dir, "model.safetensors")
 	b, err := os.ReadFile(path)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Any bytes as a safetensors file give tensors that lie inside the file, or an error.
+// FuzzSafetensors checks that readHeader returns an error, or tensors that lie inside the file.
 func FuzzSafetensors(f *testing.F) {
 	const two = `{"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"I8","shape":[],"data_offsets":[4,5]}}`
 	f.Add(append(append([]byte{byte(len(two)), 0, 0, 0, 0, 0, 0, 0}, two...), 1, 2, 3, 4, 5))
@@ -29,7 +29,8 @@ func FuzzSafetensors(f *testing.F) {
 	})
 }
 
-// Any bytes as config.json give a configuration whose frequencies are numbers, or an error.
+// FuzzConfig checks that parseConfig returns an error, or a configuration whose frequencies are
+// from 0 to 1.
 func FuzzConfig(f *testing.F) {
 	f.Add([]byte(`{"architectures":["LlamaForCausalLM"],"num_hidden_layers":1,"hidden_size":8,"num_attention_heads":2,
 		"intermediate_size":8,"vocab_size":8,"max_position_embeddings":64,"eos_token_id":[1,2],

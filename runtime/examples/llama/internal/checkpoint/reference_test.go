@@ -13,8 +13,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 )
 
-// PUREGPU_LLAMA_REFERENCE may name the folder of a checkpoint with reference.json, which the script
-// reference.py writes: weights and rotary frequencies as Hugging Face's libraries read them.
+// TestReference compares weights and rotary frequencies with those that Hugging Face's libraries
+// read. PUREGPU_LLAMA_REFERENCE names the folder of a checkpoint, with reference.json, which
+// reference.py writes.
 func TestReference(t *testing.T) {
 	dir := os.Getenv("PUREGPU_LLAMA_REFERENCE")
 	if dir == "" {

@@ -18,8 +18,8 @@ type Rope struct {
 	// more than HighFreq turns is kept.
 	LowFreq, HighFreq float64
 
-	// yarn: a frequency with more than BetaFast turns is kept, and one with fewer than BetaSlow turns
-	// is scaled.
+	// yarn: a frequency with more than BetaFast turns is kept, and one with fewer than BetaSlow
+	// turns is scaled.
 	BetaFast, BetaSlow float64
 
 	Attention float64 // factor of cosines and sines; 1 except for yarn
@@ -69,8 +69,8 @@ func (c *Config) readRope(scaling, parameters json.RawMessage) error {
 	switch r.Type {
 	case "default", "linear":
 	case "dynamic":
-		// Dynamic scaling changes the frequencies only of sequences longer than Original. This
-		// program has no longer ones.
+		// Dynamic scaling changes the frequencies only of sequences longer than Original. The limit
+		// excludes these.
 		if r.Original > 0 {
 			c.MaxTokens = min(c.MaxTokens, r.Original)
 		}
@@ -106,8 +106,8 @@ func (c *Config) readRope(scaling, parameters json.RawMessage) error {
 func isSet(b json.RawMessage) bool { return len(b) > 0 && string(b) != "null" }
 
 // InvFreq returns the angle by which each pair of numbers of a head turns from one position to the
-// next, HeadDim/2 numbers, as the model's reference implementation computes them. Cosines and sines
-// of the angles are multiplied by Rope.Attention.
+// next, HeadDim/2 numbers, as the model's reference implementation computes them. The caller
+// multiplies cosines and sines of the angles by Rope.Attention.
 func (c *Config) InvFreq() []float32 {
 	r, freq := &c.Rope, make([]float32, c.HeadDim/2)
 	low := max(math.Floor(c.yarnIndex(r.BetaFast)), 0)

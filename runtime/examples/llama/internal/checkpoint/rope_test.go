@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The frequencies are those of the formulas in transformers, computed by PyTorch in float32.
+// TestInvFreq compares with the formulas in transformers, which PyTorch has computed in float32.
 func TestInvFreq(t *testing.T) {
 	for _, test := range []struct {
 		name, fields string

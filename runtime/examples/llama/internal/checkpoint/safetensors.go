@@ -65,9 +65,9 @@ func (t *Tensor) ReadAt(p []byte, off int64) (int, error) { return t.data.ReadAt
 // maxHeader is the largest header that a safetensors file may have.
 const maxHeader = 100 << 20
 
-// readHeader returns the tensors of a safetensors file: the length of a JSON header in 8 bytes, the
-// header, and the numbers. It checks that the tensors fill the rest of the file, in some order,
-// without gaps and without overlaps.
+// readHeader returns the tensors of a safetensors file. The file has the length of a JSON header in
+// 8 bytes, the header, and the numbers. readHeader checks that the tensors fill the rest of the
+// file, in some order, without gaps and without overlaps.
 func readHeader(r io.ReaderAt, size int64) ([]*Tensor, error) {
 	var length [8]byte
 	if _, err := r.ReadAt(length[:], 0); err != nil && size >= 8 {

@@ -7,8 +7,8 @@ import (
 )
 
 // Scales returns the numbers by which the rows of a quantized weight are multiplied, one for each
-// row. The module is the weight's name without ".weight". The file may have one number for each row
-// or one for all of them.
+// row. The module is the weight's name without ".weight". If the file has one number for all rows,
+// Scales repeats it.
 func (c *Checkpoint) Scales(module string) ([]float32, error) {
 	weight, err := c.Tensor(module + ".weight")
 	if err != nil {

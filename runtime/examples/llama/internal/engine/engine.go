@@ -1,8 +1,8 @@
 // Package engine serves many requests with one model: it decides which sequences take part in each
 // step (continuous batching).
 //
-// Requests wait in a queue, first come, first served. The first request starts when a slot is free,
-// and enough pages of the cache for its prompt and for all tokens that it may get. So a running
+// Requests wait in a queue, first come, first served. The first one starts when a slot is free and
+// the cache has enough free pages for its prompt and for all tokens that it may get. So a running
 // sequence never lacks memory. A step has at most one chunk of one prompt, and decodes one token of
 // each sequence whose prompt is done. The engine queues each step before it reads the tokens of the
 // step before, so the device does not wait for the host.
@@ -55,7 +55,7 @@ type Engine struct {
 
 	mu      sync.Mutex // protects the following fields
 	waiting []*sequence
-	closed  error // the reason why new requests are refused
+	closed  error // why new requests are refused; nil while they are not
 	stats   Stats
 }
 
@@ -69,11 +69,11 @@ type sequence struct {
 
 	slot   int
 	pages  []int32
-	fed    int       // tokens of the prompt that the steps so far contain
-	issued int       // tokens of the steps so far, also of steps in flight
-	read   int       // tokens returned
-	latest time.Time // time of the last token
-	ended  bool      // the tokens of steps in flight are dropped
+	fed    int       // tokens of the prompt in the steps queued so far
+	issued int       // tokens that the steps queued so far compute for the sequence
+	read   int       // tokens sent to the channel
+	latest time.Time // when the latest token was sent
+	ended  bool      // tokens of steps still in flight are dropped
 }
 
 // New returns an engine that runs its steps on a model. Shutdown ends it. The caller closes the
@@ -99,12 +99,13 @@ func New(r model.Runner, o Options) *Engine {
 func (e *Engine) Info() model.Info { return e.info }
 
 // Generate returns the tokens of a request, one by one. If there is an error, it is the last value.
-// Leaving the loop early, or the end of the context, cancels the request, and frees its memory
-// before the next step. A slow reader delays no other request: its tokens wait in a buffer.
+// If the reader leaves the loop early or the context ends, the request is cancelled, and its pages
+// are free before the engine makes another step. A slow reader delays no other request: its tokens
+// wait in a buffer.
 func (e *Engine) Generate(ctx context.Context, r Request) iter.Seq2[int32, error] {
 	return func(yield func(int32, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel() // the loop drops a sequence whose context has ended
+		defer cancel() // makes the engine's loop end the sequence
 		s, err := e.submit(ctx, r)
 		if err != nil {
 			yield(0, err)
@@ -178,8 +179,7 @@ func (e *Engine) pagesFor(r *Request) int {
 	return (len(r.Prompt) + r.MaxTokens + e.info.PageTokens - 1) / e.info.PageTokens
 }
 
-// abandon takes a sequence from the queue if it still waits. A sequence that runs is dropped by the
-// loop.
+// abandon takes a sequence from the queue if it still waits. The loop ends a running sequence.
 func (e *Engine) abandon(s *sequence) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

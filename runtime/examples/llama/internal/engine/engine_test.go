@@ -53,7 +53,7 @@ func collect(ctx context.Context, e *engine.Engine, r engine.Request) (tokens []
 	return tokens, nil
 }
 
-// request makes a random request. Its prompt and its tokens fit into half of the pages.
+// request makes a random request. It needs at most 10 pages of 4 tokens.
 func request(r *rand.Rand) engine.Request {
 	q := engine.Request{
 		Prompt:    make([]int32, 1+r.IntN(20)),
@@ -73,9 +73,10 @@ func want(q engine.Request) []int32 {
 	return fakemodel.Answer(q.Prompt, q.Sampling, vocab, q.MaxTokens, q.Stop...)
 }
 
-// TestRandom sends random requests at random times, of which readers cancel some, leave some early,
-// and read some slowly. The model refuses some plans. Each request must get the tokens that the
-// model yields for it alone, or their beginning if it ends early.
+// TestRandom checks the tokens of random requests at random times. Readers cancel some requests,
+// leave some early, and read some slowly. With some seeds the model refuses some plans. Each
+// request must get the tokens that the model yields for it alone, or their beginning if it ends
+// early.
 func TestRandom(t *testing.T) {
 	refused := fmt.Errorf("%w: by the test", model.ErrPlan)
 	for seed := range uint64(40) {
@@ -151,7 +152,7 @@ func check(t *testing.T, e *engine.Engine, r *rand.Rand, refused error) {
 	}
 }
 
-// TestInvalid sends requests that the model can never serve.
+// TestInvalid checks that requests that the model can never serve are refused.
 func TestInvalid(t *testing.T) {
 	info := small
 	info.Pages = 10 // 40 tokens
@@ -184,7 +185,7 @@ func TestInvalid(t *testing.T) {
 	})
 }
 
-// TestBusy fills the queue.
+// TestBusy checks that a request is refused while the queue is full.
 func TestBusy(t *testing.T) {
 	info := small
 	info.Slots = 1
@@ -211,7 +212,8 @@ func TestBusy(t *testing.T) {
 	})
 }
 
-// TestCancelWaiting cancels a request in the queue. It must end at once, and release its place.
+// TestCancelWaiting checks that a request in the queue ends at once when it is cancelled, and that
+// a later request can take its place.
 func TestCancelWaiting(t *testing.T) {
 	info := small
 	info.Slots = 1
@@ -307,7 +309,8 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestBroken breaks the model. All requests must fail with its error, and later ones too.
+// TestBroken checks that all requests, also later ones, fail with the model's error once the model
+// has failed.
 func TestBroken(t *testing.T) {
 	lost := errors.New("the device fell off the bus")
 	for name, step := range map[string]func() (error, error){
@@ -346,7 +349,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestShutdown checks that accepted requests end, also those that wait, and new ones are refused.
+// TestShutdown checks that accepted requests are served, also those that wait, and that new ones
+// are refused.
 func TestShutdown(t *testing.T) {
 	bubble(t, small, engine.Options{}, func(t *testing.T, m *fakemodel.Model, e *engine.Engine) {
 		var all sync.WaitGroup
@@ -372,8 +376,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestShutdownRace shuts down while a client sends one request after the other. Each request must be
-// served or refused: none may be forgotten.
+// TestShutdownRace checks that each request is served or refused if the engine shuts down while a
+// client sends one request after the other.
 func TestShutdownRace(t *testing.T) {
 	q := engine.Request{Prompt: []int32{1}, MaxTokens: 1}
 	engines := 3000
@@ -405,7 +409,8 @@ func TestShutdownRace(t *testing.T) {
 	}
 }
 
-// TestShutdownDeadline ends the engine although the model hangs.
+// TestShutdownDeadline checks that Shutdown fails the requests and returns when its context ends,
+// although the model hangs.
 func TestShutdownDeadline(t *testing.T) {
 	bubble(t, small, engine.Options{}, func(t *testing.T, m *fakemodel.Model, e *engine.Engine) {
 		m.Step = func(model.Plan) (time.Duration, error, error) { return time.Hour, nil, nil }

@@ -24,12 +24,12 @@ type schedule struct {
 	turn    int
 }
 
-// A step is a plan, and the sequences that its tokens belong to.
+// A step is a plan with the memory that it uses.
 type step struct {
 	plan   model.Plan
 	chunk  model.Chunk
 	start  [1]model.Start
-	owners []*sequence // of each token
+	owners []*sequence // the sequences of plan.Decode, then that of plan.Chunk
 	tokens []int32
 	done   func(context.Context) error
 }
@@ -78,8 +78,8 @@ func (s *schedule) over() bool {
 	return s.closed != nil && len(s.waiting) == 0
 }
 
-// turnOver queues a step, and reads the tokens of the step before. It reports whether there was
-// nothing to do. The error comes from the model.
+// turnOver queues a step, and delivers the tokens of the step before. It reports whether there was
+// nothing to do. After an error the model can run no more steps.
 func (s *schedule) turnOver(ctx context.Context) (idle bool, err error) {
 	s.sweep()
 	s.admit()
@@ -101,7 +101,7 @@ func (s *schedule) turnOver(ctx context.Context) (idle bool, err error) {
 		return true, nil
 	}
 	if queued && len(s.flight) == 1 {
-		return false, nil // the next step is queued before this one is read
+		return false, nil // the next call queues another step before it waits for this one
 	}
 	first := s.flight[0]
 	if err := first.done(ctx); err != nil {
@@ -141,7 +141,7 @@ func pop[T any](stack *[]T, n int) []T {
 }
 
 // fill makes the next step: a token for each sequence whose prompt is done, and a chunk of the
-// first prompt that is not. It reports whether there is anything in it.
+// first prompt that is not. It reports whether the step has any work.
 func (s *schedule) fill(next *step) bool {
 	p := &next.plan
 	p.Starts, p.Chunk, p.Decode = nil, nil, p.Decode[:0]
@@ -167,7 +167,7 @@ func (s *schedule) fill(next *step) bool {
 		end := min(q.fed+s.info.ChunkTokens, len(q.Prompt))
 		next.chunk = model.Chunk{Slot: q.slot, Pos: q.fed, Tokens: q.Prompt[q.fed:end], Last: end == len(q.Prompt)}
 		p.Chunk = &next.chunk
-		next.owners = append(next.owners, q) // takes the chunk's token, if it is the last chunk
+		next.owners = append(next.owners, q) // gets a token if this is the prompt's last chunk
 		q.fed = end
 		if next.chunk.Last {
 			q.issued++
@@ -213,7 +213,7 @@ func (s *schedule) deliver(done *step) {
 	}
 }
 
-// sweep ends sequences that their readers have cancelled, and removes ended ones from the list.
+// sweep ends sequences whose contexts have ended, and removes ended sequences from running.
 func (s *schedule) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (s *schedule) sweep() {
 	})
 }
 
-// fail ends the sequences of a step that the model has refused.
+// fail ends the sequences of a step whose plan the model has refused.
 func (s *schedule) fail(refused *step, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,8 +236,8 @@ func (s *schedule) fail(refused *step, err error) {
 	}
 }
 
-// release closes the sequence's channel, and frees its slot and pages. sweep then removes it from
-// the list. The caller holds the mutex.
+// release closes the sequence's channel, and frees its slot and pages. The next sweep removes the
+// sequence from running. The caller holds the mutex.
 func (s *schedule) release(q *sequence, err error) {
 	q.ended, q.err = true, err
 	close(q.tokens)
@@ -245,7 +245,7 @@ func (s *schedule) release(q *sequence, err error) {
 	s.pages = append(s.pages, q.pages...)
 }
 
-// end fails all sequences. Nothing runs afterwards.
+// end fails all running and waiting sequences. The loop ends after it.
 func (s *schedule) end(err error) {
 	s.sweep()
 	s.mu.Lock()

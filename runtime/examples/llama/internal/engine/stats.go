@@ -2,16 +2,16 @@ package engine
 
 import "slices"
 
-// Stats are counts of an engine since New.
+// Stats are the state of an engine, and counts since New.
 type Stats struct {
-	Waiting, Running int // requests
-	Pages, PagesUsed int // of the cache
+	Waiting, Running int // requests now
+	Pages, PagesUsed int // of the cache, now
 
 	// Ended requests, by the reason of the end.
 	Stopped   uint64 // at a stop token
 	Complete  uint64 // with as many tokens as they asked for
 	Cancelled uint64 // by their contexts or readers
-	Failed    uint64 // because the model failed, or the engine was shut down
+	Failed    uint64 // because the model failed or refused a plan, or Shutdown's context ended
 	Refused   uint64 // never accepted
 
 	PromptTokens uint64 // tokens of prompts that were computed
@@ -35,7 +35,7 @@ func newStats() Stats {
 // A Histogram counts values in buckets.
 type Histogram struct {
 	Bounds []float64 // bucket i has the values up to Bounds[i] that are in no earlier bucket
-	Counts []uint64  // has one more bucket, for larger values
+	Counts []uint64  // of each bucket; the last bucket has the values above all bounds
 	Sum    float64
 }
 

@@ -1,5 +1,6 @@
-// Package fakemodel has a model for tests: its tokens are hashes of the tokens before. It keeps
-// these in pages, as a real model does, so a plan that mixes up pages or slots yields wrong tokens.
+// Package fakemodel has a model for tests: each token is a hash of the sequence before it. The
+// model keeps sequences in pages, as a real one does. So a plan that mixes up pages or slots fails
+// or yields wrong tokens.
 package fakemodel
 
 import (
@@ -28,7 +29,7 @@ type Model struct {
 	slots  []slot
 	owner  []int // for each page, the slot that was last started with it
 	free   time.Time
-	broken error // the wrong plans of the caller
+	broken error // the errors of wrong plans
 	plans  int
 }
 
@@ -52,7 +53,7 @@ func Next(sequence []int32, s model.Sampling, vocab int) int32 {
 	return int32(h.Sum64() % uint64(vocab))
 }
 
-// Answer returns the tokens that follow a prompt, up to the first one in stop.
+// Answer returns the n tokens that follow a prompt, or only those before the first one in stop.
 func Answer(prompt []int32, s model.Sampling, vocab, n int, stop ...int32) []int32 {
 	all, begin := append([]int32(nil), prompt...), len(prompt)
 	for range n {
@@ -77,14 +78,14 @@ func (m *Model) Err() error {
 	return m.broken
 }
 
-// Plans returns the number of plans that were run.
+// Plans returns the number of calls of Run.
 func (m *Model) Plans() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.plans
 }
 
-// Run runs the plan at once, and returns the tokens when its time is over.
+// Run runs the plan at once. The function that it returns waits until the plan's time is over.
 func (m *Model) Run(p model.Plan, tokens []int32) (func(context.Context) error, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -196,11 +197,11 @@ func (m *Model) put(s *slot, token int32) error {
 	return err
 }
 
-// next computes the token that follows those in the cache.
+// next computes the token that follows the slot's sequence in the cache.
 func (m *Model) next(s *slot) int32 {
 	all := make([]int32, s.pos)
 	for i := range all {
-		at, _ := m.place(s, i) // put has checked the position
+		at, _ := m.place(s, i) // nil if another slot has been started with the page
 		if at != nil {
 			all[i] = *at
 		}

@@ -6,7 +6,7 @@
 #include "number.h"
 
 const int tileTokens = 64;         // tokens of a tile of keys and values
-const int tilePieces = HEAD_DIM / 8; // 16 bytes each, of a row of a tile
+const int tilePieces = HEAD_DIM / 8; // pieces of 16 bytes in a row of a tile
 const int tileBytes = tileTokens * HEAD_DIM * 2;
 
 // pieceAddress returns where a piece of a row of a tile lies in shared memory. The place differs
@@ -39,7 +39,7 @@ __device__ inline float exponential(float x) // 2ˣ
 struct Sequence {
 	const int *pages;
 	const char *cache;
-	size_t pageBytes, keys, values; // offsets in a page
+	size_t pageBytes, keys, values; // keys and values are offsets in a page
 };
 
 __device__ inline Sequence sequenceOf(const Dims &d, int slot, int layer, int head, const int *pages, const void *cache)
@@ -53,8 +53,9 @@ __device__ inline Sequence sequenceOf(const Dims &d, int slot, int layer, int he
 	return s;
 }
 
-// copyTile copies keys and values of the tokens first … first+63 that are at least from and below
-// to. Tokens from end on become 0. A block of 128 threads calls it.
+// copyTile copies keys and values of the tile that begins at token first, but only those of tokens
+// t with from <= t < to. The keys and values of tokens t >= end become 0. A block of 128 threads
+// calls it.
 __device__ inline void copyTile(const Sequence &s, u32 keys, u32 values, int first, int from, int to, int end)
 {
 #pragma unroll
@@ -83,13 +84,13 @@ __device__ inline void clear(Sums &s)
 	s.top[0] = s.top[1] = -infinity;
 }
 
-// attendTokens adds TOKENS tokens of a tile, which begin at row of the tile and position of the
-// sequence. If some are masked, a lane's two rows see positions up to limit.
+// attendTokens adds TOKENS tokens to s. They begin at row of a tile and at position of the
+// sequence. With masked, a lane's two rows see only positions up to limit.
 template <int TOKENS> __device__ inline void attendTokens(Sums &s, const u32 (*q)[4], u32 keys, u32 values, int row, int position,
 	bool masked, const int *limit)
 {
-	// Products follow each other that add to different numbers, and matrices are loaded some steps
-	// ahead, so that a warp need not wait for its own last instruction.
+	// Consecutive products add to different numbers, and matrices are loaded two steps ahead, so
+	// that a warp does not wait for the instruction that it has just issued.
 	const int lane = threadIdx.x % 32, t = lane % 4, ahead = 2;
 	u32 b[ahead + 1][4];
 	float p[TOKENS / 8][4] = {};
@@ -135,7 +136,7 @@ template <int TOKENS> __device__ inline void attendTokens(Sums &s, const u32 (*q
 				sum += v;
 			}
 		s.top[half] = top;
-		s.weight[half] = s.weight[half] * factor + sum; // of this lane's columns; added up at the end
+		s.weight[half] = s.weight[half] * factor + sum; // of this lane's columns; finish adds the lanes
 #pragma unroll
 		for (int j = 0; j < HEAD_DIM / 8; j++) {
 			s.o[j][half * 2] *= factor;
@@ -186,16 +187,17 @@ __device__ inline void loadQueries(u32 (*q)[4], u32 tile, int row)
 
 const int maxSplits = 32;
 
-// splitTokens returns how many tokens a block takes of a sequence of n tokens.
+// splitTokens returns how many tokens each split of a sequence of n tokens has. The last split may
+// have fewer.
 __device__ inline int splitTokens(int n)
 {
 	int tiles = (n + tileTokens - 1) / tileTokens;
 	return (tiles + maxSplits - 1) / maxSplits * tileTokens;
 }
 
-// attend computes a row's attention for up to 16 heads that share keys and values. The sequence is
-// split into parts whose size depends only on its length. A block takes every gridDim.z-th split.
-// The block that ends last adds the splits' results, in order.
+// attend computes a row's attention for up to 16 heads that share keys and values. A sequence has
+// up to maxSplits splits, whose size depends only on its length. A block takes every gridDim.z-th
+// split. The block that ends last adds the splits' results, in order.
 //
 // work has a counter for each of 64 rows and group of heads, all 0 between launches, then results
 // of splits: for each row, head and split HEAD_DIM + 2 numbers.
@@ -209,8 +211,8 @@ extern "C" __global__ void __launch_bounds__(128, HEAD_DIM == 64 ? 5 : 3) attend
 	const int heads = min(16, (kvHead + 1) * ratio - firstHead);
 	const u32 queries = sharedAddress(shared), tiles = queries + 16 * HEAD_DIM * 2; // two tiles of keys and of values
 	launchNext();
-	// No earlier kernel of this recording writes these numbers, or the cache before the row's own
-	// position.
+	// Before waitPrevious the block reads the slot, its position and pages, and the cache before
+	// the position. No kernel that may still run writes these.
 	const int slot = active[row];
 	if (slot < 0) {
 		waitPrevious();
@@ -222,7 +224,8 @@ extern "C" __global__ void __launch_bounds__(128, HEAD_DIM == 64 ? 5 : 3) attend
 	const int own = position[slot], n = own + 1, length = splitTokens(n), splits = (n + length - 1) / length;
 	const Sequence s = sequenceOf(d, slot, layer, kvHead, pages, cache);
 	int split = blockIdx.z;
-	// nextTile returns the first token of the next tile of this split, or of the block's next one.
+	// nextTile returns the first token of the next tile of this split, or else of the block's next
+	// split.
 	auto nextTile = [&](int first) {
 		return first + tileTokens < min(n, (split + 1) * length) ? first + tileTokens : (split + (int)gridDim.z) * length;
 	};
@@ -244,13 +247,13 @@ extern "C" __global__ void __launch_bounds__(128, HEAD_DIM == 64 ? 5 : 3) attend
 
 	float *partial = (float *)(work + 64 * gridDim.x) + ((size_t)row * d.heads + firstHead) * maxSplits * (HEAD_DIM + 2);
 	u32 qs[HEAD_DIM / 16][4];
-	int buffer = 0, done = 0; // splits
+	int buffer = 0, done = 0; // done counts splits
 	for (; split < splits; split += gridDim.z) {
 		const int end = min(n, (split + 1) * length);
 		Sums sums;
 		clear(sums);
 		for (int first = split * length; first < end; first += tileTokens) {
-			const bool begin = first == (int)blockIdx.z * length; // the next tile is on its way, except the row's own token
+			const bool begin = first == (int)blockIdx.z * length; // then the next tile's copy has begun, except for the row's own token
 			if (int next = nextTile(first); next < n) {
 				u32 to = tiles + (1 - buffer) * 2 * tileBytes;
 				copyTile(s, to, to + tileBytes, next, begin ? own : 0, n, n);
@@ -343,7 +346,7 @@ extern "C" __global__ void __launch_bounds__(128, HEAD_DIM == 64 ? 5 : 3) attend
 	}
 }
 
-const int chunkGroups = HEAD_DIM == 64 ? 2 : 1; // of 4 warps in a block of attendChunk
+const int chunkGroups = HEAD_DIM == 64 ? 2 : 1; // groups of 4 warps in a block of attendChunk
 
 // waitGroup waits until the 4 warps of a group have come here.
 __device__ inline void waitGroup(int group)
@@ -367,8 +370,8 @@ __device__ inline TilePages pagesOf(const Sequence &s, int first, int end)
 	return p;
 }
 
-// copyPages copies keys and values of the tile that begins at token first. Tokens from end on become
-// 0. The threads of a group call it, with their numbers in the group.
+// copyPages copies keys and values of the tile that begins at token first. Tokens from end on
+// become 0. The threads of a group call it, with their numbers in the group.
 __device__ inline void copyPages(const Sequence &s, const TilePages &p, u32 keys, u32 values, int first, int end, int thread)
 {
 #pragma unroll
@@ -384,7 +387,8 @@ __device__ inline void copyPages(const Sequence &s, const TilePages &p, u32 keys
 // attendChunk computes the attention of a chunk of a prompt. A row of a block is a pair of a query
 // and a head, for all heads that share keys and values: 64 rows, 16 for each warp of a group. If
 // there are two groups, each takes every other tile of keys and values, and in the end the first
-// adds the other's sums to its own. a has all rows: those behind the chunk's tokens become 0.
+// adds the other's sums to its own. all is the number of a's rows. The rows behind the chunk's
+// tokens become 0.
 extern "C" __global__ void __launch_bounds__(128 * chunkGroups, chunkGroups) attendChunk(Dims d, int all, int layer, const int *chunk,
 	const int *pages, const void *cache, const act *q, act *a)
 {
@@ -393,9 +397,9 @@ extern "C" __global__ void __launch_bounds__(128 * chunkGroups, chunkGroups) att
 	const int firstRow = (gridDim.y - 1 - blockIdx.y) * 64; // the longest work begins first
 	const u32 tiles = sharedAddress(shared) + group * 4 * tileBytes; // two of keys and of values
 	launchNext();
-	// No kernel of this recording writes these numbers.
+	// No kernel of this recording writes chunk or pages.
 	const int slot = chunk[0], position = chunk[1], rows = chunk[2] * ratio;
-	const int end = rows <= firstRow ? 0 : position + (min(rows, firstRow + 64) - 1) / ratio + 1; // positions that a row sees
+	const int end = rows <= firstRow ? 0 : position + (min(rows, firstRow + 64) - 1) / ratio + 1; // number of positions that the block's rows see
 	const Sequence s = sequenceOf(d, slot, layer, kvHead, pages, cache);
 	int first = group * tileTokens;
 	const int step = chunkGroups * tileTokens;

@@ -219,8 +219,8 @@ func samplings(n int, vocab int32) []Sampling {
 	return list
 }
 
-// TestGPUInvariant computes all rows together, and then some of them. A row's results must be
-// equal, bit by bit.
+// TestGPUInvariant checks that with invariant kernels the results of rows are the same, bit by bit,
+// among all rows and among some of them.
 func TestGPUInvariant(t *testing.T) {
 	d := Dims{Layers: 1, Width: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 5632, Vocab: 3000, MaxPages: 40, Eps: 1e-5, RopeFactor: 1}
 	for _, fp8 := range []int32{0, 1} {

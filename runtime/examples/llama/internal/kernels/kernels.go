@@ -11,11 +11,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Kernels are the kernels for a model, compiled for a device. The methods return the launches of an
-// operation: add them to a recording one after the other, each after the one before, with nothing
-// else between them. Most launches are dependent: the kernel begins before the previous launch has
-// ended, and itself waits for its end. So the first launch of a recording must be that of Embed or
-// EmbedChunk, which is not dependent. A launch behind another kind of operation is not dependent.
+// Kernels are the kernels for a model, compiled for a device. Each method for an operation returns
+// launches. Add these to a recording in order, with nothing between them. Most launches are
+// dependent (see [driver.LaunchAttrs]): the kernel begins before the previous launch has ended, and
+// itself waits for the end. A recording must not begin with a dependent launch. Those of Embed and
+// EmbedChunk are not dependent. Behind an operation that is not a launch, no launch begins early.
 type Kernels struct {
 	dims       Dims
 	invariant  bool
@@ -80,15 +80,15 @@ func (k *Kernels) Close() error { return k.code.Close() }
 // Dims returns the sizes.
 func (k *Kernels) Dims() Dims { return k.dims }
 
-// Usual returns kernels whose launches begin when the launch before has ended. They are closed with
-// k.
+// Usual returns kernels whose launches begin only when the previous launch has ended. k.Close
+// closes them too.
 func (k *Kernels) Usual() *Kernels {
 	u := *k
 	u.usual = true
 	return &u
 }
 
-// single says whether kernels for one row are used.
+// single reports whether kernels for one row are used.
 func (k *Kernels) single(rows int) bool { return rows == 1 && !k.invariant }
 
 // grid returns a grid. Its launch is dependent if the device can do that, unless Usual made k.
@@ -154,8 +154,7 @@ const (
 	kinds
 )
 
-// A block for many rows has manyTall * manyWide warps, for each kind: see product.h. There should
-// be about as many blocks as multiprocessors.
+// A block for many rows has manyTall * manyWide warps, for each kind: see product.h.
 var manyTall, manyWide = [kinds]int{3, 3, 2, 4}, [kinds]int{2, 2, 4, 2}
 
 // A plan says how blocks of products use a multiprocessor's shared memory.
@@ -277,8 +276,8 @@ func (k *Kernels) NewBuffers(dev *gpu.Device, rows int) (*Buffers, error) {
 	return b, nil
 }
 
-// NewChunkBuffers allocates memory for chunks of up to rows tokens of a prompt: they have no Logits
-// and no Work.
+// NewChunkBuffers allocates memory for chunks of up to rows tokens of a prompt, without Logits and
+// Work.
 func (k *Kernels) NewChunkBuffers(dev *gpu.Device, rows int) (*Buffers, error) {
 	d, b := &k.dims, &Buffers{Rows: rows}
 	var err error

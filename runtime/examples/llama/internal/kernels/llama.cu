@@ -38,8 +38,8 @@ extern "C" __global__ void __launch_bounds__(256) embedChunk(Dims d, const int *
 	copyEmbedding(d, table, tokens[blockIdx.x], x + (size_t)blockIdx.x * d.width);
 }
 
-// normShort is normRow for a row of up to COUNT * 1024 numbers, which stay in registers. It loads the
-// weights before the previous kernel has ended.
+// normShort is normRow for a row of up to COUNT * 1024 numbers, which stay in registers. It begins
+// to load the weights before the previous kernel has ended.
 template <int COUNT> __device__ inline void normShort(const Dims &d, const float *x, const void *weight, act *h)
 {
 	uint2 w[COUNT] = {};
@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, c
 	ropeRow(d, layer, row < chunk[2] ? chunk[0] : -1, chunk[1] + row, pages, cache, freq, qkv, q);
 }
 
-// ropeRows does the same for the rows of a decode step.
+// ropeRows is ropeChunk for the rows of a decode step.
 extern "C" __global__ void __launch_bounds__(256) ropeRows(Dims d, int layer, const int *active, const int *position, const int *pages,
 	void *cache, const float *freq, const act *qkv, act *q)
 {
@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(256) ropeRows(Dims d, int layer, co
 	ropeRow(d, layer, slot, slot < 0 ? 0 : position[slot], pages, cache, freq, qkv, q);
 }
 
-// gated returns silu(gate) * up of two numbers.
+// gated returns silu(gate) * up for two gates and two ups.
 __device__ inline u32 gated(u32 gate, u32 up)
 {
 	float a = lower(gate), b = upper(gate);
@@ -165,7 +165,8 @@ __device__ inline uint4 gated(uint4 gate, uint4 up)
 	return make_uint4(gated(gate.x, up.x), gated(gate.y, up.y), gated(gate.z, up.z), gated(gate.w, up.w));
 }
 
-// swiglu computes silu(gate) * up, one block for each row. A thread takes twice 8 numbers at a time.
+// swiglu computes silu(gate) * up, one block for each row. A thread takes twice 8 numbers at a
+// time.
 extern "C" __global__ void __launch_bounds__(1024) swiglu(Dims d, const act *gu, act *g)
 {
 	launchNext();

@@ -26,9 +26,10 @@ struct Dims {
 const int pageTokens = 16;
 #define infinity __int_as_float(0x7f800000)
 
-extern __shared__ uint4 shared[]; // a block's memory, as large as the launch says
+extern __shared__ uint4 shared[]; // shared memory whose size the launch sets
 
-// launchNext lets the next kernel begin. It then waits in waitPrevious until this one has ended.
+// launchNext lets the next kernel begin. That kernel waits in waitPrevious until this one has
+// ended.
 __device__ inline void launchNext()
 {
 #if __CUDA_ARCH__ >= 900
@@ -36,8 +37,8 @@ __device__ inline void launchNext()
 #endif
 }
 
-// waitPrevious waits until the launch before, and all before that, have ended and their results can
-// be seen. Every thread calls it before it uses memory that a kernel of the same recording writes.
+// waitPrevious waits until all earlier launches have ended and their results are visible. Every
+// thread calls it before it uses memory that a kernel still running may write.
 __device__ inline void waitPrevious()
 {
 #if __CUDA_ARCH__ >= 900
@@ -147,7 +148,7 @@ __device__ inline uint4 loadShared(u32 p)
 	return v;
 }
 
-const int maxManySplits = 8; // blocks of a cluster
+const int maxManySplits = 8; // largest number of blocks of a cluster
 
 // waitCluster waits until all threads of the cluster have come here.
 __device__ inline void waitCluster()
@@ -157,7 +158,7 @@ __device__ inline void waitCluster()
 #endif
 }
 
-// loadPeer loads a number of the shared memory of a block of the cluster.
+// loadPeer loads a number from the shared memory of a block of the cluster.
 __device__ inline float loadPeer(u32 p, u32 block)
 {
 	float v = 0;
@@ -168,7 +169,8 @@ __device__ inline float loadPeer(u32 p, u32 block)
 	return v;
 }
 
-// multiply adds the product of a tile of 16 rows by 16 and a tile of 16 by 8 columns.
+// multiply adds to c the product of a tile of 16 rows by 16 columns and one of 16 rows by 8
+// columns.
 __device__ inline void multiply(float *c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1)
 {
 #if HALF

@@ -1,5 +1,5 @@
-// Package kernels has the kernels of a Llama-style decoder, their twins for the simulated GPU, and
-// a function for each operation that hides which kernels it launches.
+// Package kernels has the kernels of a Llama-style decoder, and their twins for the simulated GPU.
+// [Kernels] has a method for each operation, which chooses the kernels to launch.
 //
 // Numbers of 16 bits are bfloat16 or float16, as the weights are (Dims.Half); Go sees their bits as
 // uint16. A weight matrix is row-major [out][in], as in a checkpoint.
@@ -22,13 +22,14 @@ type State struct {
 }
 
 // A Matrix is a weight matrix of a layer: 16-bit numbers, or FP8 e4m3 if Dims.FP8 is 1. Its address
-// is a multiple of 16, as are those of all other memory of an operation.
+// must be a multiple of 16, like the addresses of all other memory that operations use.
 type Matrix struct {
 	Data  gpu.Range
 	Scale gpu.Slice[float32] // one for each row, for FP8 only; otherwise the zero Slice
 }
 
-// scale returns the scales for a kernel. Without FP8 no kernel reads them.
+// scale returns a kernel's argument for the scales. Without FP8 that can be any memory, because no
+// kernel reads it.
 func (k *Kernels) scale(w Matrix) gpu.Range {
 	if k.dims.FP8 == 0 {
 		return w.Data
@@ -131,9 +132,9 @@ func (k *Kernels) Logits(rows int, norm, w gpu.Range, b *Buffers) []gpu.Op {
 	return ops
 }
 
-// Sample chooses the next token of each row's slot from its logits. It writes it to out[row] and to
-// the slot's Token, and adds 1 to the slot's Position. The random numbers depend on the slot's seed
-// and position only. out[row] is -1 without a slot.
+// Sample chooses the next token of each row's slot from the row's logits. It writes the token to
+// out[row] and to the slot's Token, and adds 1 to the slot's Position. The random numbers depend
+// only on the slot's seed and position. For a row without a slot, out[row] becomes -1.
 func (k *Kernels) Sample(rows int, active gpu.Slice[int32], s *State, b *Buffers, out gpu.Slice[int32]) []gpu.Op {
 	return []gpu.Op{k.code.Sample.Launch(k.grid(1024, 0, rows), k.dims, active, s.Token, s.Position, s.Sampling, b.Logits, out)}
 }
@@ -160,13 +161,13 @@ func (k *Kernels) RopeChunk(rows int, chunk gpu.Slice[int32], s *State, layer in
 	return []gpu.Op{k.code.RopeChunk.Launch(k.grid(256, 0, rows), k.dims, int32(layer), chunk, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
 }
 
-// RopeRows does the same for the rows of a decode step.
+// RopeRows is RopeChunk for the rows of a decode step.
 func (k *Kernels) RopeRows(rows int, active gpu.Slice[int32], s *State, layer int, qkv gpu.Slice[uint16], b *Buffers) []gpu.Op {
 	return []gpu.Op{k.code.RopeRows.Launch(k.grid(256, 0, rows), k.dims, int32(layer), active, s.Position, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
 }
 
-// KeysChunk does the same as RopeChunk for keys and values only. kv is the product of H with the
-// matrix's last 2*KVHeads*HeadDim rows.
+// KeysChunk is RopeChunk for keys and values only. kv is the product of H with the last
+// 2*KVHeads*HeadDim rows of the matrix of QKV.
 func (k *Kernels) KeysChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, kv gpu.Slice[uint16], b *Buffers) []gpu.Op {
 	d := k.dims
 	d.Heads = 0
@@ -186,16 +187,15 @@ func (k *Kernels) AttendChunk(rows int, chunk gpu.Slice[int32], s *State, layer 
 }
 
 // SwiGLU sets G to silu(gate) * up. gateUp is the product of H with the matrix of GateUp:
-// [rows][2*FFN]. (The products with the matrices of Out and Down need no kernel here: blas adds
-// them to X, with a Beta of 1.)
+// [rows][2*FFN].
 func (k *Kernels) SwiGLU(rows int, gateUp gpu.Slice[uint16], b *Buffers) []gpu.Op {
-	threads := min((int(k.dims.FFN)/16+31)/32*32, 1024) // if possible, each thread does two loads
+	threads := min((int(k.dims.FFN)/16+31)/32*32, 1024) // if possible, each thread takes twice 8 numbers
 	return []gpu.Op{k.code.Swiglu.Launch(k.grid(threads, 0, rows), k.dims, gateUp, b.G)}
 }
 
-// Last copies the chunk's last row of X to row 0 of to.X, and sets the slot's Position to its
-// position. Logits and Sample of one row of to then choose the next token; the slot in the chunk's
-// first number serves as active.
+// Last copies the row of X of the chunk's last token to row 0 of to.X, and sets the slot's Position
+// to that token's position. Operations on one row of to can then go on as in a decode step. Their
+// active is the chunk's first number, the slot.
 func (k *Kernels) Last(chunk gpu.Slice[int32], s *State, b, to *Buffers) []gpu.Op {
 	return []gpu.Op{k.code.Last.Launch(k.grid(256, 0), k.dims, chunk, s.Position, b.X, to.X)}
 }

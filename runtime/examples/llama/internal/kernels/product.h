@@ -1,6 +1,6 @@
-// Products of the layers' matrices with one row or up to 64 rows of numbers. They read each weight
-// once, so the memory's speed limits them: all of them keep tens of kilobytes of each
-// multiprocessor's weights under way.
+// Products of weight matrices with one row or up to 64 rows of numbers. They read each weight once,
+// so the memory's speed limits them. Each multiprocessor keeps tens of kilobytes of weights in
+// flight.
 //
 // Threads copy weights in the background into slots of shared memory. They begin before the
 // previous kernel has ended, because no kernel writes weights.
@@ -29,7 +29,8 @@ struct RowState {
 	int slot, position, page;
 };
 
-// stateOf reads numbers that no earlier kernel of this recording writes.
+// stateOf is called before waitPrevious. No kernel that may still run writes the numbers that it
+// reads.
 __device__ inline RowState stateOf(const Dims &d, const Place &p, int r)
 {
 	RowState s = {p.active[r], 0, 0};
@@ -109,8 +110,8 @@ template <Kind KIND> __device__ inline void store(const Dims &d, const Place &p,
 
 // one multiplies one row by a matrix. A warp computes pairs of results, one pair after the other;
 // its lanes share the columns. Each lane copies the weights that it will use itself, into slots
-// that only it reads. So no thread waits for another one's copies. The row is x after a norm, or
-// else a.
+// that only it reads. So no thread waits for another one's copies. The row is the norm of x with
+// NORM, otherwise a.
 template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in, const float *x, const void *weight, const act *a,
 	const void *w, const Place &p)
 {
@@ -124,7 +125,8 @@ template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in
 	RowState state;
 	launchNext();
 
-	// The copies run ahead: of pair next, step nextStep, whose rows are at r0 and r1.
+	// The copies run ahead of the products. The next copy is of step nextStep of pair next, whose
+	// rows are at r0 and r1.
 	int next = blockIdx.x * 8 + warp, nextStep = 0;
 	const char *r0 = 0, *r1 = 0;
 	auto begin = [&]() {
@@ -208,8 +210,8 @@ template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in
 }
 
 // A block of many has manyTall * manyWide warps, for each kind. manyTall of them share the rows of
-// its tile, and manyWide the columns of a stage. manyStages has the number of stages, for each kind,
-// and for 8, 16, 32 and 64 rows.
+// its tile, and manyWide the columns of a stage. manyStages has the number of stages, for each
+// kind, and for 8, 16, 32 and 64 rows.
 #ifndef MANY_TALL
 #define MANY_TALL {3, 3, 2, 4}
 #define MANY_WIDE {2, 2, 4, 2}
@@ -224,8 +226,8 @@ __host__ __device__ constexpr int manyBlocks(Kind kind, int rows) { return FP8 &
 
 // manyPlace returns where 16 bytes of a row lie in a stage, such that each lane reads 16 bytes
 // beside its neighbours'. A piece of 512 bytes has 16 bytes for each lane: 8 rows of 64 bytes. Two
-// neighbouring pieces differ in the order of their rows, so that a row is written to different
-// banks.
+// neighbouring pieces differ in the order of their rows, so that the parts of a row are written to
+// different banks.
 __device__ inline u32 manyPlace(int row, int piece, int pieces, int k)
 {
 	return (row / 8 * pieces + piece) * 512 + ((row % 8 * 4 + k) ^ (piece & 1) << 2) * 16;
@@ -236,9 +238,9 @@ __device__ inline u32 manyPlace(int row, int piece, int pieces, int k)
 // after stage. The partial sums of its warps, then of all blocks of the cluster, are added in
 // order. So a result does not depend on rows and ROWS.
 //
-// A block takes less than half of a multiprocessor's memory and registers, and there are about as
-// many blocks as multiprocessors. So the next kernel's blocks find room beside them, and begin to
-// read their weights before this kernel has ended.
+// In most cases a block takes less than half of a multiprocessor's shared memory and registers.
+// Then blocks of the next kernel find room beside it, and begin to read their weights before this
+// kernel has ended.
 //
 // The order of a tile's columns does not matter, if it is the same for weights and rows. So each
 // lane takes 16 neighbouring bytes, and not four times 4 bytes as in the instruction's description.
@@ -262,7 +264,8 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 	const u32 slots = sharedAddress(shared);
 	launchNext();
 
-	// This thread copies the same 16 bytes of some rows in each stage.
+	// In each stage this thread copies piece chunk of four rows of weights, and piece rowChunk of
+	// some of the rows of numbers.
 	const int chunk = thread % chunks, rowChunk = thread % rowChunks;
 	const char *ws[4];
 #pragma unroll
@@ -319,7 +322,7 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 #pragma unroll 1
 	for (int i = 0; i < steps; i++) {
 		waitCopies<STAGES - 2>();
-		__syncthreads(); // all have this stage, and are done with the one before
+		__syncthreads(); // this stage is complete, and all threads are done with the stage before
 		if (i + STAGES - 1 < steps) {
 			int free = slot == 0 ? STAGES - 1 : slot - 1;
 			copyWeights(i + STAGES - 1, free);
@@ -379,7 +382,7 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 			to[8 * stride + 1] = c[i][j][3];
 		}
 	__syncthreads();
-	// A thread takes row i % M of column i / M, so that neighbours do not meet in a bank.
+	// Neighbouring threads take neighbouring rows, which lie in different banks.
 	if (splits == 1) {
 		for (int i = thread; i < M / 2 * rows; i += THREADS) {
 			int j = i % (M / 2), r = i / (M / 2);
@@ -424,7 +427,7 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 		if (firstPair + j < pairs)
 			store<KIND>(d, p, states[r], r, firstPair + j, a, b);
 	}
-	waitCluster(); // a block's memory is there until all have read it
+	waitCluster(); // a block must not end before the others have read its memory
 #endif
 }
 

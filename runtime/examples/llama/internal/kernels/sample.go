@@ -15,7 +15,7 @@ func sizeOf[T any]() int {
 	return int(unsafe.Sizeof(v))
 }
 
-// Sample chooses the next tokens, exactly as the kernel does: see sample.h.
+// Sample chooses the next tokens as the kernel does: see sample.h.
 func (Twins) Sample(g *simdriver.Grid, d Dims, active, token, position, sampling, logits, out driver.Ptr) error {
 	m := &mem{g: g, d: d}
 	rows, vocab := int(g.Blocks[0]), int(d.Vocab)
@@ -102,7 +102,7 @@ func choose(logits []float32, s Sampling, position int32) int32 {
 // from a single rounding.
 func fma(a, b, c float32) float32 { return float32(float64(a)*float64(b) + float64(c)) }
 
-// candidate returns a token's key and weight.
+// candidate returns the key and weight of a token, as Candidate in sample.h has them.
 func candidate(logit, top, inverse float32) (key, weight uint32) {
 	distance := float32(float32(top-logit) * inverse)
 	if !(distance < 32) {

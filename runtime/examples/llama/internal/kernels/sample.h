@@ -10,9 +10,9 @@ struct Sampling {
 	unsigned long long seed;
 };
 
-// A Candidate of a distribution is a token with a distance: how much less its logit is than the
-// largest one, over the temperature. A token's weight is exp(-distance) as an integer. So sums do
-// not depend on their order, and the twin in Go gets the same ones.
+// The distance of a token is (largest logit - its logit) / temperature, and its weight is
+// exp(-distance). A Candidate has both as integers, so that sums do not depend on their order, and
+// the twin in Go gets the same sums.
 struct Candidate {
 	u32 key;    // the distance as an integer, in steps of 2⁻²⁷
 	u32 weight; // in steps of 2⁻³¹
@@ -72,11 +72,13 @@ __device__ inline u64 sumBlock(u64 v, u64 *space)
 	return sumWarp64(space[threadIdx.x % 32]);
 }
 
-// selectKey returns the least key such that the candidates with keys up to it reach a total of
-// target, counted or weighed. Candidates with keys above limit do not exist. If all together do not
-// reach target, it returns limit. It finds 8 bits of the key at a time, from sums for each value of
-// these bits; a sum has two halves, so that they do not overflow: 8 copies of [256][2]. It sets the
-// bits below bit to 1, and does not find them.
+// selectKey returns the least key such that the candidates with keys up to it have a total of
+// target or more. The total is the sum of their weights, or with COUNT their number. Candidates
+// with keys above limit do not count, and selectKey returns limit if all others do not reach
+// target. In the result the bits below bit are 1.
+//
+// It finds 8 bits of the key at a time, from the totals for each value of these bits. sums has 8
+// copies of [256][2]: a total is in two words so that neither overflows, and warps share a copy.
 template <bool COUNT> __device__ inline u32 selectKey(const float *logits, int vocab, float top, float inverse, u32 limit, u64 target,
 	int bit, u32 *sums, u64 *found)
 {
@@ -107,7 +109,7 @@ template <bool COUNT> __device__ inline u32 selectKey(const float *logits, int v
 				}
 				sum += own[k];
 			}
-			u64 before = 0; // sum of the lanes in front
+			u64 before = 0; // sum of the lanes before this one
 			for (int i = 0; i < 32; i++) {
 				u64 v = __shfl_sync(~0u, sum, i);
 				if (i < threadIdx.x)
@@ -150,7 +152,7 @@ __device__ inline u32 minBlock(u32 v, u64 *space)
 	return v;
 }
 
-// A Few has the candidates of a distribution if there are at most maxFew.
+// A Few has the candidates among which chooseFew chooses, at most maxFew.
 const int maxFew = 512;
 struct Few {
 	int n;
@@ -158,7 +160,8 @@ struct Few {
 	int token[maxFew];
 };
 
-// collect finds all candidates with keys up to bound, in any order. There may be more than maxFew.
+// collect stores the candidates with keys up to bound in f, in any order, and their number in f->n.
+// If that is above maxFew, some are not stored.
 __device__ inline void collect(Few *f, const float *logits, int vocab, float top, float inverse, u32 bound)
 {
 	__syncthreads();
@@ -180,8 +183,8 @@ __device__ inline void collect(Few *f, const float *logits, int vocab, float top
 	__syncthreads();
 }
 
-// chooseFew returns the token to the thread that has it, and -1 to the others. It compares all
-// candidates with each other. total is the weight of all tokens, if there is no topK.
+// chooseFew returns the chosen token to the thread that has it, and -1 to the other threads. It
+// compares all candidates with each other. Without topK, total is the weight of all tokens.
 __device__ inline int chooseFew(Few *f, const Sampling &s, bool topK, u64 total, u64 random, u64 *space)
 {
 	const int n = f->n, i = threadIdx.x;
@@ -192,8 +195,8 @@ __device__ inline int chooseFew(Few *f, const Sampling &s, bool topK, u64 total,
 		weight = f->weight[i];
 		token = f->token[i];
 	}
-	// restrict lowers the limit, and sets the weights of keys above it to 0, once all threads have
-	// come here.
+	// restrict lowers the limit to the least key of the threads with reached, if any, and sets the
+	// weights of keys above it to 0. All threads call it.
 	auto restrict = [&](bool reached) {
 		limit = minBlock(reached ? key : limit, space);
 		if (key > limit)
@@ -225,7 +228,7 @@ __device__ inline int chooseFew(Few *f, const Sampling &s, bool topK, u64 total,
 	return weight > 0 && place >= before && place - before < weight ? token : -1;
 }
 
-// sample chooses a token for the slot of each row, one block of 1024 threads for each.
+// sample chooses a token for the slot of each row, one block of 1024 threads for each row.
 extern "C" __global__ void __launch_bounds__(1024) sample(Dims d, const int *active, int *token, int *position, const Sampling *sampling,
 	const float *logits, int *out)
 {

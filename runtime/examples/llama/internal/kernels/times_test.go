@@ -44,7 +44,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// modelTimes are a model's layers and their sequences of 512 tokens.
+// A modelTimes is a world whose layers have weights of their own, with slots at their 512th token.
 type modelTimes struct {
 	*world
 	layers []timesLayer
@@ -135,7 +135,7 @@ func (b *modelTimes) copy() {
 	fmt.Printf("copy of device memory: %.0f GB/s read and written\n", 2*size/float64(took.Nanoseconds()))
 }
 
-// rows prints the operations of a decode step of so many rows.
+// rows prints the times of the operations of a decode step.
 func (b *modelTimes) rows(rows int) {
 	d, k := &b.d, b.k
 	width, each := int(d.Width), 2
@@ -162,7 +162,7 @@ func (b *modelTimes) rows(rows int) {
 	print("gate, up", gateUp, func(i int) []gpu.Op { return k.GateUp(rows, b.norm, b.layers[i].gateUp, b.b) })
 	print("down", down, func(i int) []gpu.Op { return k.Down(rows, true, b.layers[i].down, b.b) })
 	logits := int(d.Vocab) * width * 2
-	print("logits", logits, func(int) []gpu.Op { return k.Logits(rows, b.norm, b.table, b.b) }) // more than the cache holds
+	print("logits", logits, func(int) []gpu.Op { return k.Logits(rows, b.norm, b.table, b.b) }) // larger than the device's cache
 	for _, s := range []struct {
 		name string
 		s    Sampling
@@ -193,7 +193,7 @@ func (b *modelTimes) rows(rows int) {
 	b.reset()
 }
 
-// chunk prints the operations on a chunk of rows tokens at a position.
+// chunk prints the times of the operations on a chunk of rows tokens at a position.
 func (b *modelTimes) chunk(rows, position int) {
 	buffers, steps := b.chunkSteps(rows, 2, position, rows)
 	b.fill(buffers, rows)

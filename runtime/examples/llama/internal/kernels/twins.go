@@ -11,8 +11,9 @@ import (
 // Sim returns the kernels of a simulated GPU, for simdriver.Config.Kernels.
 func Sim() map[string]simdriver.Kernel { return SimLlama(Twins{}) }
 
-// Twins are Go functions for the kernels. They are also the reference for the kernels of real GPUs.
-// They sum in float64, and round where the kernels round: to 16 bits at the end of an operation.
+// Twins are Go functions that the simulated GPU runs in place of the kernels. Tests also compare
+// the kernels with them. They sum in float64, and round where the kernels round: to 16 bits at the
+// end of an operation.
 type Twins struct{}
 
 // A mem reads and writes the memory of a launch. It keeps the first error.
@@ -149,8 +150,9 @@ func (m *mem) page(pages, cache driver.Ptr, slot, layer, kv, head, position int)
 	return view[uint16](m, cache, (i+position%PageTokens)*int(d.HeadDim), int(d.HeadDim))
 }
 
-// place rotates the queries and keys of a row's product, and writes queries to q and the others to
-// the page of the slot's position. With slot -1 the queries become 0.
+// place rotates the queries and keys of a row's product. It writes the queries to q, and keys and
+// values to the slot's page at the position. With slot -1 the queries become 0, and nothing else is
+// written.
 func (m *mem) place(res []float64, row, slot, position, layer int, pages, cache, freq, q driver.Ptr) {
 	d := &m.d
 	dim, heads, kvHeads := int(d.HeadDim), int(d.Heads), int(d.KVHeads)
@@ -409,7 +411,7 @@ func (Twins) RopeChunk(g *simdriver.Grid, d Dims, layer int32, chunk, pages, cac
 	return m.err
 }
 
-// RopeRows does the same for the rows of a decode step.
+// RopeRows is RopeChunk for the rows of a decode step.
 func (Twins) RopeRows(g *simdriver.Grid, d Dims, layer int32, active, position, pages, cache, freq, qkv, q driver.Ptr) error {
 	m := &mem{g: g, d: d}
 	for r, slot := range view[int32](m, active, 0, int(g.Blocks[0])) {

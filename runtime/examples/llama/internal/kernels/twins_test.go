@@ -14,7 +14,7 @@ func smallModel() Dims {
 	return Dims{Layers: 2, Width: 128, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 192, Vocab: 131, MaxPages: 4, Eps: 1e-5, RopeFactor: 1.5}
 }
 
-// numbers returns a matrix as float64, and its rows' length.
+// numbers returns the rows of a matrix as float64.
 func (w *world) numbers(m Matrix, in int) [][]float64 {
 	var list [][]float64
 	mem := mem{d: w.d}
@@ -117,7 +117,7 @@ func (w *world) plainLogits(tokens []int32) []float64 {
 	return times(table, norm(xs[len(xs)-1]))
 }
 
-// ops returns a decode step.
+// decode returns the launches of a decode step.
 func (w *world) decode(rows int) []gpu.Op {
 	k, b := w.k, w.b
 	ops := k.Embed(rows, w.active, &w.s, w.table, b)
@@ -132,8 +132,8 @@ func (w *world) decode(rows int) []gpu.Op {
 	return append(ops, k.Sample(rows, w.active, &w.s, b, w.result)...)
 }
 
-// testDecode decodes two sequences token by token, beside a row without a slot and alone, and
-// compares the logits with the plain model's.
+// testDecode checks the logits of sequences that are decoded token by token: two together with a
+// row without a slot, and then one alone.
 func testDecode(t *testing.T, dev *gpu.Device) {
 	w := newWorld(t, dev, smallModel(), 3, false, 1)
 	tokens := [2][]int32{w.ints(37, int(w.d.Vocab)), w.ints(20, int(w.d.Vocab))}
@@ -177,7 +177,7 @@ func TestDecode(t *testing.T) { testDecode(t, openSim(t)) }
 
 func TestGPUDecode(t *testing.T) { testDecode(t, openGPU(t)) }
 
-// TestPrompt runs a prompt as chunks, and compares the logits with the plain model's.
+// TestPrompt checks the logits behind a prompt that runs in chunks.
 func TestPrompt(t *testing.T) {
 	w := newWorld(t, openSim(t), smallModel(), 2, false, 2)
 	const rows, slot = 24, 1
@@ -188,7 +188,7 @@ func TestPrompt(t *testing.T) {
 	defer b.Close()
 	width, tokens := int(w.d.Width), w.ints(40, int(w.d.Vocab))
 	chunk, ids := put(w, make([]int32, 3)), put(w, make([]int32, rows))
-	// times multiplies rows of 16-bit numbers by a matrix on the host.
+	// multiply multiplies rows of 16-bit numbers by a matrix on the host.
 	multiply := func(a gpu.Slice[uint16], m Matrix, in int) [][]float64 {
 		var list [][]float64
 		for _, row := range w.numbers(Matrix{Data: a.Range()}, in) {

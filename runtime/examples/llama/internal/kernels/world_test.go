@@ -87,8 +87,8 @@ func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, 
 	w.qkv, w.out = w.matrix(d.QKVRows(), width), w.matrix(width, heads)
 	w.gateUp, w.down = w.matrix(2*int(d.FFN), width), w.matrix(width, int(d.FFN))
 
-	// Up to 4 slots have pages of their own, in any order. More slots share pages, except the one
-	// that setPositions gives them.
+	// The first 4 slots have pages of their own, in random order, and the others share these. In
+	// addition setPositions gives each slot a page of its own.
 	pages := make([]int32, slots*int(d.MaxPages))
 	shared := min(slots, 4) * int(d.MaxPages)
 	for i, p := range w.r.Perm(shared) {
@@ -117,8 +117,8 @@ func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, 
 	return w
 }
 
-// setPositions sets the position of each slot. The page there is the slot's own, and no other page
-// of the slot is the same, because a chunk writes several pages at once.
+// setPositions sets the position of each slot, and gives the slot a page of its own there. All
+// pages of a slot are different, because a chunk writes several pages at once.
 func (w *world) setPositions(positions []int32) {
 	pages := slices.Clone(w.pages)
 	for i, p := range positions {
@@ -213,7 +213,8 @@ func (w *world) matrix(out, in int) Matrix {
 	return Matrix{Data: put(w, bits).Range(), Scale: put(w, scales)}
 }
 
-// fill sets the buffers that operations read to random numbers.
+// fill sets the buffers that operations read to random numbers. So an operation does not depend on
+// the results of earlier operations.
 func (w *world) fill(b *Buffers, rows int) {
 	d := &w.d
 	w.do(b.X.Slice(0, rows*int(d.Width)).UploadCopy(w.floats(rows*int(d.Width))),
@@ -232,8 +233,7 @@ type step struct {
 	width  int // of a row of the result
 }
 
-// steps returns the operations of a decode step, in reverse order. So each operation reads random
-// numbers, and not the result of another one.
+// steps returns the operations of a decode step. Tests run them one by one: see fill.
 func (w *world) steps() []step {
 	d, b := &w.d, w.b
 	var f gpu.Slice[float32]

@@ -25,7 +25,7 @@ type question struct {
 	TokenIDs    bool    `json:"return_token_ids"`
 }
 
-// newQuestion makes a random question. Half of the answers are greedy.
+// newQuestion makes a random question. About half of the questions have temperature 0.
 func (l *load) newQuestion(r *rand.Rand) question {
 	q := question{MaxTokens: 1 + r.IntN(l.Tokens), TopP: 1, Stream: true, TokenIDs: true, Seed: r.Int64()}
 	if r.IntN(2) == 0 {
@@ -43,11 +43,11 @@ type answer struct {
 	times  []time.Duration // time since the token before, or since the request
 	text   string
 	finish string
-	left   bool // the client has disconnected after the wanted number of tokens
+	left   bool // ask has disconnected, as leave says
 	err    error
 }
 
-// A statusError is the server's error.
+// A statusError is an error that the server reported. In a stream its code is 200.
 type statusError struct {
 	code int
 	text string

@@ -37,7 +37,7 @@ type Options struct {
 // A Report has the results.
 type Report struct {
 	Complete, Cancelled, Bad uint64 // requests that ended as they should
-	Wrong, Lost, Failed      uint64 // with other tokens; without an end; with an error
+	Wrong, Lost, Failed      uint64 // with another answer than alone; with a stream that broke off; with an unexpected status
 	Tokens                   uint64
 	Took                     time.Duration
 	First, Next              Times     // from request to first token, and from token to token
@@ -52,11 +52,12 @@ type load struct {
 	questions []question
 	answers   []answer
 
-	mu     sync.Mutex // protects the report
+	mu     sync.Mutex // protects what the clients write to the report
 	report Report
 }
 
-// Run runs a test. The error says why it could not be run.
+// Run runs a test. The error says why the test could not be run. [Report.Err] says whether the
+// server passed it.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if min(o.Clients, o.Questions, o.Prompt, o.Tokens, o.Vocab) < 1 || max(o.Prompt, o.Tokens, o.Vocab) > math.MaxInt32 {
 		return nil, fmt.Errorf("%d clients, %d questions, prompts of %d tokens, answers of %d, tokens below %d: each must be from 1 to %d",
@@ -171,7 +172,7 @@ func (l *load) request(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// Err returns an error if an answer was wrong, or no request is complete.
+// Err returns an error if a request did not end as it should, or if none is complete.
 func (r *Report) Err() error {
 	if n := r.Wrong + r.Lost + r.Failed; n > 0 {
 		return fmt.Errorf("%d wrong, %d lost and %d failed requests, such as\n\t%s", r.Wrong, r.Lost, r.Failed, strings.Join(r.Examples, "\n\t"))
@@ -203,7 +204,8 @@ func (r *Report) Print(w io.Writer) {
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// Times is a histogram of durations from 1 µs on. Its buckets grow by 1 %, so its size is bounded.
+// Times is a histogram of durations from 1 µs to 7 minutes. Each bucket is 1 % wider than the one
+// before.
 type Times struct {
 	counts [2000]uint64
 	n      uint64

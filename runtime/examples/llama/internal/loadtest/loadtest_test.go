@@ -25,7 +25,7 @@ type numbers struct{}
 func (numbers) Next(token int32) string { return fmt.Sprintf("%d ", token) }
 func (numbers) Flush() string           { return "" }
 
-// A faulty model changes a token, or breaks, once it runs several sequences.
+// A faulty model changes a token, or fails, in a step that decodes three sequences or more.
 type faulty struct {
 	*fakemodel.Model
 	fault string
@@ -70,7 +70,7 @@ func run(t *testing.T, fault string, change func(*loadtest.Options), wrap func(h
 
 func same(h http.Handler) http.Handler { return h }
 
-// TestGood loads a good server, with cancelled and impossible requests too.
+// TestGood checks that a good server passes, with cancelled and impossible requests too.
 func TestGood(t *testing.T) {
 	leaktest.Check(t)
 	r, err := run(t, "", func(o *loadtest.Options) { o.Cancel, o.Bad = .3, .1 }, same)
@@ -87,7 +87,7 @@ func TestGood(t *testing.T) {
 	}
 }
 
-// TestFaults checks that the test finds wrong tokens, broken models and lost streams.
+// TestFaults checks that a load test finds wrong tokens, failed models and streams without an end.
 func TestFaults(t *testing.T) {
 	leaktest.Check(t)
 	var requests atomic.Int32
@@ -133,7 +133,7 @@ func (c *cutter) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// TestOptions checks that options without a meaning are refused.
+// TestOptions checks that Run refuses options that are out of range.
 func TestOptions(t *testing.T) {
 	for name, change := range map[string]func(*loadtest.Options){
 		"clients":   func(o *loadtest.Options) { o.Clients = 0 },

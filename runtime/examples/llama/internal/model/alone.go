@@ -9,8 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// openAlone makes the kernel that computes a token of a sequence that decodes alone in one launch,
-// if there is one for the model and the device.
+// openAlone sets s.alone, unless the options, the model or the device rule it out.
 func (s *Shard) openAlone(ctx context.Context, d *kernels.Dims) error {
 	if s.options.Invariant || s.options.Ranks > 1 && s.options.Peer == nil || d.FP8 == 1 || !persist.Supported(s.dev) {
 		return nil

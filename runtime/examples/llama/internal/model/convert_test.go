@@ -16,8 +16,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// converted writes a random checkpoint whose numbers have another type, and opens it. With F8E4M3
-// only the matrices of the layers have it, and q, k and v have a scale for each row.
+// converted writes a random checkpoint whose numbers have type to, and opens it. With F8E4M3 only
+// the matrices of the layers have that type. Of these q, k and v have a scale for each row, and the
+// rest have one scale.
 func converted(t testing.TB, c checkpoint.Config, to checkpoint.DType) *checkpoint.Checkpoint {
 	t.Helper()
 	dir := t.TempDir()

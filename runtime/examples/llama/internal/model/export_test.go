@@ -10,15 +10,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Logits returns the logits of a row of the last plan. They are row 0 after the last chunk of a
-// prompt, if nothing decoded.
+// Logits returns the logits of a row of the last plan: row r is that of Decode[r]. If the plan
+// decoded nothing, row 0 is that of the prompt's last chunk.
 func (s *Shard) Logits(row int) ([]float32, error) {
 	out := make([]float32, s.info.Vocab)
 	s.stream.Do(s.rows.Logits.Slice(row*len(out), (row+1)*len(out)).Download(out))
 	return out, s.stream.Wait(context.Background())
 }
 
-// Force sets the token that a slot decodes next.
+// Force sets the token that a slot takes as its next input.
 func (s *Shard) Force(slot int, token int32) error {
 	return s.stream.Do(s.state.Token.Slice(slot, slot+1).UploadCopy([]int32{token}))
 }
@@ -32,8 +32,8 @@ func Upload(ctx context.Context, dev *gpu.Device, ck *checkpoint.Checkpoint) (ui
 	return w.mem.Size(), errors.Join(w.wait(ctx), w.mem.Close())
 }
 
-// StepBytes returns how many bytes a decode step reads: all matrices once, and the keys and values
-// of the given number of tokens.
+// StepBytes returns about how many bytes a decode step reads: the weights of all layers and of the
+// head, and the keys and values of the given number of tokens.
 func (s *Shard) StepBytes(tokens int) uint64 {
 	n := s.weights.mem.Size()
 	if s.weights.head != s.weights.embed {
@@ -43,7 +43,7 @@ func (s *Shard) StepBytes(tokens int) uint64 {
 	return n + uint64(d.PageBytes()/PageTokens*tokens)
 }
 
-// WithoutAlone makes a sequence that decodes alone use the kernels for several sequences.
+// WithoutAlone makes a sequence that decodes alone use package kernels instead of package persist.
 func (s *Shard) WithoutAlone() { s.alone = nil }
 
 // A PartTime is how long a part of a chunk's recording takes, in all layers.
@@ -107,7 +107,7 @@ func (s *Shard) ChunkTimes() (list []PartTime, err error) {
 	return list, err
 }
 
-// StepTime returns the time of a decode step of the first n slots, without downloads of the tokens.
+// StepTime returns the time of a decode step of n rows, without downloads of the tokens.
 func (s *Shard) StepTime(n int) (time.Duration, error) {
 	c, err := s.recording(n, false, false)
 	if err != nil {

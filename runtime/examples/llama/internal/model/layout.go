@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A layout places data in device memory, one after the other. Without memory it only counts the
+// A layout divides device memory into ranges, one after the other. If mem is nil it only counts the
 // bytes.
 type layout struct {
 	mem  *gpu.Buffer
@@ -20,7 +20,7 @@ func (l *layout) fail(err error) {
 	}
 }
 
-// take returns the next bytes of the memory.
+// take returns the next size bytes of the memory.
 func (l *layout) take(size uint64) gpu.Range {
 	at := l.used
 	l.used += (size + gpu.Alignment - 1) / gpu.Alignment * gpu.Alignment
@@ -43,7 +43,7 @@ func takeSlice[T any](l *layout, n int) gpu.Slice[T] {
 	return s
 }
 
-// sized writes a number of bytes for people.
+// sized returns n bytes as text, in MB or GB.
 func sized(n uint64) string {
 	if n < 1e9 {
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)

@@ -1,6 +1,6 @@
-// Package model decodes with a Llama-style model on a GPU. A [Shard] holds the weights and the
-// cache of keys and values. It runs plans: each says which sequences take a step. It knows nothing
-// of requests; package engine makes the plans.
+// Package model decodes with a Llama-style model on GPUs. A [Shard] holds the weights and the cache
+// of keys and values, and runs plans. A [Plan] is one step: it says which sequences take part.
+// Package engine makes the plans from requests.
 package model
 
 import (
@@ -20,22 +20,22 @@ const PageTokens = 16
 type Plan struct {
 	Starts []Start
 	Chunk  *Chunk // nil: none
-	Decode []int  // slots; each takes the token that it sampled last and samples the next one
+	Decode []int  // slots; each takes its latest token as input and samples the next one
 }
 
 // A Start begins a new sequence in a slot.
 type Start struct {
 	Slot     int
 	Sampling Sampling
-	Pages    []int32 // the pages that hold the sequence's tokens, first tokens first
+	Pages    []int32 // the pages of the cache for the sequence, in the order of its tokens
 }
 
-// A Chunk is a piece of a prompt. It begins at a multiple of [Info.ChunkTokens] and has that many
-// tokens, or fewer if it is the prompt's last one.
+// A Chunk is a piece of a prompt. Pos is a multiple of [Info.ChunkTokens]. Each chunk has
+// ChunkTokens tokens, except that the last one of a prompt may have fewer.
 type Chunk struct {
 	Slot, Pos int
 	Tokens    []int32
-	Last      bool // sample the token that follows the prompt
+	Last      bool // the prompt ends with this chunk: sample the next token
 }
 
 // Sampling says how a token is chosen.
@@ -51,13 +51,13 @@ type Info struct {
 	Slots       int // sequences at once
 	Pages       int // pages of the cache
 	PageTokens  int // tokens in a page
-	MaxTokens   int // tokens in a sequence, with its prompt
+	MaxTokens   int // largest number of tokens in a sequence, with its prompt
 	ChunkTokens int // tokens in a chunk of a prompt
-	Vocab       int // number of tokens; each token is smaller
+	Vocab       int // tokens are from 0 to Vocab-1
 }
 
-// Matches returns an error unless shards with i and other can run the same plans. They may differ in
-// the numbers of slots, pages and tokens of a sequence: see [NewTeam].
+// Matches returns an error unless shards with i and other can form a team. Slots, Pages and
+// MaxTokens may differ: the team has the smaller numbers.
 func (i Info) Matches(other Info) error {
 	for _, d := range []struct {
 		name       string
@@ -86,8 +86,8 @@ func (p Plan) Tokens() int {
 	return len(p.Decode)
 }
 
-// check returns an error that wraps [ErrPlan] if a runner like i cannot run p and put its tokens
-// into a slice of length tokens. It cannot tell whether a sequence has enough pages.
+// check returns an error that wraps [ErrPlan] if p does not fit a runner with Info i, or if its
+// tokens do not fit into a slice of length tokens. It knows nothing of the slots' sequences.
 func (p Plan) check(i Info, tokens int) error {
 	slot := func(s int) error {
 		if s < 0 || s >= i.Slots {

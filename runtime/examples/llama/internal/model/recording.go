@@ -13,15 +13,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// recorded says what a recording is for: decoding up to rows sequences, or a chunk of up to rows
-// tokens.
+// A recorded is the key of a recording: for decoding up to rows sequences, or with chunk for a
+// chunk of up to rows tokens. last is Chunk.Last.
 type recorded struct {
 	rows        int
 	chunk, last bool
 }
 
-// recording returns the recording for n rows or tokens. Sizes are powers of two, so there are few.
-// The recording for a chunk depends on nothing but the chunk.
+// recording returns the recording for n sequences, or for a chunk of n tokens, and makes it if
+// there is none yet. It rounds n up to a power of two, so that there are few recordings. For a
+// chunk the size is also at least PageTokens and at most ChunkTokens.
 func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
 	key := recorded{1 << bits.Len(uint(n-1)), chunk, last}
 	if chunk {
@@ -51,8 +52,8 @@ func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
 	return c, nil
 }
 
-// recordChunks makes the recordings for chunks. Only the last chunk of a prompt may have another
-// length than ChunkTokens.
+// recordChunks makes the recordings for all chunks. Only the last chunk of a prompt may be shorter
+// than ChunkTokens.
 func (s *Shard) recordChunks() error {
 	most := s.info.ChunkTokens
 	_, err := s.recording(most, true, false)
@@ -78,7 +79,7 @@ func (r *recorder) add(ops ...gpu.Op) {
 	}
 }
 
-// decodeStep records a token of each of the active slots.
+// decodeStep records a step that computes the next token of each active slot.
 func (r *recorder) decodeStep() {
 	k, w, b, s := r.kernels, r.weights, r.Shard.rows, &r.state
 	out := r.out.Slice(0, MaxRows)
@@ -104,13 +105,14 @@ func (r *recorder) decodeStep() {
 	r.add(k.Sample(r.rows, r.active, s, b, out)...)
 }
 
-// With wideRows rows or more, cuBLAS multiplies faster than package kernels. The results of cuBLAS
-// depend on the number of rows. Collectives divide the recording into short graphs, and those with
-// cuBLAS launch slowly.
+// From wideRows rows on, a decode step multiplies with cuBLAS, which is faster there than package
+// kernels. It does not with [Options.Invariant], because cuBLAS's results depend on the number of
+// rows; nor with collectives, because they divide the recording into short graphs, and short graphs
+// with cuBLAS launch slowly; nor with quantised weights.
 const wideRows = 32
 
-// feedForward records the rest of a layer, after the attention, and the norm that follows. cuBLAS
-// computes the products.
+// feedForward records the part of a layer behind the attention, and the norm behind the layer.
+// cuBLAS computes the products.
 func (r *recorder) feedForward(layer int, b *kernels.Buffers) {
 	y := &r.weights.layers[layer]
 	r.productSum(b, b.A, &y.o, y.ffnNorm)
@@ -127,11 +129,11 @@ func (r *recorder) normBehind(layer int) gpu.Range {
 	return r.weights.norm
 }
 
-// decode records the layers from first on, and the choice of a token, for each of the active slots.
-// The kernels of the first product are those of front.
+// decode records the layers from first on, and the choice of a token, for each active slot. The
+// first product uses the kernels of front, everything else those of r.kernels.
 func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Slice[int32]) {
 	k, w, b, s := r.kernels, r.weights, r.Shard.rows, &r.state
-	to := *b // like b, but X takes the products that the shards sum
+	to := *b // b, but X is where this shard's products go
 	to.X = r.summed(b.X)
 	fused := r.options.Peer != nil && (r.rows > 1 || r.options.Invariant)
 	sum := func(norm gpu.Range) {
@@ -141,9 +143,9 @@ func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Sli
 			r.sum(b.X)
 		}
 	}
-	behind := func(ops []gpu.Op) { // adds operations that follow a sum
+	behind := func(ops []gpu.Op) { // adds operations behind a sum; with fused, the first one is a norm
 		if fused {
-			ops = ops[1:] // without the norm, which the sum has computed
+			ops = ops[1:] // sumNorm has computed the norm
 		}
 		r.add(ops...)
 	}
@@ -164,9 +166,9 @@ func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Sli
 	r.add(k.Sample(r.rows, active, s, b, out)...)
 }
 
-// chunkStep records a chunk of a prompt. Later tokens need only keys and values of the last layer.
-// So only the prompt's last token passes through the rest of that layer, as in a decode step, and
-// then the next token is chosen.
+// chunkStep records a chunk of a prompt. Of the last layer it computes only keys and values,
+// because later tokens need nothing else. With last, it also records the last layer for the
+// prompt's last token, as in a decode step, and the choice of the next token.
 func (r *recorder) chunkStep(last bool) {
 	k, w, b, s := r.kernels, r.weights, r.prompt, &r.state
 	chunk := r.chunk.Slice(0, 3)
@@ -188,13 +190,14 @@ func (r *recorder) chunkStep(last bool) {
 	if last {
 		r.add(k.Last(chunk, s, b, r.Shard.rows)...)
 		r.rows = 1
-		// The kernels of a decode step read positions and cache before the launch in front has ended.
+		// The first product reads the slot's position. Without Usual it could do so before Last has
+		// set the position.
 		r.decode(k.Usual(), len(w.layers)-1, chunk.Slice(0, 1), r.out.Slice(MaxRows, MaxRows+1))
 	}
 }
 
-// summed returns the destination of a product that the shards sum: memory of its own with a peer,
-// and otherwise the residual stream.
+// summed returns where a product goes that the shards sum: with a peer r.part, otherwise the
+// residual stream x.
 func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
 	if r.options.Peer != nil {
 		return r.part
@@ -202,12 +205,13 @@ func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
 	return x
 }
 
-// adds reports whether this shard adds its products to the residual stream. The other shards
-// replace it by their products. Then the sum of all shards' X is the new residual stream. With a
-// peer no shard adds its product, because the peer adds the sum.
+// adds reports whether this shard adds its products to the residual stream X. With a peer no shard
+// does, because the peer adds the sum. Otherwise the first shard does, and the others replace X by
+// their products, so that the sum of all shards' X is the new residual stream.
 func (r *recorder) adds() bool { return r.options.Rank == 0 && r.options.Peer == nil }
 
-// sum adds up the shards' products. Then x is the new residual stream, the same in all shards.
+// sum records the sum of the shards' products. Behind it x is the new residual stream, the same in
+// all shards.
 func (r *recorder) sum(x gpu.Slice[float32]) {
 	n := r.rows * int(r.kernels.Dims().Width)
 	if o := &r.options; o.Peer != nil {
@@ -228,7 +232,7 @@ func (r *recorder) product(c, a gpu.Slice[uint16], m *matrix) {
 	}
 }
 
-// sumNorm records sum of b.X, and sets b.H to the norm of b.X with a weight.
+// sumNorm records the sum of the shards' products in b.X, and b.H = the norm of b.X with a weight.
 func (r *recorder) sumNorm(b *kernels.Buffers, weight gpu.Range) {
 	if r.options.Peer == nil {
 		r.sum(b.X)
@@ -239,8 +243,7 @@ func (r *recorder) sumNorm(b *kernels.Buffers, weight gpu.Range) {
 	r.add(r.options.Peer.OpNorm(b.X, r.part, r.rows, int(d.Width), peer.Norm{Weight: weight, Eps: d.Eps, Half: d.Half, To: b.H}))
 }
 
-// productSum records b.X += a·mᵀ, with the sum of all shards' products, and sets b.H to the norm of
-// b.X with a weight.
+// productSum records b.X += the sum of all shards' a·mᵀ, and b.H = the norm of b.X with a weight.
 func (r *recorder) productSum(b *kernels.Buffers, a gpu.Slice[uint16], m *matrix, weight gpu.Range) {
 	old := 0.0
 	if r.adds() {
@@ -260,7 +263,8 @@ func (r *recorder) product32(c gpu.Slice[float32], a gpu.Slice[uint16], m *matri
 	}
 }
 
-// in16 returns the matrix in 16 bits. If it is quantised, it records the conversion.
+// in16 returns the matrix in 16 bits. If the matrix is quantised, in16 records its conversion into
+// r.plain.
 func (r *recorder) in16(m *matrix) gpu.Range {
 	if !m.quantised {
 		return m.Data

@@ -13,7 +13,7 @@ import (
 type slot struct {
 	room   int  // tokens for which the sequence has pages
 	next   int  // position of the next token
-	primed bool // the prompt is complete
+	primed bool // the whole prompt has been queued
 }
 
 // Run queues a plan: see [Runner].
@@ -51,11 +51,11 @@ func (s *Shard) prepare(p Plan) error {
 	return nil
 }
 
-// follow checks that the plan continues the slots' sequences within their pages, and notes where
-// they are after it. So no plan makes a kernel write to the pages of another sequence.
+// follow checks that the plan continues the slots' sequences within their pages, and updates the
+// slots. So no kernel uses the entries of the page table behind a sequence's last page.
 func (s *Shard) follow(p Plan) error {
 	most := s.info.MaxTokens
-	after := func(n int) slot { // slot n after the Starts and the chunk
+	after := func(n int) slot { // slot n after the Starts
 		y := s.slots[n]
 		for _, b := range p.Starts {
 			if b.Slot == n {
@@ -130,7 +130,7 @@ func (s *Shard) queue(p Plan, tokens []int32) error {
 	return s.stream.Do(s.ops...)
 }
 
-// activate notes the slots that decode, and reports whether they have changed.
+// activate sets hostActive to the slots that decode, and reports whether they have changed.
 func (s *Shard) activate(decode []int) bool {
 	before := s.hostActive
 	for i := range s.hostActive {

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// A Runner runs plans in the order of the calls, without waiting for them. Its methods may be
-// called by one goroutine at a time; the functions that Run returns may be called by any.
+// A Runner runs plans in the order of the calls of Run. Its methods may be called by one goroutine
+// at a time. The functions that Run returns may be called by any goroutine.
 type Runner interface {
 	Info() Info
 
-	// Run queues the plan and returns. When done returns nil, tokens[i] is the token of Decode[i],
-	// and tokens[len(Decode)] is the token of Chunk if that is the last one. Until then the caller
-	// does not touch tokens; the plan itself may change as soon as Run returns. If done's context
-	// ends, the plan still runs.
+	// Run queues the plan and does not wait for it. When done returns nil, tokens[i] is the token
+	// of Decode[i], and tokens[len(Decode)] is the token of Chunk if Chunk.Last is set. Until then
+	// the caller must not touch tokens. The plan itself may change as soon as Run returns. If
+	// done's context ends, the plan still runs.
 	//
 	// An error that wraps [ErrPlan] means that the plan was wrong and nothing was queued. After any
 	// other error, of Run or of done, the runner is broken and can only be closed.
@@ -40,7 +40,7 @@ type team struct {
 	spare  sync.Pool // of *[MaxRows + 1]int32: tokens that nobody reads
 }
 
-// Info returns the numbers of slots, pages and tokens that all shards have.
+// Info returns the first shard's Info, with the least Slots, Pages and MaxTokens of all shards.
 func (t *team) Info() Info {
 	least := t.shards[0].Info()
 	for _, s := range t.shards[1:] {
@@ -59,8 +59,8 @@ func (t *team) Run(p Plan, tokens []int32) (func(context.Context) error, error) 
 	if err := p.check(t.Info(), len(tokens)); err != nil {
 		return nil, err
 	}
-	// A shard that waits for another one may delay calls of the driver, so no shard begins before all
-	// have made their recordings.
+	// While the device of one shard waits for another's, calls of the driver may take long. So all
+	// shards of this process make their recordings before any begins the plan.
 	for i, s := range t.shards {
 		if s, ok := s.(*Shard); ok {
 			if err := s.prepare(p); err != nil {
@@ -84,8 +84,8 @@ func (t *team) Run(p Plan, tokens []int32) (func(context.Context) error, error) 
 		if i == 0 && errors.Is(err, ErrPlan) {
 			return nil, err // the others have not seen the plan
 		}
-		if err != nil { // the shards before wait for this one in vain
-			if errors.Is(err, ErrPlan) { // the runner is not unharmed
+		if err != nil { // the shards before it have begun, and wait for this one in vain
+			if errors.Is(err, ErrPlan) { // ErrPlan would say that the team is unharmed
 				err = errors.New(err.Error())
 			}
 			t.broken = fmt.Errorf("model: shard %d of %d: %w", i, len(t.shards), err)

@@ -19,27 +19,27 @@ import (
 // Options configure a [Shard]. The zero value has good defaults.
 type Options struct {
 	Slots       int // sequences at once; 0: 64
-	Pages       int // pages of the cache; 0: as many as fit into 90 % of the free memory
-	MaxTokens   int // tokens in a sequence; 0: the longest that the model allows
+	Pages       int // pages of the cache; 0: enough for all slots, if they fit into 90 % of the free memory
+	MaxTokens   int // largest number of tokens in a sequence; 0: as many as the model allows
 	ChunkTokens int // tokens in a chunk of a prompt, a multiple of 16; 0: 256
 
-	// Rank and Ranks say which part of each matrix this shard has, with tensor parallelism. Peer
-	// adds the shards' products by a kernel, if the devices of one process have access to each
-	// other's memory. Otherwise Comm adds them. The caller closes them, after all shards. A Comm
-	// with a Timeout fails if a shard is missing; without one the others wait forever.
+	// Rank and Ranks say which part of each matrix this shard has. If Ranks is above 1, Peer or
+	// Comm adds the shards' products. Peer is a kernel and needs devices of one process that have
+	// access to each other's memory. Comm may wait forever for a missing shard unless it has a
+	// Timeout. The caller closes Peer or Comm, after all shards.
 	Rank, Ranks int
 	Peer        *peer.Sum
 	Comm        *collective.Communicator
 
-	// Invariant makes a sequence's tokens independent of the others that are decoded with it: a
-	// sequence that is alone uses the same kernels as many do.
+	// Invariant makes a sequence's tokens independent of the sequences that are decoded with it.
+	// Then a sequence that decodes alone uses the same kernels as many sequences, and is slower.
 	Invariant bool
 
 	// Warm has numbers of sequences that are decoded together. Open makes their recordings. The
 	// recordings for other numbers are made in the first step that needs them.
 	Warm []int
 
-	// WarmPrompts does the same for chunks of prompts of all lengths.
+	// WarmPrompts has Open make the recordings for chunks of all lengths.
 	WarmPrompts bool
 }
 
@@ -53,24 +53,24 @@ type Shard struct {
 	kernels *kernels.Kernels
 	blas    *blas.Library
 	stream  *gpu.Stream
-	alone   func() gpu.Op // returns the launch that computes the logits of the first row; may be nil
+	alone   func() gpu.Op // returns one launch that computes the logits of a sequence that decodes alone; may be nil
 
 	closers []io.Closer // in the order in which they were opened
 
-	// Memory of the device. Work of the stream uses it, one plan after the other.
+	// Memory of the device. The plans use it one after the other.
 	state  kernels.State
-	active gpu.Slice[int32]   // [MaxRows]: the slots that decode, or -1
+	active gpu.Slice[int32]   // [MaxRows]: the slots that decode, then -1
 	chunk  gpu.Slice[int32]   // [chunkHead+ChunkTokens]: slot, position and length of a chunk, and its tokens
 	out    gpu.Slice[int32]   // [MaxRows+1]: the new tokens; the last element is the chunk's
 	rows   *kernels.Buffers   // of a decode step
 	prompt *kernels.Buffers   // of a chunk
-	wide   gpu.Slice[uint16]  // products before the rotation and before SwiGLU, of a chunk or of many rows
-	plain  gpu.Slice[uint16]  // of a chunk, if the model is quantised: a matrix in 16 bits
+	wide   gpu.Slice[uint16]  // a product of cuBLAS, before the rotation or SwiGLU
+	plain  gpu.Slice[uint16]  // a matrix in 16 bits, for cuBLAS; only if the model is quantised
 	part   gpu.Slice[float32] // this shard's part of a sum, with Options.Peer
 
-	recordings map[recorded]*gpu.CommandBuffer // made when they are first needed
+	recordings map[recorded]*gpu.CommandBuffer
 
-	// The host's copies.
+	// Memory of the host.
 	slots      []slot
 	hostActive [MaxRows]int32 // the contents of active after the plans so far
 	hostChunk  []int32
@@ -78,7 +78,8 @@ type Shard struct {
 	ops        []gpu.Op // operations of the plan that is being queued; kept to save allocations
 }
 
-// chunkHead is where the tokens of a chunk begin, behind three numbers.
+// chunkHead is the index in Shard.chunk of the first token. Before it are three numbers and one
+// unused element.
 const chunkHead = 4
 
 // Open uploads the model to a device. The shard uses the device's first queue.
@@ -131,8 +132,8 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 	for i := range s.hostActive {
 		s.hostActive[i] = -1
 	}
-	// The first download may allocate memory of the host. In a step, that could wait for another
-	// shard's device, which waits for this shard. So there is a download here.
+	// The first download may allocate memory of the host. In a step, the allocation could wait for
+	// another shard's device while that device waits for this shard. So the first download is here.
 	s.stream.Do(s.state.Freq.UploadCopy(c.InvFreq()), s.out.Download(make([]int32, s.out.Len())))
 	for _, rows := range o.Warm {
 		if _, err := s.recording(rows, false, false); err != nil {
@@ -165,7 +166,7 @@ func (s *Shard) openCode(d *kernels.Dims) error {
 	return errors.Join(kernelsErr, err)
 }
 
-// complete returns o with defaults filled in, or an error if the model does not allow it.
+// complete returns o with defaults filled in, or an error if an option is wrong for the model.
 func (o Options) complete(c *checkpoint.Config) (Options, error) {
 	for _, d := range []struct {
 		option *int
@@ -252,7 +253,7 @@ func (s *Shard) buffer(size uint64) (*gpu.Buffer, error) {
 	return b, nil
 }
 
-// allocCache allocates the cache: the pages that the options ask for, or as many as fit.
+// allocCache allocates the cache, with the number of pages that [Options.Pages] describes.
 func (s *Shard) allocCache(page uint64) (err error) {
 	free, _, err := s.dev.MemInfo()
 	if err != nil {

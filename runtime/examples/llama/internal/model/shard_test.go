@@ -123,7 +123,7 @@ func run(t testing.TB, r model.Runner, p model.Plan) []int32 {
 	return tokens
 }
 
-// begin runs the prompt, and appends its token.
+// begin runs the prompt, and appends the token that follows it.
 func (q *sequence) begin(t testing.TB, r model.Runner) {
 	t.Helper()
 	for _, p := range q.plans(r.Info()) {
@@ -154,7 +154,7 @@ func alone(t testing.TB, r model.Runner, prompt []int32, n int, s model.Sampling
 	return q.tokens
 }
 
-// pages returns the nth set of pages for a longest sequence, not in order.
+// pages returns the nth set of pages, enough for the longest sequence, not in order.
 func pages(r model.Runner, nth int) []int32 {
 	i := r.Info()
 	n := (i.MaxTokens + i.PageTokens - 1) / i.PageTokens
@@ -253,8 +253,7 @@ func checkLogits(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, s *mod
 	}
 }
 
-// TestManyRows compares the logits of tokens that so many sequences decode together that other
-// products are used.
+// TestManyRows checks the logits if so many sequences decode together that package blas multiplies.
 func TestManyRows(t *testing.T) { testManyRows(t, simulated(t, 2, simdriver.Config{})) }
 
 // testManyRows uses the first device, and then a team of all, if there are several.
@@ -280,8 +279,8 @@ func testManyRows(t *testing.T, devices []*gpu.Device) {
 	}
 }
 
-// checkManyRows compares the logits of runner r with the reference. Its shards must have the same
-// bits.
+// checkManyRows compares the logits of runner r with the reference. The logits of all its shards
+// must be equal, bit by bit.
 func checkManyRows(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, shards ...*model.Shard) {
 	t.Helper()
 	ref := newReference(t, ck)
@@ -311,7 +310,8 @@ func checkManyRows(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, shar
 	}
 }
 
-// TestWholeSequence decodes up to the longest sequence.
+// TestWholeSequence checks the tokens of a sequence of the largest length, and that one token more
+// is refused.
 func TestWholeSequence(t *testing.T) {
 	ck := written(t, tiny)
 	s := open(t, ck, model.Options{Slots: 1, ChunkTokens: 32})
@@ -349,8 +349,8 @@ func TestChunkSizes(t *testing.T) {
 	}
 }
 
-// TestTogether runs sequences together, in slots and pages that earlier sequences had, with prompts
-// between the tokens of others. The tokens are those of each sequence alone.
+// TestTogether checks that with Invariant sequences get the same tokens together as alone. They
+// begin at different times, in slots and pages that earlier sequences had.
 func TestTogether(t *testing.T) {
 	ck := written(t, tiny)
 	r := rand.New(rand.NewPCG(4, 4))
@@ -415,7 +415,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestAhead queues steps before it reads the tokens of the first one.
+// TestAhead checks the tokens of steps that are all queued before the test waits for any of them.
 func TestAhead(t *testing.T) {
 	ck := written(t, tiny)
 	s := open(t, ck, model.Options{Slots: 1, ChunkTokens: 32})
@@ -530,8 +530,8 @@ func TestTeam(t *testing.T) {
 	}
 }
 
-// TestTeamDisagrees runs a plan that only the second shard refuses. The team is broken then, which is
-// another error than that of a bad plan.
+// TestTeamDisagrees checks that a team is broken once only its second shard has refused a plan. The
+// error must not be ErrPlan.
 func TestTeamDisagrees(t *testing.T) {
 	info := model.Info{Slots: 1, Pages: 4, PageTokens: 16, MaxTokens: 64, ChunkTokens: 16, Vocab: 10}
 	first, second := fakemodel.New(info), fakemodel.New(info)
@@ -551,7 +551,7 @@ func TestTeamDisagrees(t *testing.T) {
 	}
 }
 
-// TestOneGraph counts what a decode step of a team submits: with peers one graph on each device.
+// TestOneGraph checks that with peers a decode step is one graph on each device, and no collective.
 func TestOneGraph(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2, Kernels: model.Sim()})
 	g, err := gpu.OpenGroup(d, gpu.Options{})
@@ -590,7 +590,7 @@ func checkSame(t *testing.T, shards []*model.Shard) {
 	}
 }
 
-// TestLostPeer runs plans on one shard of two only. They must fail, and must not run forever.
+// TestLostPeer checks that plans fail, and do not run forever, if only one shard of two runs them.
 func TestLostPeer(t *testing.T) {
 	leaktest.Check(t)
 	devices := simulated(t, 2, simdriver.Config{})
@@ -600,7 +600,7 @@ func TestLostPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openOn(t, devices[0], ck, model.Options{Slots: 1, ChunkTokens: 16, Ranks: 2, Peer: peers[0]})
-	t.Cleanup(func() { // before the shard is closed
+	t.Cleanup(func() { // closes the shard before the peers
 		s.Close()
 		for _, p := range peers {
 			p.Close()
@@ -682,7 +682,7 @@ func TestDoesNotFit(t *testing.T) {
 		if !errors.Is(err, gpu.ErrOutOfMemory) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), " MB") {
 			t.Errorf("memory of %d bytes: error %v", c.memory, err)
 		}
-		for dev.Stats().Buffers > 0 { // they are freed when the last work that used them has ended
+		for dev.Stats().Buffers > 0 { // buffers are freed when the last work that used them has ended
 			runtime.Gosched()
 		}
 	}

@@ -26,8 +26,8 @@ type layer struct {
 
 	qkv    matrix // rows: the queries, keys and values of this shard's heads
 	o      matrix // columns: this shard's heads
-	gateUp matrix // rows: this shard's gates, then as many ups
-	down   matrix // columns: this shard's products of gates and ups
+	gateUp matrix // rows: this shard's rows of gate, then of up
+	down   matrix // columns: this shard's part of the FFN
 }
 
 // A matrix lies row by row, with a row for each output.
@@ -52,8 +52,7 @@ func (m matrix) from(n int) matrix {
 // quantised reports whether the layers' matrices are quantised.
 func (w *weights) quantised() bool { return w.layers[0].qkv.quantised }
 
-// loadWeights begins to upload the weights; wait waits for the end. Each shard reads only its own
-// part of the files.
+// loadWeights begins to upload the weights of one rank. [weights.wait] waits for the upload.
 func loadWeights(dev *gpu.Device, ck *checkpoint.Checkpoint, rank, ranks int) (*weights, error) {
 	l := loader{ck: ck, config: ck.Config(), rank: rank, ranks: ranks}
 	if _, err := l.weights(); err != nil { // without memory, this only counts the bytes
@@ -83,11 +82,12 @@ func loadWeights(dev *gpu.Device, ck *checkpoint.Checkpoint, rank, ranks int) (*
 	return w, nil
 }
 
-// lanes is the number of tensors that are on their way to the device at the same time. One is not
-// enough, because some are small.
+// lanes is the number of streams that upload. With several, small tensors do not slow the upload
+// down.
 const lanes = 4
 
-// wait waits until the weights are on the device. If the context ends, it stops the upload.
+// wait waits until the weights are on the device. After an error, or when the context ends, it
+// stops the upload.
 func (w *weights) wait(ctx context.Context) error {
 	for _, s := range w.reads {
 		if err := s.Wait(ctx); err != nil {
@@ -100,7 +100,7 @@ func (w *weights) wait(ctx context.Context) error {
 	return nil
 }
 
-// A loader lays tensors into device memory, and collects the reads that fill it.
+// A loader divides device memory among the tensors, and collects the reads that fill it.
 type loader struct {
 	ck          *checkpoint.Checkpoint
 	config      checkpoint.Config
@@ -150,7 +150,7 @@ func (l *loader) layer(prefix string) layer {
 	}
 }
 
-// fill reads into a range, beginning at an offset of the tensor.
+// fill adds a read that fills a range with bytes of the tensor, from the offset at on.
 func (l *loader) fill(to gpu.Range, from source, at int64) {
 	if l.mem != nil {
 		l.reads = append(l.reads, gpu.ReadFrom(to, from, at).Label(from.name))
@@ -165,8 +165,8 @@ func (l *loader) whole(name string) gpu.Range {
 	return to
 }
 
-// rows loads the shard's rows of matrices with cols columns into one matrix, those of the first
-// name on top.
+// rows loads the shard's rows of several matrices with cols columns into one matrix, in the order
+// of the names.
 func (l *loader) rows(cols int, names ...string) matrix {
 	m := matrix{cols: cols}
 	var all []source
@@ -224,7 +224,7 @@ func (l *loader) columns(name string) matrix {
 	return m
 }
 
-// scales returns the factors of the rows of a quantised matrix.
+// scales returns the factors of all rows of a quantised matrix.
 func (l *loader) scales(m source) []float32 {
 	all, err := l.ck.Scales(m.name)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package peer adds the partial sums of several devices of a process, by a kernel that writes to the
-// memory of the others. A recording with such sums is one graph, and a sum of few numbers takes the
-// time of one write to another device.
+// Package peer adds the partial sums of several devices of a process, by a kernel that writes to
+// the memory of the others. A recording with such sums is one graph, and a sum of few numbers takes
+// the time of one write to another device.
 package peer
 
 //go:generate go run github.com/puregpu/puregpu/tools/kernelgen -runtime -type Peers=Peers -type u32=uint32 sum.cu
@@ -33,8 +33,8 @@ const ScratchSize = 4 << 20
 // Peers is struct Peers in C.
 type Peers struct {
 	Words       [MaxRanks]uint64 // addresses of the ranks' exchanged words
-	Own         uint64           // the address of this rank
-	Lost        uint64           // address of the host's word: 1 + the rank that was lost; 1 + MaxRanks: an unknown one
+	Own         uint64           // this rank's element of Words
+	Lost        uint64           // address of a word in host memory: 0, 1 + the rank that was lost, or 1 + MaxRanks if that is unknown
 	Patience    uint64           // nanoseconds
 	Rank, Ranks int32
 }
@@ -49,13 +49,13 @@ type Sum struct {
 	peers   Peers
 	code    *SumCode
 	words   gpu.Slice[uint64] // for sums, and behind them the scratch memory
-	state   gpu.Slice[uint32] // element 0 is not 0 once a rank was lost; then the tag of each block's next round
-	lost    gpu.Slice[uint32] // of the host, as in Peers
+	state   gpu.Slice[uint32] // element 0 is not 0 once a rank was lost; element 1+b is the tag of block b's next round
+	lost    gpu.Slice[uint32] // the word at Peers.Lost
 }
 
-// New makes a rank on each device. A device that waits for longer than patience for another gives
-// up; 0 is 10 seconds. If a device has no access to the memory of another, the error is
-// [gpu.ErrUnsupported]. Close the ranks when no device launches sums any more.
+// New makes a rank on each device. A kernel gives up waiting for another device after patience; 0
+// means 10 seconds. If a device cannot run the kernel or has no access to the memory of another,
+// the error is [gpu.ErrUnsupported]. Close the ranks only when no device launches sums any more.
 func New(ctx context.Context, devices []*gpu.Device, patience time.Duration) ([]*Sum, error) {
 	if len(devices) < 2 || len(devices) > MaxRanks {
 		return nil, fmt.Errorf("peer: %d devices: 2 to %d can add: %w", len(devices), MaxRanks, gpu.ErrArgument)
@@ -88,7 +88,8 @@ func New(ctx context.Context, devices []*gpu.Device, patience time.Duration) ([]
 	return sums, nil
 }
 
-// access gives the devices access to each other's memory.
+// access gives the devices access to each other's memory. It fails if a device cannot run the
+// kernel.
 func access(devices []*gpu.Device) error {
 	if _, err := gpu.NewGroup(devices...); err != nil {
 		return err
@@ -133,8 +134,8 @@ func options(ranks int) []string { return []string{"--std=c++17", fmt.Sprintf("-
 func address[T any](s gpu.Slice[T]) uint64 { return uint64(s.Range().Buffer.Ptr()) + s.Range().Offset }
 
 // Scratch returns memory for a kernel that exchanges other words than sums do. It has ScratchSize
-// bytes. The addresses in Peers are those of the ranks' scratch memory. If the kernel gives up waiting
-// for another rank, it writes to the word at Peers.Lost.
+// bytes. The addresses in Peers are those of the ranks' scratch memory. If the kernel gives up
+// waiting for another rank, it writes to the word at Peers.Lost.
 func (s *Sum) Scratch() (gpu.Slice[uint64], Peers) {
 	n, p := words(s.Count()), s.peers
 	p.Own += uint64(8 * n)
@@ -154,8 +155,8 @@ func (s *Sum) Devices() []*gpu.Device { return s.devices }
 func (s *Sum) Count() int { return int(s.peers.Ranks) }
 
 // Op returns a launch that adds the first n numbers of all ranks' part to x: x += part of rank 0,
-// then of rank 1, and so on. n is a multiple of 4, and x and part begin at multiples of 16 bytes. All
-// ranks must launch the same sums in the same order, or they wait for each other in vain. On
+// then of rank 1, and so on. n is a multiple of 4, and x and part begin at multiples of 16 bytes.
+// All ranks must launch the same sums in the same order, or they wait for each other in vain. On
 // devices of compute capability 9.0 or later the launch is dependent: see gpu.LaunchAttrs.
 func (s *Sum) Op(x, part gpu.Slice[float32], n int) gpu.Op {
 	if err := fits(x, part, n); err != nil {
@@ -176,7 +177,7 @@ type Norm struct {
 	To     gpu.Slice[uint16] // the norms of all rows
 }
 
-// OpNorm is Op for rows of some width, and also computes the norm of each row of x.
+// OpNorm is Op for rows of width numbers. It also computes the norm of each row of the new x.
 func (s *Sum) OpNorm(x, part gpu.Slice[float32], rows, width int, n Norm) gpu.Op {
 	if err := fits(x, part, rows*width); err != nil {
 		return gpu.BadOp(err)
@@ -204,8 +205,9 @@ func (s *Sum) grid(rows, threads int) gpu.Grid {
 	return g
 }
 
-// Err returns an error once a kernel of this rank has given up waiting for another rank. Later
-// kernels then hardly wait. The results of all ranks are wrong once one of them has an error.
+// Err returns an error once a kernel of this rank has given up waiting for another rank. After that
+// the kernels of this rank hardly wait. Once one rank has an error, the results of all ranks may be
+// wrong.
 func (s *Sum) Err() error {
 	r, from := atomic.LoadUint32(&s.lost.Host()[0]), "another rank"
 	if r == 0 {

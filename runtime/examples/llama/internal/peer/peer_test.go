@@ -122,13 +122,13 @@ func (r *rank) add(t *testing.T, n int) {
 	}
 }
 
-// Lengths of sums that take one round, and of sums that take several.
+// Lengths of sums. Those in lengths take one round; the first and the last of rounds take two.
 var lengths, rounds = []int{4, 512, 2048, 2052, 512 * 130, 512, 4}, []int{most, 4, 2052, most - 36}
 
 const most = blocks*capacity*4 + 40 // so many numbers that a block gets two rows
 
-// check adds arrays of the lengths, and compares the ranks' bits with sums in the order of the ranks.
-// The blocks' tags begin with start, or with 1 if start is 0.
+// check adds arrays of the lengths, and compares the ranks' bits with sums in the order of the
+// ranks. The blocks' tags begin with start, or with 1 if start is 0.
 func check(t *testing.T, devices []*gpu.Device, patience time.Duration, start uint32, lengths []int) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var all []*rank
@@ -266,7 +266,7 @@ func checkNorm(t *testing.T, devices []*gpu.Device, patience time.Duration) {
 func TestNorm(t *testing.T)    { checkNorm(t, simulated(t, 2, simdriver.Config{}), 5*time.Minute) }
 func TestGPUNorm(t *testing.T) { checkNorm(t, real(t, 2), 2*time.Second) }
 
-// lost launches sums on the first of several ranks only.
+// lost checks that a rank gives up if no other rank launches sums.
 func lost(t *testing.T, devices []*gpu.Device) {
 	sums := ranks(t, devices, 50*time.Millisecond)
 	r := newRank(t, sums[0], 8192)

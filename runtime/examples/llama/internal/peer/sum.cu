@@ -1,18 +1,19 @@
-// peerSum adds the partial sums of all ranks to the residual stream of each rank. A rank is a device
-// that can write to the memory of the others.
+// peerSum adds the partial sums of all ranks to the residual stream of each rank. A rank is a
+// device that can write to the memory of the others.
 //
-// A rank writes its numbers straight to the memory of the others, as words of 64 bits: a number, and
-// above it a tag. A word is written and read as a whole. So whoever finds the tag has the number too,
-// and there are no flags and no fences: a sum takes the time of one write to another device.
+// A rank writes its numbers straight to the memory of the others, as words of 64 bits: a number,
+// and above it a tag. A word is written and read as a whole. So whoever finds the tag has the
+// number too, and there are no flags and no fences. A sum takes the time of one write to another
+// device.
 //
 // A block takes a row of numbers at a time, in rounds of up to CAPACITY groups of four. Behind
 // all rounds of a row it can compute the row's RMS norm.
 //
 // Each block has words of its own, and a count of its rounds in device memory, which gives the tag.
 // So an execution of a recorded launch uses other tags than the one before. The blocks of all ranks
-// count alike, because all ranks launch the same grids in the same order. Words of a block are in two
-// halves, which rounds use in turn. A rank that writes to a half again has got words of the round
-// between from all others, and those have read the half by then.
+// count alike, because all ranks launch the same grids in the same order. Words of a block are in
+// two halves, which rounds use in turn. When a rank overwrites a half, it has got the words of the
+// round between from all other ranks. Each of them wrote these after it had read the half.
 //
 // Every rank adds in the order of the ranks, so all have the same bits.
 
@@ -23,15 +24,15 @@ const int THREADS = 512; // of a block, at most
 const int BLOCKS = 128, CAPACITY = 1024, MOST = 8; // as in peer.go
 
 #ifndef RANKS
-#define RANKS MOST // how many there are
+#define RANKS MOST // number of ranks
 #endif
 
 struct Peers {
 	u64 words[MOST];  // addresses: [2 halves][BLOCKS][ranks that write][2][CAPACITY] pairs of
 	                  // words
-	u64 own;          // the address of this rank
-	u64 lost;         // address of a word of the host: 1 + the rank that did not write in time, or
-	                  // 1 + MOST if another kernel did not know which
+	u64 own;          // words[rank]
+	u64 lost;         // address of a word in host memory: 0, 1 + the rank that did not write in
+	                  // time, or 1 + MOST if another kernel did not know which
 	u64 patience;     // nanoseconds
 	int rank, ranks;  // ranks is RANKS
 };
@@ -126,8 +127,8 @@ __device__ inline void normRow(const Norm &n, int row, int groups, const float4 
 	__syncthreads(); // sums are free
 }
 
-// add adds n groups, in rows of length. state has a word that is not 0 once a rank was lost, and then
-// the tag of each block's next round.
+// add adds n groups of four numbers, in rows of length groups. state[0] is not 0 once a rank was
+// lost, and state[1 + b] is the tag of block b's next round.
 template <bool NORM> __device__ inline void add(const Peers &p, int n, int length, const float4 *part, float4 *x, u32 *state, const Norm &norm)
 {
 #if __CUDA_ARCH__ >= 900
@@ -203,10 +204,11 @@ template <bool NORM> __device__ inline void add(const Peers &p, int n, int lengt
 				if (NORM)
 					squares += sum.x * sum.x + sum.y * sum.y + sum.z * sum.z + sum.w * sum.w;
 			}
-			// No thread writes words of the next round before all have read those of this one.
+			// No thread of the block writes words of the next round before all have read those of
+			// this one.
 			broken = __syncthreads_or(broken);
 			if (++tag == 0)
-				tag = 2; // memory begins with 0, and the halves still alternate
+				tag = 2; // not 0, which fresh memory has; and even, so that the halves alternate
 		}
 		if (NORM && !broken)
 			normRow(norm, row, all, x + begin, squares);

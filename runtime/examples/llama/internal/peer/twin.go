@@ -12,11 +12,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// Sim returns the kernel of a simulated GPU, for simdriver.Config.Kernels.
+// Sim returns the kernels of a simulated GPU, for simdriver.Config.Kernels.
 func Sim() map[string]simdriver.Kernel { return SimSum(Twins{}) }
 
-// Twins run in place of the kernel on a simulated GPU. They exchange the same words, and wait for the
-// twins of the other devices.
+// Twins run in place of the kernels on a simulated GPU. They exchange the same words, and wait for
+// the twins of the other devices.
 type Twins struct{}
 
 // PeerSum adds the ranks' parts.
@@ -54,7 +54,8 @@ func (Twins) PeerSumNorm(g *simdriver.Grid, p Peers, n, length int32, part, x, s
 // A piece is the range of numbers that one block adds in one round.
 type piece struct{ block, from, to int }
 
-// add adds n groups of four numbers, in rows of length groups, and returns the sums.
+// add adds n groups of four numbers, in rows of length groups. It returns the sums, or nil if a
+// rank was lost.
 func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) ([]float32, error) {
 	parts, err1 := simdriver.ReadView[float32](g, part, n*4)
 	sums, err2 := simdriver.View[float32](g, x, n*4)

@@ -152,7 +152,6 @@ func (b *bench) set(token, position int) {
 	b.do(b.args.Token.Slice(i, i+1).UploadCopy([]int32{int32(token)}), b.args.Position.Slice(i, i+1).UploadCopy([]int32{int32(position)}))
 }
 
-// decoder makes a decoder.
 func (b *bench) decoder(tune Tuning) *Decoder {
 	b.t.Helper()
 	c, err := New(context.Background(), b.dev, b.dims, b.args, tune)
@@ -167,7 +166,6 @@ func (b *bench) decoder(tune Tuning) *Decoder {
 	return c
 }
 
-// logits downloads the logits.
 func (b *bench) logits() []float32 {
 	b.t.Helper()
 	to := make([]float32, b.dims.Vocab)
@@ -190,7 +188,6 @@ func (b *bench) added(position int) []uint16 {
 	return got
 }
 
-// numbers converts 16-bit numbers.
 func (b *bench) numbers(bits []uint16) []float32 {
 	var to []float32
 	for _, v := range bits {

@@ -12,9 +12,9 @@ import (
 	"github.com/puregpu/puregpu/nvrtc"
 )
 
-// TestSourceCompiles compiles the kernel for compute capability 9.0, if NVRTC is installed. The default
-// tuning must not spill registers to memory. If PERSIST_KEEP names a folder, all variants are compiled
-// and kept there.
+// TestSourceCompiles checks that the kernel compiles for compute capability 9.0, if NVRTC is
+// installed. With the default tuning, "full" and "team" must not spill registers. If PERSIST_KEEP
+// names a folder, the test compiles all variants of "full", and keeps the code there.
 func TestSourceCompiles(t *testing.T) {
 	lib, err := nvrtc.Open(nvrtc.Options{})
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // A wait of more clock cycles than this is an error of the kernel: about two seconds.
 const spinLimit = "-DSPIN_LIMIT=4000000000ll"
 
-// Keys, values and the parts of the attention are rounded to 16 bits. The twin does not round the
-// parts, and it rounds some keys and values to the other neighbour.
+// The kernel and its twin round keys and values to 16 bits, some of them to different neighbours.
+// Only the kernel also rounds the numbers that its blocks exchange.
 const tolerance = 1e-2
 
 // openGPU opens the GPU, or skips the test.
@@ -54,7 +54,7 @@ func correct() map[string]Dims {
 var contexts = []int{1, 2, 15, 16, 17, 18, 33, 511, 512, 513, 2048}
 
 // TestGPUEqualsTwin compares the kernel with its twin: logits, and the keys and values that a step
-// adds to the cache. All other numbers of the cache are NaN.
+// adds to the cache. The numbers of the cache that the step must not use are NaN.
 func TestGPUEqualsTwin(t *testing.T) {
 	dev := openGPU(t)
 	for name, d := range correct() {
@@ -98,7 +98,7 @@ func TestGPUEqualsTwin(t *testing.T) {
 	}
 }
 
-// TestGPUSequence decodes a sequence by a recording, beside the twin.
+// TestGPUSequence compares a sequence that a recording decodes with the twin's.
 func TestGPUSequence(t *testing.T) {
 	dev := openGPU(t)
 	d := correct()["tiny"]
@@ -119,8 +119,8 @@ func TestGPUSequence(t *testing.T) {
 	}
 }
 
-// TestGPURepeated decodes the same token many times: every result must have the same bits. A race
-// shows as a difference, a wrong order of waits as a trap.
+// TestGPURepeated checks that decoding the same token many times gives the same bits each time. A
+// race shows as a difference, a wrong order of waits as a trap.
 func TestGPURepeated(t *testing.T) {
 	dev := openGPU(t)
 	for name, d := range correct() {
@@ -147,7 +147,8 @@ func TestGPURepeated(t *testing.T) {
 	}
 }
 
-// warm compiles tunings at once, so that they are in the cache on disk when a decoder needs them.
+// warm compiles tunings concurrently, so that they are in the cache on disk when a decoder needs
+// them.
 func warm(t *testing.T, dev *gpu.Device, d Dims, tunes ...Tuning) {
 	t.Helper()
 	start := time.Now()
@@ -244,7 +245,8 @@ func timed(b *bench, op gpu.Op) time.Duration {
 }
 
 // TestGPUTimes prints the time of a token for each tuning, and the share of a copy kernel's
-// bandwidth, if PUREGPU_LLAMA_TIMES is 1. Choose variants by PUREGPU_LLAMA_VARIANTS, a list of names.
+// bandwidth, if PUREGPU_LLAMA_TIMES is 1. Choose variants by PUREGPU_LLAMA_VARIANTS, a list of
+// names.
 func TestGPUTimes(t *testing.T) {
 	if os.Getenv("PUREGPU_LLAMA_TIMES") != "1" {
 		t.Skip("PUREGPU_LLAMA_TIMES=1 measures")

@@ -1,38 +1,41 @@
-// decode computes one token of a Llama-style decoder at batch 1 in one cooperative launch of a block
-// for each multiprocessor. It needs compute capability 9.0.
+// decode computes one token of a Llama-style decoder at batch 1, in one cooperative launch of up to
+// one block for each multiprocessor. It needs compute capability 9.0 or later.
 //
-// The time is that of reading all weights once, if memory never rests. So in each block one warp, the
-// producer, copies the block's rows of all matrices, in order, into a ring of stages in shared memory,
-// also while the other warps, the consumers, wait for other blocks. The consumers multiply rows with
-// the input vector several times as fast as memory delivers them, so the ring is nearly empty when a
-// wait begins, and the time of the wait is made up for afterwards.
+// At best it takes as long as reading all weights once, so memory must never be idle. In each block
+// one warp, the producer, copies the block's rows of all matrices, in order, into a ring of stages
+// in shared memory. It goes on while the other warps, the consumers, wait for other blocks. The
+// consumers multiply rows with the input vector several times as fast as memory delivers rows. So
+// the ring is nearly empty when a wait begins, and the consumers catch up after it.
 //
-// Products run on tensor cores. A stage has 8 rows, and SEGMENT numbers of each. Each warp takes PIECE
-// numbers of the rows of each stage. A number x of the vector is split into 16-bit numbers high and
-// low, x = high + low, so that a product has nearly the precision of float32. With float16 weights a
-// number of the vector, times the norm's weight, must be less than 65504.
+// Products run on tensor cores. A stage has 8 rows, and SEGMENT numbers of each. Each consumer warp
+// takes PIECE numbers of each row of a stage. A number x of the vector is split into 16-bit numbers
+// high and low, x = high + low, so that a product has nearly the precision of float32. With float16
+// weights the magnitude of a number of the vector, times the norm's weight, must be less than
+// 65504.
 //
-// Blocks exchange vectors through tagged words: a float32 whose lowest 7 bits are replaced by a tag,
-// which each layer of each token increments. A reader polls the words that it needs until all have
-// the tag. So there is no barrier of the whole grid, and no fence. Too many polls are slow, so one
-// thread of a block first polls a count of the words written so far. The count only saves polls: it
-// may be ahead of the words. A word is written once in each layer, so before that it has the tag of
-// the layer before. A word is overwritten only by a block that has input which depends, through the
-// matrices between, on every block that reads the old value. With several ranks that holds for the
-// blocks of all of them, and from launch to launch: a rank ends a launch with sums that need every
-// block of all ranks, and writes their words again only after the first sums of the next launch.
+// Blocks exchange vectors through tagged words. A word is a float32 whose lowest 7 bits are
+// replaced by a tag. Each layer of each token has the next tag, and writes each word once. A reader
+// polls the words that it needs until all have the tag of the layer. So there is no barrier of the
+// whole grid, and no fence. Too many polls are slow, so one thread of a block first polls a count
+// of the words written so far. The count may be ahead of the words, so it only saves polls.
 //
-// Several ranks, each on a device of its own, can share a model: tensor parallelism. A rank has a part
-// of the heads and of the FFN, so its products with the matrices out and down are parts of sums. It
-// writes them to the words of all ranks, and every rank adds the parts in the order of the ranks. The
-// part of rank 0 includes the residual stream. All ranks must launch the same steps.
+// A block overwrites a word only when it has input that depends, through the matrices between, on
+// every block that reads the old value. With several ranks this is so for the blocks of all ranks,
+// and from launch to launch: a rank ends a launch with sums that need every block of all ranks, and
+// writes the words of these sums again only after the first sums of the next launch.
 //
-// Macros, by options -D: RANKS, BLOCKS, LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB, MAX_PAGES,
-// HALF, and for speed WARPS (consumers), STAGES, GATHER (rows between two barriers of a block), COPIES
-// (of exchanged words: a block reads one of them), HINT (the percentage of an exchange's words that must
-// be written before warps poll the words: until then one thread of a block polls a count). With
-// SPIN_LIMIT a wait of so many clock cycles traps, but a wait for words of other ranks does not. Only for measurements: UNTAGGED (no block waits for
-// another, so results are wrong), IDLE (nothing is multiplied), DRY (nothing is copied).
+// Several ranks, each on a device of its own, can share a model: tensor parallelism. A rank has a
+// part of the heads and of the FFN, so its products with the matrices out and down are parts of
+// sums. It writes them to the words of all ranks, and every rank adds the parts in the order of the
+// ranks. The part of rank 0 includes the residual stream. All ranks must launch the same steps.
+//
+// Macros, by options -D: RANKS, BLOCKS, LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB,
+// MAX_PAGES, HALF. For speed: WARPS (consumer warps), STAGES, GATHER (rows between two barriers of
+// a block), COPIES (of exchanged words: a block reads one of them), HINT (the percentage of an
+// exchange's words that must be counted before warps poll the words). For tests: SPIN_LIMIT (a wait
+// that takes more clock cycles traps; if RANKS is above 1, a wait for words does not). For
+// measurements: UNTAGGED (no block waits for another, so results are wrong), IDLE (nothing is
+// multiplied), DRY (nothing is copied).
 
 typedef unsigned long long u64;
 typedef unsigned int u32;
@@ -45,10 +48,10 @@ struct Dims {
 
 constexpr int MOST = 8; // ranks
 
-// As in package peer. Addresses are those of work.
+// As in package peer. work and own are addresses of scratch memory: the argument work of each rank.
 struct Peers {
 	u64 work[MOST], own;
-	u64 lost;        // address of a word of the host: not 0 once a rank was lost
+	u64 lost;        // address of a word in host memory, which is not 0 once a rank was lost
 	u64 patience;    // nanoseconds
 	int rank, ranks; // ranks is RANKS
 };
@@ -71,8 +74,8 @@ constexpr int SLOT = TILE * PITCH;               // bytes of a stage
 constexpr int PAGE = PAGE_TOKENS * HEAD_DIM * 2; // bytes of keys or values of a page, of one head
 constexpr u64 PAGE_BYTES = (u64)LAYERS * 2 * KV_HEADS * PAGE;
 
-// segments is how many stages a tile of rows takes. padded is the length of a vector with whole
-// segments. A warp has 8 numbers of a vector in each lane for two segments; passes is how often.
+// segments is the number of segments of k numbers, and padded the length of whole segments. For two
+// segments of a vector a warp holds 8 numbers in each lane: a pass. passes is the number of passes.
 __device__ constexpr int segments(int k) { return (k + SEGMENT - 1) / SEGMENT; }
 __device__ constexpr int padded(int k) { return segments(k) * SEGMENT; }
 __device__ constexpr int passes(int k) { return (segments(k) + 1) / 2; }
@@ -88,7 +91,7 @@ static_assert(PARTS > 0, "each head must have a block");
 static_assert(QKV >= BLOCKS && WIDTH >= BLOCKS && FFN >= BLOCKS, "a block without rows would not keep others from writing too early");
 static_assert(WIDTH % 8 == 0 && FFN % 8 == 0 && HEAD_DIM % 32 == 0 && HEAD_DIM <= CONSUMERS, "sizes");
 
-// Exchanged words, in u32. The blocks' counts of launches are before them in work.
+// Where exchanged words begin, in u32 from AT_WORDS.
 constexpr int AT_OUT = 0;                               // [RANKS]: residual stream behind the attention
 constexpr int AT_DOWN = AT_OUT + RANKS * padded(WIDTH); // [RANKS]: residual stream behind the layer
 constexpr int AT_GATE = AT_DOWN + RANKS * padded(WIDTH);
@@ -97,8 +100,8 @@ constexpr int AT_QKV = AT_PARTS + PARTS * padded(Q);
 constexpr int AT_STATS = AT_QKV + QKV; // of a part and head: maximum, sum
 constexpr int WORDS = (AT_STATS + TASKS * 2 + 31) / 32 * 32;
 
-// Counts of written words, each in a cache line: one thread of a block polls a count before the warps
-// poll the words.
+// Counts of written words, each in a cache line of its own. Before them, work has each block's
+// number of launches.
 enum Count { QKV_COUNT, PARTS_COUNT, OUT_COUNT, GATE_COUNT, DOWN_COUNT, COUNTS };
 constexpr int AT_COUNTS = (2 * BLOCKS + 31) / 32 * 32; // in u32 from the start of work
 constexpr int AT_WORDS = AT_COUNTS + 32 * COUNTS;
@@ -110,14 +113,14 @@ struct Layer {
 
 struct Shared {
 	u64 full[STAGES], empty[STAGES];
-	alignas(16) float sums[2][GATHER][WARPS]; // of rows, by warp
+	alignas(16) float sums[2][GATHER][WARPS]; // of a row, by warp
 	alignas(16) float squares[WARPS];
 	float residual[2][(WIDTH + BLOCKS - 1) / BLOCKS];
 	float cosine[HEAD_DIM / 2], sine[HEAD_DIM / 2];
 	float heads[WARPS][HEAD_DIM + 2]; // attention of a warp: sum of values, maximum, sum
 	Layer layers[LAYERS];
 	Peers peers;
-	volatile int lost; // not 0 once a rank was lost: then nothing waits for words
+	volatile int lost; // not 0 once a rank was lost: then no thread waits for words
 };
 __shared__ Shared sh;
 extern __shared__ __align__(128) unsigned char ring[];
@@ -153,7 +156,7 @@ __device__ __forceinline__ void multiplyTile(float (&c)[4], u32 a0, u32 a1, u32 
 		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// A Limit traps if a wait is too long.
+// A Limit traps if a wait exceeds SPIN_LIMIT.
 struct Limit {
 #ifdef SPIN_LIMIT
 	long long start = clock64();
@@ -163,7 +166,8 @@ struct Limit {
 #endif
 };
 
-// A Patience ends a wait for words that another rank does not write.
+// A Patience ends a wait for words that another rank does not write in time. With one rank it is a
+// Limit.
 #if RANKS > 1
 struct Patience {
 	u32 polls = 0;
@@ -230,7 +234,7 @@ constexpr u32 TAG = 127; // bits of the tag
 
 __device__ __forceinline__ float value(u32 w) { return __uint_as_float(w & ~TAG); }
 
-// rounded is x as a word has it.
+// rounded returns the bits of x, rounded so that the bits of the tag are 0.
 __device__ __forceinline__ u32 rounded(float x) { return __float_as_uint(x) + (x == x ? (TAG + 1) / 2 : 0) & ~TAG; }
 
 __device__ __forceinline__ void store(u32 *at, u32 w)
@@ -271,7 +275,7 @@ __device__ __forceinline__ uint2 peek2(const u32 *at)
 	return w;
 }
 
-// untagged is 0 if words have the tag.
+// untagged returns 0 if all words have the tag.
 __device__ __forceinline__ u32 untagged(uint2 w, u32 tag)
 {
 #ifdef UNTAGGED
@@ -292,15 +296,15 @@ __device__ __forceinline__ void values(uint4 v, uint4 w, float (&x)[8])
 	x[4] = value(w.x), x[5] = value(w.y), x[6] = value(w.z), x[7] = value(w.w);
 }
 
-// spread is the place of element e in an exchanged vector, so that a warp's loads are contiguous: the
-// first halves of all eights of a piece, then the second halves.
+// spread is the place of element e in an exchanged vector, so that a warp's loads are contiguous:
+// the first halves of all eights of a piece, then the second halves.
 __device__ __forceinline__ int spread(int e)
 {
 	int o = e % PIECE;
 	return e - o + o / 4 % 2 * (PIECE / 2) + o / 8 * 4 + o % 4;
 }
 
-// takeEights reads N times 8 consecutive words.
+// takeEights waits for N times 8 consecutive words, and reads them.
 template <int N> __device__ __forceinline__ void takeEights(const u32 *const (&from)[N], u32 tag, float (&x)[N][8])
 {
 	Patience p;
@@ -334,12 +338,12 @@ struct Rows {
 
 __device__ __forceinline__ Rows rowsOfQKV(int layer) { return Rows(QKV, layer * 4); }
 __device__ __forceinline__ Rows rowsOfOut(int layer) { return Rows(WIDTH, layer * 4 + 1); }
-__device__ __forceinline__ Rows rowsOfGate(int layer) { return Rows(FFN, layer * 4 + 2); } // and the same of up
+__device__ __forceinline__ Rows rowsOfGate(int layer) { return Rows(FFN, layer * 4 + 2); } // of gate; up has the same rows
 __device__ __forceinline__ Rows rowsOfDown(int layer) { return Rows(WIDTH, layer * 4 + 3); }
 __device__ __forceinline__ Rows rowsOfHead() { return Rows(VOCAB, LAYERS * 4); }
 
-// Part is this block's part of the attention, in pages. Only old tokens are in pages; part 0 has the
-// new one too.
+// Part is this block's part of a sequence: some pages, which have only earlier tokens. Part 0 also
+// has the new token.
 struct Part {
 	int used;     // parts with work
 	int first, n; // pages
@@ -398,7 +402,7 @@ struct Producer {
 				:: "r"(to), "l"(from), "r"(bytes), "r"(full) : "memory");
 	}
 
-	// rows sends rows of a matrix of K columns. With PAIRS these are rows i and FFN+i in turn.
+	// rows copies rows of a matrix of K columns. With PAIRS these are rows i and FFN+i in turn.
 	template <int K, bool PAIRS> __device__ __forceinline__ void rows(const u16 *w, Rows r)
 	{
 		int n = PAIRS ? 2 * r.n : r.n;
@@ -417,7 +421,7 @@ struct Producer {
 		}
 	}
 
-	// pages sends keys and values of the block's part of the sequence: n pages from the list.
+	// pages copies keys and values of the block's part of the sequence: n pages from the list.
 	__device__ __forceinline__ void pages(const unsigned char *cache, const int *list, int n, int layer)
 	{
 		int kv = blockIdx.x % HEADS / (HEADS / KV_HEADS);
@@ -431,8 +435,9 @@ struct Producer {
 	}
 };
 
-// Input is a warp's part of a vector of K numbers, for multiplication. Pass p of lane i has the eight
-// numbers from element(p): the numbers of lanes 0 to 15 belong to segment 2p, the others to 2p+1.
+// Input is a warp's part of a vector of K numbers, for multiplication. Pass p of lane i has the
+// eight numbers from element(p): the numbers of lanes 0 to 15 belong to segment 2p, the others to
+// 2p+1.
 template <int K> struct Input {
 	uint4 high[passes(K)], low[passes(K)];
 
@@ -457,12 +462,12 @@ struct Consumer {
 
 	__device__ __forceinline__ int element(int p) const { return (2 * p + lane / 16) * SEGMENT + warp * PIECE + lane % 16 * 8; }
 
-	// multiply multiplies n rows of K columns with x, and calls done(row, sum) in a thread for each. With
-	// PAIRS, n is the number of pairs, and it calls done(pair, sum, sum).
+	// multiply multiplies n rows of K columns with x, and calls done(row, sum) in a thread for each
+	// row. With PAIRS, n is the number of pairs, and it calls done(pair, sum, sum) for each pair.
 	//
-	// The four lanes 4i to 4i+3 have 32 consecutive numbers of x: a group. A tile's products with group i
-	// are added to row i of a matrix, and those with the low parts to row i+8. So the other rows of the
-	// first factor must be 0. Column j is row j of the weights.
+	// The four lanes 4i to 4i+3 have 32 consecutive numbers of x: a group. A tile's products with
+	// group i are added to row i of a matrix c, and those with the low parts to row i+8. So the
+	// other rows of the first factor must be 0. Column j of c is for row j of the weights.
 	template <int K, bool PAIRS, class Done> __device__ __forceinline__ void multiply(const Input<K> &x, int n, int count, Done done)
 	{
 		if (PAIRS)
@@ -530,8 +535,8 @@ struct Consumer {
 		return y;
 	}
 
-	// written counts words that the block's first n threads have written. Words of sums count at all
-	// ranks.
+	// written adds n, the number of words that the block's first n threads have written, to a
+	// count. For sums it does so on all ranks.
 	__device__ __forceinline__ void written(int count, int n)
 	{
 		__syncwarp();
@@ -543,7 +548,7 @@ struct Consumer {
 				:: "l"((sum ? workOf(r, work) : work) + AT_COUNTS + count * 32), "r"(min(32, n - warp * 32)) : "memory");
 	}
 
-	// putSum writes this rank's part of number i of a sum to all ranks.
+	// putSum writes this rank's part of number i of a sum to the words of all ranks.
 	__device__ __forceinline__ void putSum(int at, int i, float residual, float y, u32 tag)
 	{
 		int rank = RANKS > 1 ? sh.peers.rank : 0;
@@ -554,7 +559,7 @@ struct Consumer {
 			put(workOf(r, work) + AT_WORDS + at + rank * padded(WIDTH) + spread(i), y, tag);
 	}
 
-	// takeSum reads a warp's part of a sum.
+	// takeSum waits for all ranks' parts of a sum, and adds them in a warp's part of x.
 	__device__ __forceinline__ void takeSum(int count, int at, u32 tag, float (&x)[passes(WIDTH)][8])
 	{
 		expect(count, RANKS * WIDTH, tag);
@@ -572,8 +577,8 @@ struct Consumer {
 		}
 	}
 
-	// expect waits until the percentage of an exchange's words is counted, n in each layer. The count may
-	// be ahead of the words, so this only saves polls.
+	// expect waits until HINT percent of the n words of an exchange are counted. The count may be
+	// ahead of the words, so this only saves polls.
 	__device__ __forceinline__ void expect(int count, int n, u32 tag)
 	{
 #ifndef UNTAGGED
@@ -587,7 +592,8 @@ struct Consumer {
 #endif
 	}
 
-	// take reads a warp's part of an exchanged vector of K words. Numbers behind the vector become 0.
+	// take waits for a warp's part of an exchanged vector of K words, and reads it. Numbers behind
+	// the vector become 0.
 	template <int K> __device__ __forceinline__ void take(int from, u32 tag, float (&x)[passes(K)][8])
 	{
 		uint4 w[passes(K)][2];
@@ -627,8 +633,8 @@ struct Consumer {
 			to[p] = element(p) < WIDTH ? __ldg((const uint4 *)(w + element(p))) : make_uint4(0, 0, 0, 0);
 	}
 
-	// norm multiplies x with a norm's weights. It keeps the squares for scale, and the rows to which
-	// the block will add its results.
+	// norm multiplies x with a norm's weights. It stores the sum of squares for scale, and in
+	// residual the numbers of x to which the block will add its results.
 	__device__ __forceinline__ void norm(const float (&x)[passes(WIDTH)][8], const uint4 (&weight)[passes(WIDTH)], float *residual, Rows own, Input<WIDTH> &to)
 	{
 		float squares = 0;
@@ -765,7 +771,8 @@ struct Consumer {
 		}
 	}
 
-	// putPart writes number e of the block's task, and its maximum and sum.
+	// putPart writes number e of the result of the block's task. For e = 0 it also writes the
+	// maximum and the sum.
 	__device__ __forceinline__ void putPart(int e, float x, float most, float sum, u32 tag)
 	{
 		put(words + AT_PARTS + blockIdx.x / HEADS * padded(Q) + spread(blockIdx.x % HEADS * HEAD_DIM + e), x, tag);
@@ -773,8 +780,8 @@ struct Consumer {
 			put(words + AT_STATS + blockIdx.x * 2, most, tag), put(words + AT_STATS + blockIdx.x * 2 + 1, sum, tag);
 	}
 
-	// rotate applies the rotary position embedding to numbers d to d+7 of a head of q or k. y are their
-	// partners.
+	// rotate applies the rotary position embedding to numbers d to d+7 of a head of q or k. y are
+	// their partners.
 	__device__ __forceinline__ static void rotate(const float (&x)[8], const float (&y)[8], int d, float (&to)[8])
 	{
 		int o = d % (HEAD_DIM / 2);
@@ -783,7 +790,7 @@ struct Consumer {
 			to[j] = x[j] * sh.cosine[o + j] + (d < HEAD_DIM / 2 ? -y[j] : y[j]) * sh.sine[o + j];
 	}
 
-	// combine reads the attention's result: it joins the parts of the sequence.
+	// combine waits for the results of all parts of the sequence, and joins them.
 	__device__ __forceinline__ void combine(int used, u32 tag, Input<Q> &to)
 	{
 		constexpr int BATCH = PARTS < 4 ? PARTS : 4;
@@ -883,7 +890,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 	Consumer c;
 	c.lane = threadIdx.x % 32, c.warp = threadIdx.x / 32;
 	c.work = (u32 *)work, c.words = c.work + AT_WORDS, c.copy = c.words + blockIdx.x % COPIES * WORDS;
-	u32 launch = (u32)work[blockIdx.x]; // this block's launches before
+	u32 launch = (u32)work[blockIdx.x]; // number of this block's launches before this one
 	int newPage = pages[pos / PAGE_TOKENS];
 	float x[passes(WIDTH)][8];
 	uint4 weight[passes(WIDTH)];
@@ -892,7 +899,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 #pragma unroll
 	for (int p = 0; p < passes(WIDTH); p++)
 		unpack(weight[p], x[p]);
-	for (int i = threadIdx.x; i < HEAD_DIM / 2; i += CONSUMERS) { // attend reads them after a barrier
+	for (int i = threadIdx.x; i < HEAD_DIM / 2; i += CONSUMERS) { // a barrier lies between this and attend
 		float s, c;
 		sincosf(pos * freq[i], &s, &c);
 		sh.cosine[i] = c * dims.ropeFactor, sh.sine[i] = s * dims.ropeFactor;

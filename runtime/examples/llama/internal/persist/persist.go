@@ -1,6 +1,6 @@
 // Package persist decodes one token of a Llama-style model in one launch, for a sequence that runs
-// alone. All multiprocessors work from the beginning to the end and read the weights without a pause.
-// Launches of single operations reach about two thirds of the memory's bandwidth.
+// alone. All multiprocessors work from the beginning to the end and read the weights without a
+// pause. Launches of single operations reach about two thirds of the memory's bandwidth.
 //
 // Several devices can share the model, in tensor parallelism: then each launch writes its part of
 // the sums to the memory of the others.
@@ -21,8 +21,8 @@ import (
 // PageTokens is the number of tokens of a page of the cache.
 const PageTokens = 16
 
-// Dims are the sizes of a model. If ranks share it, Heads, KVHeads and FFN are those of one rank. In
-// C it is struct Dims.
+// Dims are the sizes of a model. If ranks share it, Heads, KVHeads and FFN are those of one rank.
+// In C it is struct Dims.
 type Dims struct {
 	Layers, Width, Heads, KVHeads, HeadDim, FFN, Vocab int32
 
@@ -39,17 +39,18 @@ func (d *Dims) pageBytes() int {
 
 func (d *Dims) qkv() int { return int(d.Heads+2*d.KVHeads) * int(d.HeadDim) }
 
-// Tuning has parameters that change only the speed. A field of 0 gets a good value.
+// Tuning has parameters that change only the speed, except that some Defines make results wrong. A
+// field of 0 gets a good value.
 type Tuning struct {
 	Stages int // stages of the ring; 0: as many as fit
 	Copies int // copies of exchanged words, so that blocks do not all read the same ones
-	Hint   int // percentage of an exchange's words that must be written before all warps poll
+	Hint   int // percentage of an exchange's words that must be written before all warps poll the words
 
-	Defines []string // further options -D of the compiler
+	Defines []string // further options of the compiler, such as -DUNTAGGED: see persist.cu
 }
 
-// Supported reports whether the device can run a Decoder: NVIDIA GPUs of compute capability 9.0 or
-// later can, and simulated GPUs.
+// Supported reports whether the device can run a Decoder. NVIDIA GPUs of compute capability 9.0 or
+// later with cooperative launches can, and simulated GPUs.
 func Supported(dev *gpu.Device) bool {
 	arch := dev.Info().Arch
 	n, err := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
@@ -66,9 +67,9 @@ type Layer struct {
 	Down   gpu.Range // [Width][FFN]
 }
 
-// Args are the memory that a decode step uses. It must stay allocated until the work is done. The
-// addresses of weights must be multiples of 16. The slot is Active[0]; if that is -1, the step does
-// nothing.
+// Args are the memory that a decode step uses. The memory must stay allocated until the steps are
+// done. The addresses of weights must be multiples of 16. The step computes a token of slot
+// Active[0]. If that is -1, it does nothing.
 type Args struct {
 	Layers               []Layer
 	Embeddings, LastNorm gpu.Range // [Vocab][Width], [Width]
@@ -82,22 +83,23 @@ type Args struct {
 	Position gpu.Slice[int32]   // [slots]: the input's position
 	Logits   gpu.Slice[float32] // [Vocab]: the result
 
-	// Rank is this device's rank if several devices share the model; otherwise it is nil. The decoder
-	// uses its scratch memory, so a rank has one decoder at a time. The devices of all ranks must be
-	// alike. The decoders of all ranks are made while no step runs, and launch the same steps. Two
-	// teams on the same devices must launch in the same order, because a launch takes all
+	// Rank is this device's rank if several devices share the model; otherwise it is nil. The
+	// decoder uses the scratch memory of Rank, so make only one decoder at a time for it. The
+	// devices of all ranks must be of one kind. Make the decoders of all ranks while no step runs,
+	// and launch the same steps on all ranks in the same order. If the same devices have two teams,
+	// launch the steps of both in the same order on all of them, because a launch takes all
 	// multiprocessors.
 	Rank *peer.Sum
 }
 
-// A Decoder is the kernel for a model. It serves one sequence of steps: two of its launches must not
-// run at once.
+// A Decoder is the kernel for a model. It serves one sequence of steps: two of its launches must
+// not run at once.
 type Decoder struct {
 	dims  Dims
 	code  *PersistCode
 	grid  gpu.Grid
 	peers peer.Peers
-	work  gpu.Slice[uint64] // words that blocks exchange; see persist.cu
+	work  gpu.Slice[uint64] // counts and words that blocks exchange; see persist.cu
 	table gpu.Slice[uint64] // addresses of the layers' weights
 	args  Args
 }
@@ -134,7 +136,7 @@ func New(ctx context.Context, dev *gpu.Device, d Dims, args Args, t Tuning) (*De
 	return c, nil
 }
 
-// fits checks that the ranks' devices can exchange words. The result is the same for all ranks.
+// fits checks that the ranks' devices can exchange words. If they cannot, all ranks get an error.
 func fits(dev *gpu.Device, rank *peer.Sum) error {
 	all := rank.Devices()
 	if all[rank.Rank()] != dev {
@@ -181,8 +183,8 @@ func (c *Decoder) upload(ctx context.Context, dev *gpu.Device, words int) (err e
 	return s.Wait(ctx)
 }
 
-// Op returns the launch of a step: the logits behind the token of slot Active[0], whose keys and
-// values it adds to the cache. It can be recorded.
+// Op returns the launch of a step. It can be recorded. The step computes the logits that follow the
+// token of slot Active[0], and adds the token's keys and values to the cache.
 func (c *Decoder) Op() gpu.Op {
 	a := &c.args
 	return c.code.Decode.Launch(c.grid, c.dims, c.peers, c.table, a.Embeddings, a.LastNorm, a.Head, a.Freq, a.Cache, a.Pages, a.Active,
@@ -203,7 +205,7 @@ func (c *Decoder) Close() (err error) {
 	return err
 }
 
-// check refuses sizes that the kernel does not support, and weights of other sizes.
+// check refuses sizes that the kernel does not support, and weights that do not have these sizes.
 func (d *Dims) check(a *Args) error {
 	w, q, f := uint64(d.Width), uint64(d.Heads*d.HeadDim), uint64(d.FFN)
 	switch {
@@ -240,7 +242,7 @@ type plan struct {
 	blocks, ranks int
 }
 
-// plan completes a tuning for a device. Every block must have a row of each matrix.
+// plan completes a tuning for a device. It takes so few blocks that each has a row of each matrix.
 func (d *Dims) plan(processors, shared, ranks int, t Tuning) (*plan, error) {
 	p := &plan{Dims: *d, Tuning: t, ranks: ranks}
 	p.blocks = min(processors, d.qkv(), int(d.Width), int(d.FFN), int(d.Vocab))
@@ -273,7 +275,7 @@ const (
 
 func (p *plan) parts() int { return p.blocks / int(p.Heads) }
 
-// padded is the length of an exchanged vector.
+// padded is the length of an exchanged vector of n numbers.
 func padded(n int32) int { return align(int(n), segment) }
 
 func align(n, to int) int { return (n + to - 1) / to * to }
@@ -284,7 +286,7 @@ func (p *plan) static() int {
 	return 4*floats + 48*int(p.Layers) + 400
 }
 
-// words is the length of the exchanged memory: launches of each block, counts, exchanged words.
+// words is the length of Decoder.work: each block's number of launches, counts, exchanged words.
 func (p *plan) words() int {
 	words := 2*p.ranks*padded(p.Width) + padded(p.FFN) + p.parts()*(padded(p.Heads*p.HeadDim)+2*int(p.Heads)) + p.qkv()
 	return (align(2*p.blocks, 32) + 5*32 + p.Copies*align(words, 32)) / 2

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A formula computes tokens in float64, with the whole sequence in a list.
+// A formula computes logits in float64. It keeps the keys and values of the sequence in lists.
 type formula struct {
 	b            *bench
 	keys, values [][][]float64 // [layer][position]
@@ -52,7 +52,8 @@ func (f *formula) norm(x, weight []float64) (y []float64) {
 	return y
 }
 
-// rotated multiplies pairs of numbers, as complex numbers, by a factor that depends on the position.
+// rotated applies the rotary embedding: a pair of numbers is a complex number, times a factor that
+// depends on the position.
 func (f *formula) rotated(head []float64, position int) []float64 {
 	half := len(head) / 2
 	y := make([]float64, len(head))
@@ -72,7 +73,7 @@ func (f *formula) rounded(x []float64) (y []float64) {
 	return y
 }
 
-// next returns the logits behind the next token.
+// next appends a token to the sequence, and returns the logits behind it.
 func (f *formula) next(token int) []float32 {
 	d, a := &f.b.dims, &f.b.args
 	dim, width := int(d.HeadDim), int(d.Width)
@@ -166,7 +167,7 @@ func record(b *bench, c *Decoder, n int) *gpu.CommandBuffer {
 	return rec
 }
 
-// TestNoSlot checks that a step without a slot changes nothing.
+// TestNoSlot checks that a step without a slot writes no logits.
 func TestNoSlot(t *testing.T) {
 	b := newBench(t, simulated(t), tinySize(), 1)
 	b.fillCache(0)

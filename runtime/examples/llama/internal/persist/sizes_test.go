@@ -17,7 +17,7 @@ func wideSize() Dims {
 	return Dims{Layers: 2, Width: 4096, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 14336, Vocab: 1000, MaxPages: 256, Eps: 1e-5, RopeFactor: 1}
 }
 
-// of returns the sizes of the part that each of some ranks has.
+// of returns the sizes of each rank's part of the model.
 func (d Dims) of(ranks int32) Dims {
 	d.Heads, d.KVHeads, d.FFN = d.Heads/ranks, d.KVHeads/ranks, d.FFN/ranks
 	return d
@@ -39,8 +39,8 @@ type variant struct {
 	Tuning
 }
 
-// wrong reports whether the variant computes nothing useful. It shows how fast a block is without
-// waiting for others, without multiplying, or without memory.
+// wrong reports whether the variant's results are wrong. Such variants show how fast a block is
+// without waiting for others, without multiplying, or without memory.
 func (v variant) wrong() bool {
 	return strings.HasPrefix(v.name, "untagged") || strings.HasPrefix(v.name, "dry")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// two opens two devices of a driver that has access to each other's memory.
+// two opens the first two devices of a driver, or skips the test.
 func two(t *testing.T, d driver.Driver) []*gpu.Device {
 	t.Helper()
 	g, err := gpu.OpenGroup(d, gpu.Options{})
@@ -73,7 +73,7 @@ func newTeam(t *testing.T, devices []*gpu.Device, d Dims, patience time.Duration
 		b.fillCache(0)
 		m.ranks = append(m.ranks, b)
 		from, to := &m.whole.args, &b.args
-		// part copies part r of rows, and of columns.
+		// part copies the part of rank r: rows of each matrix, or columns with acrossColumns.
 		part := func(to, from gpu.Range, columns int, rows []int, acrossColumns bool) {
 			all := make([]uint16, from.Size/2)
 			m.whole.do(gpu.Download(gpu.BytesOf(all), from))
@@ -201,7 +201,8 @@ func TestTeam(t *testing.T) {
 	}
 }
 
-// testLost launches steps on one rank only. The rank gives up, and later steps do not wait.
+// testLost checks that a rank gives up if the other rank launches nothing, and that its later steps
+// and sums do not wait.
 func testLost(t *testing.T, devices []*gpu.Device) {
 	m := newTeam(t, devices, tinySize(), time.Second/10)
 	var all []*Decoder

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// Twins run in place of the kernel on a simulated GPU: simdriver.Config{Kernels: SimPersist(Twins{})}.
-// Products add in float64, one row after the other.
+// Twins run in place of the kernel on a simulated GPU: pass SimPersist(Twins{}) as Kernels of
+// simdriver.Config. They add in float64.
 type Twins struct{}
 
 // A twin is one launch.
@@ -145,10 +145,10 @@ func (t *twin) attend(layer driver.Ptr, pages []int32, position int, q, k, v []f
 	return out
 }
 
-// add adds y to x. If ranks share the model, it adds the y of all ranks, in their order. The ranks
-// exchange words of a tag and a float32, [2][ranks][width]. which is the first index: two sums follow
-// each other in turn, so a rank that writes words again has got the other sum from all ranks, and they
-// have read these words before.
+// add adds y to x. If ranks share the model, it adds the y of all ranks, in the order of the ranks.
+// The ranks exchange words of a tag and a float32, [2][ranks][width]. which is the first index.
+// Sums take 0 and 1 in turn. When a rank overwrites words, it has got the words of the sum between
+// from all ranks. Each rank wrote them after it had read the old words.
 func (t *twin) add(x, y []float64, which int, tag uint32) {
 	ranks, width := int(t.peers.Ranks), len(x)
 	if ranks == 0 {

@@ -1,5 +1,5 @@
 // Package remote runs the shards of a model in several processes, for example one for each GPU.
-// Rank 0 has the engine. It sends each plan to the other ranks, and these answer when it is done.
+// Rank 0 has the engine, and sends each plan to the other ranks. They reply when the plan is done.
 package remote
 
 import (
@@ -25,13 +25,13 @@ type Rendezvous interface {
 	Share(ctx context.Context, name string, id []byte) ([]byte, error)
 }
 
-// message is what rank 0 sends, in gob's format: a plan, or the end.
+// Rank 0 sends messages in gob's format. A message is a plan, or the end.
 type message struct {
 	Plan model.Plan
 	End  bool
 }
 
-// reply is the answer to a plan. Error is empty if the plan is done.
+// reply is the answer to a plan. Error is empty if the plan succeeded.
 type reply struct{ Error string }
 
 // hello is the first message of a rank.
@@ -40,10 +40,10 @@ type hello struct {
 	Info model.Info
 }
 
-// Lead connects rank 0 to the other ranks, which reach it at the host. It returns their shards in
-// the order of the ranks. info describes rank 0's own shard: a rank that cannot run the same plans
-// is an error. Lead waits until all ranks have connected or the context ends. Later, lost is called
-// with an error when a rank has failed or its connection breaks.
+// Lead connects rank 0 to the other ranks, which reach it at host. It returns their shards in the
+// order of the ranks. It waits until all ranks have connected or the context ends. It fails if a
+// rank's Info does not match info, that of rank 0's own shard. When a rank fails or its connection
+// breaks, lost is called with the error.
 func Lead(ctx context.Context, host string, meet Rendezvous, info model.Info, lost func(error)) (_ []model.Runner, err error) {
 	_, count, err := meet.Place()
 	if err != nil {
@@ -104,7 +104,8 @@ type runner struct {
 	err     error        // why the rank runs no more plans
 }
 
-// greet checks the key of a rank, and receives its first message. It fails when the context ends.
+// greet checks the key of a rank, and receives its first message. It fails after 10 seconds, or
+// when the context ends.
 func (r *runner) greet(ctx context.Context, key string) (in *gob.Decoder, rank int, err error) {
 	defer context.AfterFunc(ctx, func() { r.conn.Close() })()
 	r.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -123,7 +124,7 @@ func (r *runner) greet(ctx context.Context, key string) (in *gob.Decoder, rank i
 	return in, h.Rank, err
 }
 
-// receive receives replies until the connection ends.
+// receive receives replies until one has an error, or the connection ends.
 func (r *runner) receive(in *gob.Decoder) {
 	defer close(r.ended)
 	for {
@@ -188,7 +189,7 @@ func (r *runner) Run(p model.Plan, _ []int32) (func(context.Context) error, erro
 	}, nil
 }
 
-// Close tells the rank to end, and waits up to 10 seconds for that.
+// Close tells the rank to end, and waits up to 10 seconds until it closes the connection.
 func (r *runner) Close() error {
 	r.mu.Lock()
 	broken := r.err
@@ -237,7 +238,8 @@ func Join(ctx context.Context, meet Rendezvous, shard model.Runner) (*Follower, 
 	return f, nil
 }
 
-// Run runs plans until rank 0 ends, or until an error. It does not close the shard.
+// Run runs plans until rank 0 ends, an error occurs, or the context ends. It does not close the
+// shard.
 func (f *Follower) Run(ctx context.Context) error {
 	defer f.conn.Close()
 	defer context.AfterFunc(ctx, func() { f.conn.Close() })()

@@ -46,7 +46,7 @@ func (m meeting) Share(ctx context.Context, _ string, id []byte) ([]byte, error)
 	}
 }
 
-// A team has a model in each rank. The test's process is rank 0.
+// A team has a model in each rank. The ranks are goroutines, and the test's own is rank 0.
 type team struct {
 	models  []*fakemodel.Model
 	runner  model.Runner
@@ -98,7 +98,7 @@ func generate(ctx context.Context, e *engine.Engine, r engine.Request) (tokens [
 	return tokens, nil
 }
 
-// TestTeam serves requests with three ranks. All must run the same plans.
+// TestTeam checks that three ranks serve requests, and run equally many plans.
 func TestTeam(t *testing.T) {
 	leaktest.Check(t)
 	m := newTeam(t, 3, func(int) error { return nil })
@@ -134,7 +134,8 @@ func TestTeam(t *testing.T) {
 	}
 }
 
-// TestLostRank ends a rank, or fails its device, in the middle of requests.
+// TestLostRank checks that requests fail with an error about rank 2 when it is killed or a plan
+// fails there, and that the other ranks end without an error.
 func TestLostRank(t *testing.T) {
 	leaktest.Check(t)
 	for name, test := range map[string]struct {
@@ -186,7 +187,8 @@ func TestLostRank(t *testing.T) {
 	}
 }
 
-// TestLostLeader closes the connection of rank 0 without a word.
+// TestLostLeader checks that a rank ends with an error when rank 0 closes the connection without a
+// message.
 func TestLostLeader(t *testing.T) {
 	leaktest.Check(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -206,7 +208,8 @@ func TestLostLeader(t *testing.T) {
 	}
 }
 
-// TestStrangers connects before the rank does: without the key, and with a wrong rank.
+// TestStrangers checks that Lead closes connections without the key or with a wrong rank, and still
+// accepts the rank that connects after them.
 func TestStrangers(t *testing.T) {
 	leaktest.Check(t)
 	id, shown := make(chan []byte, 2), make(chan []byte, 2)
@@ -264,8 +267,8 @@ func TestMissingRank(t *testing.T) {
 	}
 }
 
-// TestTooFewRanks ends the context when only one of two ranks has connected. That rank must end,
-// too.
+// TestTooFewRanks checks that if the context ends when only one of two ranks has connected, Lead
+// fails, and that rank ends too.
 func TestTooFewRanks(t *testing.T) {
 	leaktest.Check(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -314,7 +317,8 @@ func TestOtherOptions(t *testing.T) {
 	}
 }
 
-// TestCloseInFlight closes rank 0's side while a plan has no reply. Waiting for the plan must end.
+// TestCloseInFlight checks that a wait for a plan ends if rank 0's side is closed before the plan
+// has a reply.
 func TestCloseInFlight(t *testing.T) {
 	leaktest.Check(t)
 	id, ended := make(chan []byte, 1), make(chan error, 1)

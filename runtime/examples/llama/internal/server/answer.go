@@ -92,7 +92,8 @@ func (s *Server) whole(ctx context.Context, w http.ResponseWriter, q *question, 
 	return n, true, nil
 }
 
-// stream sends each token at once, as a server-sent event. It returns the same as whole.
+// stream sends the text of each token at once, as a server-sent event. It returns the same as
+// whole.
 func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question, request *engine.Request, a *answer) (n int, begun bool, err error) {
 	control := http.NewResponseController(w)
 	send := func() error {
@@ -136,7 +137,7 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question,
 	return n, begun, err
 }
 
-// event sends an event.
+// event sends v as a server-sent event, in JSON.
 func event(w http.ResponseWriter, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -148,8 +149,9 @@ func event(w http.ResponseWriter, v any) error {
 	return nil
 }
 
-// generate calls part with the text of each token, and with the token. It returns the number of
-// tokens and the reason of the end: "stop" for a token or string that ends the text, or "length".
+// generate calls part for each token, with the token and the text that can be sent now. In the end
+// it calls part with text that was held back, if any, and no token. It returns the number of tokens
+// and why the answer ends: "stop" for a token or string that ends the text, or "length".
 func (s *Server) generate(ctx context.Context, q *question, request *engine.Request, part func(string, []int32) error) (n int, finish string, err error) {
 	decoder, stopper := s.Decoder(), stopper{stops: q.Stop}
 	var buffer [1]int32

@@ -12,15 +12,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/engine"
 )
 
-// metrics answers with the numbers of the engine and the devices, in the text format of OpenMetrics
-// 1.0, which Prometheus reads.
+// metrics answers with the metrics of the server, the engine, the process and the devices, in the
+// text format of OpenMetrics 1.0, which Prometheus reads.
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
 	w.Write(s.text())
 	s.Options.Metrics.ServeHTTP(w, r) // ends the text
 }
 
-// text returns the metrics of the engine and the process.
+// text returns the metrics of the server, the engine and the process.
 func (s *Server) text() []byte {
 	var b bytes.Buffer
 	e := s.Engine.Stats()

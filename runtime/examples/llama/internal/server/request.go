@@ -29,7 +29,7 @@ type question struct {
 	TokenIDs      bool           `json:"return_token_ids"` // not OpenAI's, but common
 	User          string         `json:"user"`
 
-	// Of these fields only the default is supported.
+	// Only the default values of the following fields are supported.
 	N                *int               `json:"n"`
 	BestOf           *int               `json:"best_of"`
 	Echo             bool               `json:"echo"`

@@ -16,12 +16,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/metrics"
 )
 
-// Options configure a server. The fields before Model are required.
+// Options configure a server. Engine, Encode and Decoder are required.
 type Options struct {
 	Engine  *engine.Engine
 	Encode  func(text string) ([]int32, error)
-	Decoder func() Decoder // a new one for each request
-	Stop    []int32        // tokens that end each sequence
+	Decoder func() Decoder // makes a Decoder for each request
+	Stop    []int32        // tokens that end a sequence
 
 	Model    string          // the model's name for clients
 	Metrics  *metrics.Source // of the devices; may be nil
@@ -46,7 +46,7 @@ type Server struct {
 	started time.Time
 
 	mu    sync.Mutex     // protects the following field
-	codes map[int]uint64 // numbers of responses
+	codes map[int]uint64 // number of responses by HTTP status
 }
 
 const readTimeout = 30 * time.Second // for the body of a request
@@ -81,8 +81,8 @@ func New(o Options) *Server {
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Serve serves until the context ends. Then it refuses new requests, waits up to grace for those in
-// progress, and shuts down the engine.
+// Serve serves until the context ends. Then it refuses new requests, waits up to grace for requests
+// in progress, cancels the rest, and shuts down the engine.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
 	hs := &http.Server{
 		Handler:           s,
@@ -110,7 +110,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 	return errors.Join(err, <-stopped)
 }
 
-// health tells a load balancer whether to send requests.
+// health answers a load balancer: 503 if the engine takes no requests.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if err := s.Engine.Err(); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -157,7 +157,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.Message }
 
-// invalid makes an answer to a bad request. param is the field concerned; it may be empty.
+// invalid returns the answer to a bad request. param is the field that is wrong; it may be empty.
 func invalid(param, format string, args ...any) *failure {
 	f := &failure{code: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error"}
 	if param != "" {
@@ -176,7 +176,7 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 	}
 	f := &failure{Message: err.Error(), Type: "server_error"}
 	switch {
-	case r.Context().Err() != nil, errors.Is(err, errUnread): // a nonstandard status, for logs
+	case r.Context().Err() != nil, errors.Is(err, errUnread): // a nonstandard status, for logs and metrics
 		f.code = 499
 	case errors.Is(err, engine.ErrInvalid):
 		return invalid("", "%v", err)
@@ -184,7 +184,7 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 		f.code, f.Type = http.StatusTooManyRequests, "rate_limit_error"
 	case errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrBroken):
 		f.code = http.StatusServiceUnavailable
-	case errors.Is(err, context.DeadlineExceeded): // of the request; a deadline of the model is ErrBroken
+	case errors.Is(err, context.DeadlineExceeded): // the request's; if the model misses one, err is ErrBroken
 		f.code, f.Message = http.StatusGatewayTimeout, fmt.Sprintf("the answer is not complete within %v", s.Timeout)
 	default:
 		f.code = http.StatusInternalServerError
@@ -202,7 +202,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.write(w, f.code, map[string]any{"error": f})
 }
 
-// logEnd logs the end of a request: failures of the server as errors.
+// logEnd logs the end of a request, at level error if the status is 500 or more.
 func (s *Server) logEnd(r *http.Request, code int, err error, args ...any) {
 	level := slog.LevelDebug
 	if code >= 500 {

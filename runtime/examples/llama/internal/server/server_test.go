@@ -30,7 +30,7 @@ import (
 
 var info = model.Info{Slots: 4, Pages: 64, PageTokens: 16, MaxTokens: 512, ChunkTokens: 16, Vocab: 256}
 
-// letters is a tokenizer: a token is a byte. Its decoder holds back incomplete characters.
+// letters is a decoder of tokens that are bytes. It holds back incomplete characters.
 type letters struct{ held []byte }
 
 func encode(text string) ([]int32, error) {
@@ -267,7 +267,7 @@ func parse(t *testing.T, body string, stream bool) (a answer) {
 	return a
 }
 
-// TestAnswers compares answers, in one piece and streamed, with the model's.
+// TestAnswers checks that answers, in one piece and streamed, have the model's tokens.
 func TestAnswers(t *testing.T) {
 	want := fakemodel.Answer([]int32{'a', 'b'}, model.Sampling{Temperature: .5, TopP: .9, TopK: 3, Seed: math.MaxUint64}, 256, 20)
 	decoder := new(letters)
@@ -298,7 +298,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestStop stops at strings that begin and end in different tokens, and at tokens.
+// TestStop checks that answers end before stop strings, which may begin and end in different
+// tokens, and before stop tokens.
 func TestStop(t *testing.T) {
 	const text = "one two tree three four \u00e4\u00f6\u00fc abcab"
 	for _, test := range []struct {
@@ -333,7 +334,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestRefusals sends bad requests.
+// TestRefusals checks the status and the error of bad requests.
 func TestRefusals(t *testing.T) {
 	bubble(t, "", server.Options{Body: 4000, Prompt: 30}, engine.Options{}, func(t *testing.T, r *rig) {
 		for _, test := range []struct {
@@ -400,7 +401,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestBusy sends more requests than the queue or the server holds.
+// TestBusy checks that a request gets 429 if the queue or the server is full.
 func TestBusy(t *testing.T) {
 	for name, limits := range map[string]struct {
 		o  server.Options
@@ -434,7 +435,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestDisconnect disconnects clients in the middle of answers. Their memory must be free soon, and
+// TestDisconnect checks that the pages of requests whose clients disconnect are soon free, and that
 // other requests go on.
 func TestDisconnect(t *testing.T) {
 	bubble(t, "", server.Options{}, engine.Options{}, func(t *testing.T, r *rig) {
@@ -471,7 +472,7 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// TestTimeout lets requests take too long.
+// TestTimeout checks the answers to requests that take longer than Options.Timeout.
 func TestTimeout(t *testing.T) {
 	bubble(t, "", server.Options{Timeout: 25 * time.Millisecond}, engine.Options{}, func(t *testing.T, r *rig) {
 		code, got := r.ask(t, `{"prompt":"a","max_tokens":100}`)
@@ -485,7 +486,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestSlowBody begins a request and does not end it.
+// TestSlowBody checks that a request whose body does not end gets 408 after 30 seconds.
 func TestSlowBody(t *testing.T) {
 	bubble(t, "", server.Options{}, engine.Options{}, func(t *testing.T, r *rig) {
 		body, writer := io.Pipe()
@@ -504,7 +505,8 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
-// TestSlowReader stops reading a stream. The request must end, and delay no other.
+// TestSlowReader checks that a request ends if its client stops reading, and delays no other
+// request.
 func TestSlowReader(t *testing.T) {
 	bubble(t, "", server.Options{Timeout: time.Second}, engine.Options{}, func(t *testing.T, r *rig) {
 		resp, err := r.post(t.Context(), `{"prompt":"a","max_tokens":500,"stream":true,"return_token_ids":true}`)
@@ -528,8 +530,8 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestUnread stops reading a stream until the server's write fails. That is the client's failure, so
-// it counts as 499.
+// TestUnread checks that a stream whose client does not read counts as 499 once a write fails, and
+// is not logged as an error.
 func TestUnread(t *testing.T) {
 	bubble(t, "", server.Options{}, engine.Options{}, func(t *testing.T, r *rig) {
 		w := &unwritable{header: http.Header{}}
@@ -551,7 +553,8 @@ func (w *unwritable) WriteHeader(int)           {}
 func (w *unwritable) Write([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
 func (w *unwritable) Flush()                    {}
 
-// TestBroken breaks the model during requests.
+// TestBroken checks that requests, also later ones, and /healthz answer with the model's error once
+// the model has failed.
 func TestBroken(t *testing.T) {
 	bubble(t, "", server.Options{}, engine.Options{}, func(t *testing.T, r *rig) {
 		lost := fmt.Errorf("the device fell off the bus: %w", context.DeadlineExceeded)
@@ -585,7 +588,8 @@ func TestBroken(t *testing.T) {
 	})
 }
 
-// TestShutdown ends the server during requests. They must be answered.
+// TestShutdown checks that the server answers requests in progress when it shuts down, and no new
+// ones.
 func TestShutdown(t *testing.T) {
 	bubble(t, "", server.Options{}, engine.Options{}, func(t *testing.T, r *rig) {
 		var all sync.WaitGroup
@@ -608,7 +612,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestMetrics reads the metrics and the list of models.
+// TestMetrics checks the metrics and the list of models.
 func TestMetrics(t *testing.T) {
 	bubble(t, "", server.Options{}, engine.Options{}, func(t *testing.T, r *rig) {
 		r.ask(t, `{"prompt":"abc","max_tokens":9}`)

@@ -2,15 +2,15 @@ package server
 
 import "strings"
 
-// A stopper returns a stream of text up to the first stop string. It holds back text that may be
-// the beginning of one, because a stop string may begin in one token and end in another.
+// A stopper cuts a stream of text at the first stop string. It holds back text that may begin a
+// stop string, until the next tokens show whether it does.
 type stopper struct {
 	stops []string
 	held  string
 }
 
-// next takes more text. It returns the text that can be sent now, and reports whether a stop string
-// follows it.
+// next adds text to the stream. It returns the text that can be sent now, and reports whether a
+// stop string follows that.
 func (s *stopper) next(text string) (pass string, stopped bool) {
 	text = s.held + text
 	end := len(text)

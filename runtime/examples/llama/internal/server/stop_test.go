@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStopper cuts random texts into random parts. The result must not depend on where text is held
-// back: it ends before the first stop string of the first part that completes one.
+// TestStopper checks random texts in random parts. Once a part completes a stop string, the result
+// must end before the leftmost stop string so far.
 func TestStopper(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func(n int) string {

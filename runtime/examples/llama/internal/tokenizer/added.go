@@ -29,8 +29,8 @@ func (m *matcher) add(t addedToken) {
 	})
 }
 
-// find returns the place of the first token in a text, the longest of those that begin there. If
-// there is none, begin and end are both the length of the text.
+// find returns the place of the first added token in a text, and its ID. If several begin at that
+// place, it takes the longest. If there is none, begin and end are both the length of the text.
 func (m *matcher) find(text string) (begin, end int, token int32) {
 	for i := range len(text) {
 		for _, t := range m[text[i]] {

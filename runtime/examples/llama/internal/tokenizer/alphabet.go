@@ -1,8 +1,8 @@
 package tokenizer
 
-// Alphabet returns the character that stands for each byte in a vocabulary, since JSON has no bytes.
-// A printable byte of Latin-1 is the character with the same number. The other bytes are, in order,
-// the characters from U+0100.
+// Alphabet returns the character that stands for each byte in a vocabulary, since JSON has no
+// bytes. A visible character of Latin-1 stands for the byte with the same number. The characters
+// from U+0100 on stand for the other bytes, in order.
 func Alphabet() (runes [256]rune) {
 	next := rune(256)
 	for b := range runes {

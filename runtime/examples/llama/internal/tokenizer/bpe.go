@@ -4,7 +4,7 @@ package tokenizer
 // does the merge with the lowest rank, and the first of several with that rank.
 type bpe struct {
 	bytes  [256]int32       // tokens of single bytes
-	merges map[pair]merge   // what two neighbours become
+	merges map[pair]merge   // merges of two neighbours
 	whole  map[string]int32 // tokens of whole pieces, which are not merged; only with ignore_merges
 }
 
@@ -28,13 +28,13 @@ type part struct {
 
 // A candidate is a merge that may be done: rank in the upper half, the left part's index in the
 // lower one, so that the smallest number is the next merge. It is out of date if the left part and
-// its neighbour have no merge of that rank any more.
+// the next part have no merge of that rank any more.
 type candidate uint64
 
-// gone is the token of a part that was merged into the one before it.
+// gone is the token of a part that was merged into the part before it.
 const gone = -1
 
-// encode appends the tokens of a piece.
+// encode appends the tokens of a piece to tokens.
 func (b *bpe) encode(m *merger, tokens []int32, piece string) []int32 {
 	if token, ok := b.whole[piece]; ok {
 		return append(tokens, token)

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// A split returns the length of the first piece of a text that is not empty.
+// A split returns the length of the first piece of a text. The text is not empty.
 type split func(text string) int
 
 // The patterns that tokenizer.json files have. They look ahead, which package regexp cannot, so
@@ -72,8 +72,8 @@ func run(text string, c class, limit int) (length int) {
 	return length
 }
 
-// splitGPT2 cuts as gpt2Pattern does: contractions, and runs of letters, digits or others with a
-// space before them.
+// splitGPT2 cuts as gpt2Pattern does: contractions, runs of letters, digits or other characters,
+// with a space before them if there is one, and white space.
 func splitGPT2(text string) int {
 	if n := contraction(text, false); n > 0 {
 		return n
@@ -90,8 +90,8 @@ func splitGPT2(text string) int {
 	return length
 }
 
-// splitLlama cuts as llamaPattern does, if digits is 3, or as qwenPattern does, if it is 1: a
-// number is cut into pieces of at most this many digits.
+// splitLlama cuts as llamaPattern does if digits is 3, and as qwenPattern does if digits is 1. A
+// number is cut into pieces of at most that many digits.
 func splitLlama(text string, digits int) int {
 	if n := contraction(text, true); n > 0 {
 		return n
@@ -122,9 +122,9 @@ func splitLlama(text string, digits int) int {
 	return length
 }
 
-// blanks returns the length of the white space at the beginning of a text, and its length up to the
-// last newline. The last character of white space belongs to the word that follows, unless it is
-// the only one.
+// blanks returns the length of the white space at the beginning of a text, and its length up to and
+// with the last newline. length is without the last character of white space if that is not the
+// only one and other text follows: the character belongs to that text.
 func blanks(text string) (length, newlines int) {
 	last := 0
 	for length < len(text) {

@@ -14,7 +14,7 @@ type Tokenizer struct {
 	special []bool   // of each token: it controls the model and has no text for the reader
 
 	added         [2]matcher // tokens that are cut out of the text first, in two passes
-	splits        []split    // rules that cut the rest into pieces, each cutting the pieces of the one before
+	splits        []split    // rules that cut the rest into pieces; each rule cuts the pieces of the rule before
 	bpe           bpe        // makes tokens of a piece
 	before, after []int32    // special tokens around a text
 }
@@ -23,9 +23,9 @@ type Tokenizer struct {
 // vocabulary may be larger.
 func (t *Tokenizer) Vocab() int { return len(t.texts) }
 
-// Encode returns the tokens of a text. If special is true, the special tokens are added that the
-// model expects around a text, such as the one that begins it. Special tokens that are written out
-// in the text are found in any case. Text that is not UTF-8 is an error.
+// Encode returns the tokens of a text. If special is true, it adds the special tokens that the
+// model expects around a text, such as one that begins it. In any case it finds special tokens that
+// are written out in the text. Text that is not UTF-8 is an error.
 func (t *Tokenizer) Encode(text string, special bool) ([]int32, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("tokenizer: the text has %d bytes: too long", len(text))
@@ -44,13 +44,14 @@ func (t *Tokenizer) Encode(text string, special bool) ([]int32, error) {
 	return e.tokens, nil
 }
 
-// An encoder has the tokens of one text so far, and space for a piece.
+// An encoder has the tokens of one text so far, and a merger for its pieces.
 type encoder struct {
 	tokens []int32
 	merger merger
 }
 
-// encode cuts added tokens out of a text, beginning with a pass, and encodes the text between them.
+// encode cuts out the added tokens of a pass and of later passes, and encodes the text between
+// them.
 func (t *Tokenizer) encode(e *encoder, text string, pass int) {
 	if pass == len(t.added) {
 		t.pieces(e, text, t.splits)

@@ -12,9 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/tokenizer"
 )
 
-// The folders of testdata have small tokenizers of each kind. Their files tokens.json say how Hugging
-// Face's library encodes and decodes; the script reference.py writes them. PUREGPU_LLAMA_REFERENCE
-// may name a folder with a tokenizer of real size and its tokens.json.
+// TestReference compares with Hugging Face's library, for the small tokenizers in the folders of
+// testdata. The files tokens.json there say how the library encodes and decodes; reference.py
+// writes them. PUREGPU_LLAMA_REFERENCE may name one more folder, with a tokenizer of real size.
 func TestReference(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/*/tokenizer.json")
 	if err != nil || len(dirs) == 0 {
@@ -69,7 +69,7 @@ func compare(t *testing.T, dir string) {
 	}
 }
 
-// A decoder returns each character once all its bytes are there.
+// TestDecoderHoldsBack checks that a decoder returns a character once all its bytes are there.
 func TestDecoderHoldsBack(t *testing.T) {
 	tok := load(t, "testdata/gpt2")
 	tokens, err := tok.Encode("é𝐇", false)
@@ -99,7 +99,7 @@ func TestDecoderHoldsBack(t *testing.T) {
 	}
 }
 
-// A decoder returns special tokens only if asked.
+// TestDecoderSpecial checks that a decoder returns special tokens only if Special is set.
 func TestDecoderSpecial(t *testing.T) {
 	tok := load(t, "testdata/llama")
 	tokens, err := tok.Encode("a<|eot|>b", true)
@@ -122,8 +122,8 @@ func TestNotUTF8(t *testing.T) {
 	}
 }
 
-// A long text without any place to cut takes time that grows about like its length: this one would
-// take minutes if each merge looked at all of it.
+// TestLongPiece checks a long text without any place to cut. It would take minutes if each merge
+// looked at all of the text.
 func TestLongPiece(t *testing.T) {
 	tok := load(t, "testdata/llama")
 	text := strings.Repeat("thequickfox", 1<<16)
@@ -136,7 +136,8 @@ func TestLongPiece(t *testing.T) {
 	}
 }
 
-// A file that this package would not follow exactly is refused, and the error says why.
+// TestRefused checks that Load refuses a file that the package would not follow exactly, and says
+// why.
 func TestRefused(t *testing.T) {
 	b, err := os.ReadFile("testdata/llama/tokenizer.json")
 	if err != nil {
@@ -186,7 +187,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Any text comes back from its tokens.
+// FuzzRoundTrip checks that any text comes back from its tokens, or is refused if it is not UTF-8.
 func FuzzRoundTrip(f *testing.F) {
 	b, err := os.ReadFile("testdata/texts.json")
 	if err != nil {
@@ -225,7 +226,7 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// Any bytes as tokenizer.json give a tokenizer that encodes and decodes, or an error.
+// FuzzLoad checks that Load either refuses a file, or returns a tokenizer that encodes and decodes.
 func FuzzLoad(f *testing.F) {
 	for _, name := range []string{"gpt2", "llama", "digits"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name, "tokenizer.json"))

@@ -16,8 +16,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 )
 
-// Write writes a checkpoint of a model to a folder: config.json and bf16 weights, in as many files
-// as asked. The weights depend on the seed, and the logits have a standard deviation of about 3.
+// Write writes a checkpoint of a model to a folder: config.json, and bf16 weights in the given
+// number of files. The weights depend on the seed, and the logits have a standard deviation of
+// about 3.
 func Write(dir string, c checkpoint.Config, files int, seed uint64) error {
 	if err := writeJSON(filepath.Join(dir, "config.json"), fields(c)); err != nil {
 		return err
@@ -65,7 +66,7 @@ func fields(c checkpoint.Config) map[string]any {
 	return f
 }
 
-// An array is a weight: a matrix, or a vector with one column.
+// An array is a weight: a matrix or a vector.
 type array struct {
 	shape []int
 	bf16  []uint16
