@@ -158,6 +158,15 @@ func fits(dev *gpu.Device, rank *peer.Sum) error {
 	return nil
 }
 
+// A weights is a range of weights, with its number of 16-bit numbers.
+type weights struct {
+	of      string
+	r       gpu.Range
+	numbers uint64
+}
+
+func address(r gpu.Range) uint64 { return uint64(r.Buffer.Ptr()) + r.Offset }
+
 // upload clears the exchanged words and writes the table of addresses.
 func (c *Decoder) upload(ctx context.Context, dev *gpu.Device, words int) (err error) {
 	if c.args.Rank != nil {
@@ -171,11 +180,7 @@ func (c *Decoder) upload(ctx context.Context, dev *gpu.Device, words int) (err e
 	var table []uint64
 	for _, l := range c.args.Layers {
 		for _, r := range []gpu.Range{l.Norm1, l.QKV, l.Out, l.Norm2, l.GateUp, l.Down} {
-			a := uint64(r.Buffer.Ptr()) + r.Offset
-			if a%16 != 0 {
-				return fmt.Errorf("weights at %#x: the address must be a multiple of 16: %w", a, gpu.ErrArgument)
-			}
-			table = append(table, a)
+			table = append(table, address(r))
 		}
 	}
 	s := dev.Queue(0).NewStream()
@@ -222,14 +227,19 @@ func (d *Dims) check(a *Args) error {
 	case len(a.Layers) != int(d.Layers):
 		return fmt.Errorf("persist: weights of %d layers for %d: %w", len(a.Layers), d.Layers, gpu.ErrArgument)
 	}
+	vocab := uint64(d.Vocab) * w
+	all := []weights{{"the embeddings", a.Embeddings, vocab}, {"the last norm", a.LastNorm, w}, {"the head", a.Head, vocab}}
 	for i, l := range a.Layers {
-		for _, c := range []struct {
-			r gpu.Range
-			n uint64
-		}{{l.Norm1, w}, {l.QKV, uint64(d.qkv()) * w}, {l.Out, w * q}, {l.Norm2, w}, {l.GateUp, 2 * f * w}, {l.Down, w * f}} {
-			if c.r.Buffer == nil || c.r.Size != c.n*2 {
-				return fmt.Errorf("persist: weights of layer %d have %d bytes for %d: %w", i, c.r.Size, c.n*2, gpu.ErrArgument)
-			}
+		of := fmt.Sprintf("layer %d", i)
+		all = append(all, weights{of, l.Norm1, w}, weights{of, l.QKV, uint64(d.qkv()) * w}, weights{of, l.Out, w * q},
+			weights{of, l.Norm2, w}, weights{of, l.GateUp, 2 * f * w}, weights{of, l.Down, w * f})
+	}
+	for _, x := range all {
+		if x.r.Buffer == nil || x.r.Size != 2*x.numbers {
+			return fmt.Errorf("persist: weights of %s have %d bytes for %d: %w", x.of, x.r.Size, 2*x.numbers, gpu.ErrArgument)
+		}
+		if at := address(x.r); at%16 != 0 {
+			return fmt.Errorf("persist: weights of %s at %#x: the address must be a multiple of 16: %w", x.of, at, gpu.ErrArgument)
 		}
 	}
 	return nil

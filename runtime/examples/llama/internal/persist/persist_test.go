@@ -182,12 +182,16 @@ func TestNoSlot(t *testing.T) {
 func TestRefused(t *testing.T) {
 	b := newBench(t, simulated(t), tinySize(), 1)
 	for name, change := range map[string]func(*Dims, *Args){
-		"FP8":           func(d *Dims, _ *Args) { d.FP8 = 1 },
-		"no layers":     func(d *Dims, _ *Args) { d.Layers = 0 },
-		"another width": func(d *Dims, _ *Args) { d.Width = 80 },
-		"odd width":     func(d *Dims, _ *Args) { d.Width = 73 },
-		"odd heads":     func(d *Dims, _ *Args) { d.KVHeads = 3 },
-		"odd head":      func(d *Dims, _ *Args) { d.HeadDim = 48 },
+		"FP8":                      func(d *Dims, _ *Args) { d.FP8 = 1 },
+		"no layers":                func(d *Dims, _ *Args) { d.Layers = 0 },
+		"another width":            func(d *Dims, _ *Args) { d.Width = 80 },
+		"odd width":                func(d *Dims, _ *Args) { d.Width = 73 },
+		"odd heads":                func(d *Dims, _ *Args) { d.KVHeads = 3 },
+		"odd head":                 func(d *Dims, _ *Args) { d.HeadDim = 48 },
+		"a smaller head of logits": func(_ *Dims, a *Args) { a.Head.Size -= 2 },
+		"odd addresses": func(_ *Dims, a *Args) {
+			a.LastNorm = a.Head.Buffer.Range(a.Head.Offset+2, a.LastNorm.Size)
+		},
 		"a layer fewer": func(_ *Dims, a *Args) { a.Layers = a.Layers[1:] },
 	} {
 		d, a := b.dims, b.args
