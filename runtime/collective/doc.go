@@ -22,8 +22,9 @@
 //		)
 //	}
 //
-// All ranks must submit the same operations in the same order with the same sizes. A rank waits for
-// the other ranks, even if they never come, so give Options a Timeout. A communicator fails as a
-// whole, with an [Error], because its ranks can go on only together. The device does not fail:
-// close the communicator, and make a new one.
+// All ranks must submit the same operations in the same order with the same sizes. But a send needs
+// only a matching receive on the other rank. A rank waits for the other ranks, even if they never
+// come, so give Options a Timeout. A communicator fails as a whole, with an [Error], because its
+// ranks can go on only together. The device does not fail: close the communicator, and make a new
+// one.
 package collective

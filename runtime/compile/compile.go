@@ -3,8 +3,9 @@
 //
 //	code, _, err := compile.Compile(dev, compile.Source{Name: "saxpy.cu", Text: text})
 //
-// For a source that is known when the program is built, tools/kernelgen writes a function that
-// calls this package, and a launch for each kernel with the kernel's parameters as arguments.
+// For a source that is known when the program is built, tools/kernelgen writes Go code that calls
+// this package, and a type for each kernel. The type's method Launch takes the kernel's parameters
+// as arguments.
 //
 // CUDA's compiler is NVRTC, a library of NVIDIA's toolkit. The driver does not include NVRTC. The
 // compiled code is for the exact architecture of the device. If NVRTC is too old to know that
@@ -63,12 +64,13 @@ type Cache struct {
 	Size int64
 }
 
-// Compile compiles a source for a device with the zero [Cache], and loads it. See [Cache.Compile].
+// Compile compiles a source for a device with the zero [Cache], and loads the code. See
+// [Cache.Compile].
 func Compile(dev *gpu.Device, src Source) (*gpu.Module, Info, error) {
 	return Cache{}.Compile(dev, src)
 }
 
-// CompileAll compiles a source for several devices with the zero [Cache], and loads it. See
+// CompileAll compiles a source for several devices with the zero [Cache], and loads the code. See
 // [Cache.CompileAll].
 func CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Module, []Info, error) {
 	return Cache{}.CompileAll(devs, src)

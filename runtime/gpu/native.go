@@ -36,11 +36,11 @@ type NativeCall struct {
 // In a queue or a [Stream] fn is called once. Do or Submit calls fn if the work for all waits has
 // been issued; otherwise a goroutine of the runtime does. If a wait fails before the call, fn is
 // not called. fn must only give work to the stream, and return soon: other work of this queue is
-// issued only when fn has returned. fn must not use this package, except for functions that return
-// facts. It must not use the Stream that it runs in, wait for the native stream, begin or end a
-// capture, or end its goroutine. If fn returns an error, the signals fail with that error. If fn
-// panics, the signals fail with a [PanicError]. Work that fn had given to the stream by then still
-// runs, and the ranges are held until that work is over.
+// issued only when fn has returned. fn must not use this package, except for functions that only
+// return information, such as [Buffer.Size]. It must not use the Stream that it runs in, wait for
+// the native stream, begin or end a capture, or end its goroutine. If fn returns an error, the
+// signals fail with that error. If fn panics, the signals fail with a [PanicError]. Work that fn
+// had given to the stream by then still runs, and the ranges are held until that work is over.
 //
 // In a recording that becomes a graph, fn is called when the graph is made, if the driver can
 // capture a stream's work (Caps.Capture). End makes the graph if the addresses of all ranges are
@@ -63,8 +63,8 @@ func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
 
 // Scratch returns the Op of a [Native] with scratch memory: size bytes of device memory whose
 // contents are undefined before and after the operation. Its address is the last element of
-// [NativeCall].Ptrs, and a multiple of [Alignment]. If size is 0, there is no scratch memory. An Op
-// that is not a Native is [ErrArgument].
+// [NativeCall].Ptrs, and a multiple of [Alignment]. If size is 0, there is no scratch memory. For
+// an Op that is not a Native, the error is [ErrArgument].
 //
 // All operations of a queue, and of its Streams, share one block of scratch memory. The first
 // operation with scratch memory allocates the block, and a later operation that needs more bytes
@@ -182,8 +182,8 @@ func (nativeAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, erro
 	return recordOf(s).callNative(tl)
 }
 
-// callNative calls the function of a [Native]. started is true if the function was called: if the
-// function fails, the stream may still have received work.
+// callNative calls the function of a [Native]. started reports whether the function was called. A
+// function that fails may still have given work to the stream.
 func (s *record) callNative(tl *engine.Timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]
 	for _, r := range s.uses {

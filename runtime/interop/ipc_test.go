@@ -239,8 +239,8 @@ func TestSharedEvent(t *testing.T) {
 	})
 }
 
-// TestSharedEventParked checks that a parked wait is for the last record at the time when the wait
-// is issued.
+// TestSharedEventParked checks that a wait that was parked waits for the last record that was made
+// before the wait is issued.
 func TestSharedEventParked(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -408,8 +408,8 @@ func TestOtherProcessKilled(t *testing.T) {
 	})
 }
 
-// TestSharedEventFaults checks the errors if the driver fails once in each call for shared memory
-// and events.
+// TestSharedEventFaults makes each driver call for shared memory and shared events fail once, and
+// checks the errors.
 func TestSharedEventFaults(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -456,7 +456,8 @@ func TestSharedEventFaults(t *testing.T) {
 }
 
 // TestWaitIssued tests B163: WaitIssued returns when work that will signal the value is issued, or
-// when the value is reached or has failed. It does not return while that work is parked.
+// when the value is reached or the semaphore has failed. It does not return while that work is
+// parked.
 func TestWaitIssued(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -601,8 +602,9 @@ func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver
 	}
 }
 
-// share makes two processes exchange memory and events. If a call fails, it returns early. Its
-// error says that work never ended or, if sound is true, which call failed.
+// share makes two processes exchange memory and events. If a call fails, share may return early. It
+// returns an error if work never ends. If sound is true, it also returns an error if a call fails
+// or the data is wrong.
 func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	var devs [2]*gpu.Device
 	for i, d := range []driver.Driver{d, other} {

@@ -167,8 +167,8 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 	return p
 }
 
-// scratchSum records, n times, a fill of new scratch memory and a copy of it to the next part of
-// the buffer to. It returns the number of bytes written.
+// scratchSum fills n new scratch buffers of size bytes, and copies each behind the previous one in
+// to. It returns the number of bytes written.
 func scratchSum(r *recorder, to *gpu.Buffer, n int, size uint64) uint64 {
 	for i := range uint64(n) {
 		b := r.scratch(size)

@@ -11,9 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
-// TestFailedBehind blocks a goroutine that retires failed work, and earlier work of the same
-// stream, before it gives any signal. Meanwhile another goroutine retires work of another stream
-// that waits for the failed work. That work must fail too.
+// TestFailedBehind blocks a goroutine that retires two operations of a stream, before it gives any
+// signal. The second operation has failed. Meanwhile another goroutine retires an operation of
+// another stream. This operation waits for the failed one, and must fail too.
 func TestFailedBehind(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{Devices: 2})

@@ -18,11 +18,11 @@ type Submission struct {
 	Timeline *Timeline               // the timeline to which the program has submitted the operation
 	next     *Submission             // the next in a list of ready or free Submissions
 	event    *Event                  // the event to record behind the work: at once, on demand, or never
-	Err      atomic.Pointer[Failure] // if set, the submission fails with this error when its waits are over
+	Err      atomic.Pointer[Failure] // if set, the submission will fail with this error
 	Mode     waitMode
 	recorded bool // event has been recorded; protected by the ring's mu while the submission is in the ring
-	// UsesRest says that Rest has data for this operation. So the engine must call Rest.Release,
-	// and Rest.Start unless there is an Action.
+	// UsesRest says that Rest has data for this operation. So the engine must call Rest.Release. If
+	// Action is nil, the engine calls Rest.Start instead of Op.Run.
 	UsesRest bool
 	Across   bool // the operation uses memory of another device; implies UsesRest
 	// Lends says that Rest.Release tells the program that it may reuse memory (Order.Free). So the
@@ -91,9 +91,9 @@ type Rest interface {
 	Leave(why error)
 }
 
-// An Address is the device address of Size bytes. If Late is nil, the address is Ptr, and Size does
-// not matter. Otherwise the address is Ptr bytes behind the start of Late. That start may not be
-// known before the operation is issued.
+// An Address is a device address. If Late is nil, the address is Ptr, and Size is not used.
+// Otherwise the address is Ptr bytes behind the start of Late, and Late must have Size bytes from
+// there. The start of Late may be unknown until the operation is issued.
 type Address struct {
 	Ptr  driver.Ptr
 	Size uint64
@@ -106,7 +106,7 @@ type Memory interface {
 	Ptr(size uint64) (driver.Ptr, error)
 }
 
-// Resolve returns the address as a pointer, or an error if the memory has not been allocated yet.
+// Resolve returns the address as a pointer, or an error if the memory is not allocated.
 func (a Address) Resolve() (driver.Ptr, error) {
 	if a.Late == nil {
 		return a.Ptr, nil
@@ -115,18 +115,19 @@ func (a Address) Resolve() (driver.Ptr, error) {
 	return base + a.Ptr, err
 }
 
-// A waitMode says which state all waits of a submission must reach, and what the engine does then.
+// A waitMode says what a submission waits for, and what the engine does then.
 type waitMode uint8
 
 const (
-	// The work for all waits has been issued. Then the submission is issued, and its stream waits
-	// for that work.
+	// In mode untilIssued, the submission is issued when the work for all its waits has been
+	// issued. Its stream waits for that work.
 	untilIssued waitMode = iota
-	// All waits are reached. Then the submission is issued, or run if it is an operation of the
-	// host. Submissions that wait for a device of another driver also have this mode.
+	// In mode UntilReached, the submission is issued when all its waits are reached, or run if it
+	// is an operation of the host. Submissions that wait for a device of another driver also have
+	// this mode.
 	UntilReached
-	// All waits are reached. Then the submission gives its signals. This mode is for published
-	// barriers.
+	// In mode published, the submission gives its signals when all its waits are reached. Published
+	// barriers have this mode.
 	published
 )
 
@@ -182,8 +183,8 @@ func (s *Submission) reset() {
 	s.Op, s.Dst, s.Src = work.Op{}, Address{}, Address{}
 }
 
-// start makes the native calls of the operation itself. dst and src are its addresses. started
-// reports whether the stream has received any of the calls.
+// start makes the operation's native calls, but not those for its waits and its event. dst and src
+// are the operation's addresses. started reports whether the stream has received any of the calls.
 func (s *Submission) start(tl *Timeline, dst, src driver.Ptr) (started bool, err error) {
 	switch {
 	case s.Action != nil:

@@ -10,9 +10,10 @@ import (
 )
 
 // Memory may be unused and yet not free: the work that used it is done but not retired, the
-// reclaimer has not freed the memory yet, or a pool caches it. An allocation that finds no memory
-// retires finished work, has the reclaimer free unused memory and trim the device's pools, and
-// tries once more. If that fails too, the error says how many bytes the buffers and each pool hold.
+// reclaimer has not freed the memory yet, or a pool caches it. If an allocation finds no memory, it
+// retires finished work. Then the reclaimer frees unused memory and trims the device's pools, and
+// the allocation is tried once more. If it fails again, the error says how many bytes the buffers
+// and each pool hold.
 
 // collecting calls allocate, which allocates size bytes of a kind. If allocate finds no memory,
 // collecting frees unused memory and calls allocate once more. The caller is not the pending-queue
@@ -32,11 +33,11 @@ func (p *Pool) collects(size uint64, err error) bool {
 	return errors.Is(err, driver.ErrOutOfMemory) && !p.tooLarge(size)
 }
 
-// tooLarge reports whether the pool can never have that much memory.
+// tooLarge reports whether the pool can never allocate size bytes.
 func (p *Pool) tooLarge(size uint64) bool {
 	limit := p.opt.MaxSize
 	if p.over != nil {
-		limit &^= Alignment - 1 // a block is a multiple of Alignment, and the buffer's size need not be
+		limit &^= Alignment - 1 // the size of a block is a multiple of Alignment; MaxSize need not be
 	}
 	return p.opt.MaxSize > 0 && size > limit || CanBe(size) != nil
 }

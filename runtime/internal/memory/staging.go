@@ -22,8 +22,8 @@ type Staging struct {
 	touch touch  // tells the race detector that a download writes Host
 }
 
-// Issue gives the address of the block to the native calls, and begins the touch of a download's
-// destination. It is called before the native calls are made.
+// Issue stores the addresses of the block in x, for the native calls. For a download it tells the
+// race detector that the operation writes Host. It is called before the native calls are made.
 func (p *Staging) Issue(x *work.Extra) {
 	if p.Block != nil {
 		p.Block.Give(x)
@@ -107,7 +107,7 @@ type Block struct {
 	next *Block
 }
 
-// Give sets the addresses of the block in x, for the native calls of a transfer.
+// Give stores the addresses of the block in x, for the native calls of a transfer.
 func (b *Block) Give(x *work.Extra) { x.Host, x.Pinned = b.host, b.ptr }
 
 // Hold adds a reference.
@@ -122,7 +122,7 @@ func (b *Block) Bytes() []byte { return b.At(b.n) }
 // At returns the first n bytes.
 func (b *Block) At(n int) []byte { return unsafe.Slice((*byte)(b.host), n) }
 
-// Free drops a reference. After the last one the block may be used again.
+// Free drops a reference. When no reference is left, the block is free.
 func (b *Block) Free() {
 	if b.refs.Add(-1) > 0 {
 		return
@@ -141,7 +141,8 @@ func (c *stageClass) put(b *Block) {
 
 const smallestStage = 8 // log2 of the size of the smallest blocks
 
-// class returns the class of the smallest blocks that have at least n bytes.
+// class returns the class of the smallest blocks that have at least n bytes. A class is log2 of the
+// size of its blocks.
 func (s *Stage) class(n int) int { return max(bits.Len(uint(n-1)), smallestStage) }
 
 // take takes a block of at least n bytes, or returns nil if its class has no free block. If few are
@@ -248,7 +249,8 @@ func (s *Stage) grow(class int) error {
 	return nil
 }
 
-// Trim frees the slabs that have no block in use. It runs on a bound thread.
+// Trim frees the slabs that have no block in use, unless the device is lost. It runs on a bound
+// thread.
 func (s *Stage) Trim() (err error) {
 	for _, m := range s.unused() {
 		err = cmp.Or(err, s.dev.Engine.Native.Free(m))

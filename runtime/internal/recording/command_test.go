@@ -62,7 +62,7 @@ func TestGraphConcurrency(t *testing.T) {
 	})
 }
 
-// TestGraphFaults checks recordings when driver calls fail that make, update or launch a graph, or
+// TestGraphFaults makes driver calls fail: calls that make, update or launch a graph, and calls
 // that replay a command. It also checks that unchanged nodes are not updated.
 func TestGraphFaults(t *testing.T) {
 	broken := errors.New("broken")
@@ -103,7 +103,8 @@ func TestGraphFaults(t *testing.T) {
 		for _, op := range []simdriver.Op{simdriver.OpNewGraph, simdriver.OpAddNode, simdriver.OpInstantiate, simdriver.OpLaunchGraph} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
-			const n = 1 << 20 // too large for the stand-in with 8-byte values: End makes no graph
+			// End makes no graph for a fill that is larger than the stand-in and has 8-byte values.
+			const n = 1 << 20
 			b, c := allocate(t, dev, n), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
@@ -133,7 +134,7 @@ func TestGraphFaults(t *testing.T) {
 		f := recorded(t)(c.Add(gpu.Fill(x.Range(0, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
 		recorded(t)(c.Add(gpu.Copy(y.Range(0, 8), x.Range(0, 8)), f))
 		must(t, c.End())
-		run := func(i uint64) { // while the device is stalled, earlier executions are in flight
+		run := func(i uint64) { // does not wait: executions on a stalled device stay in flight
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Execute(c, from.Range(8*i, 8), to.Range(8*i, 8))))
 		}
 		d.StallDevice(0)
@@ -424,8 +425,8 @@ func TestHostCallHolds(t *testing.T) {
 }
 
 // TestExecuteClosing executes a recording of two parts again and again, while the recording or its
-// device is being closed. At last the call must return ErrClosed. If the device was closed, the
-// signals of that call must fail too.
+// device is being closed. In the end Submit must return ErrClosed. If the device was closed, the
+// signals given to that Submit must fail too.
 func TestExecuteClosing(t *testing.T) {
 	for round := range 200 {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
@@ -563,11 +564,12 @@ func TestMemoryAllocs(t *testing.T) {
 			if err := dev.Queue(0).Submit(o, gpu.Free(b)); err != nil {
 				return err
 			}
-			// run waits for its signal, so the host does not run ahead of the device.
+			// The closure run below waits for the signal of this fill, so the host does not run
+			// ahead of the device.
 			return dev.Queue(0).Submit(next(), gpu.Fill(other.All(), []byte{1}))
 		}
 	}
-	// The slice data is made once, because an Op of UploadCopy moves it to the heap.
+	// data is allocated here, once, because UploadCopy makes it escape to the heap.
 	bind, data := []gpu.Range{b.Range(0, 256)}, []byte{1, 2, 3, 4}
 	for _, c := range []struct {
 		name string

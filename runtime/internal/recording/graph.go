@@ -35,7 +35,8 @@ type graphOf struct {
 // A place is a location in a node. It holds a word of a parameter, the address of a reference, or
 // an address some bytes behind a reference.
 type place struct {
-	// at points into ops, or into a kernel's arguments, which the graphs of all instances share.
+	// at points into ops, or into a kernel's arguments. The graphs of all instances share these
+	// arguments.
 	at     *driver.Ptr
 	has    driver.Ptr // the value to which the node was last set
 	behind driver.Ptr // bytes from the reference to the address; 0 for a parameter
@@ -87,8 +88,9 @@ func (c *Recording) standIn(p *part) bool {
 	return true
 }
 
-// build makes the graph of a part with the addresses in c.current.present. If stands is set, the
-// stand-in's addresses take the place of unknown ones. It runs on a bound thread.
+// build makes the graph of a part with the addresses in c.current.present. If stands is set,
+// standIn has put the stand-in's addresses there, so build cuts the sizes of operations to those of
+// the stand-in. It runs on a bound thread.
 func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.Faces.Graphs
 	dynamic := 0
@@ -118,7 +120,7 @@ func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	return nil
 }
 
-// A building is a graph, or the body of a conditional node in it, that is being made.
+// A building is a graph that is being made, or the body of one of its conditional nodes.
 type building struct {
 	made   *graphOf
 	graph  driver.Graph // nodes are added to this graph
@@ -126,7 +128,7 @@ type building struct {
 	first  int          // index in list of command number 0
 	body   *body        // the body that is being made, or nil for the whole graph
 	of     int          // the number of the control command that has the body
-	stands bool         // the stand-in's addresses take the place of unknown ones
+	stands bool         // addresses that only an execution knows are the stand-in's
 }
 
 // addNodes adds the nodes of the commands from index from to index to-1 of b.list to a graph. It
@@ -158,8 +160,8 @@ func (c *Recording) addNodes(b *building, from, to int) (ends []driver.Node, err
 	return order.open, nil
 }
 
-// observeNode tells the observer which command of the recording has made a node. A node in a body
-// counts for the control command that has the body.
+// observeNode tells the observer which command of the recording has made a node. For a node in a
+// body it names the control command that has the body.
 func (c *Recording) observeNode(b *building, n driver.Node, number int) {
 	if o := c.dev.Memory.Observer; o != nil && o.TimesNodes() {
 		if b.body != nil {
@@ -177,8 +179,8 @@ func (c *Recording) nameIn(b *building, number int) string {
 	return b.body.nameOf(number)
 }
 
-// addCommand adds the nodes of a command to a graph that is being made, behind the nodes in before,
-// and returns them.
+// addCommand adds nodes for a command to a graph that is being made, behind the nodes in before. It
+// returns the added nodes.
 func (c *Recording) addCommand(b *building, cmd *command, number int, before []driver.Node) (nodes []driver.Node, err error) {
 	if cmd.op.Kind == work.Control {
 		return c.addConditional(b, cmd, number, before)
@@ -336,8 +338,8 @@ func (p *Part) mayMake(s *engine.Submission) bool {
 	return x.graph && !p.instance().graphs[p.part].made()
 }
 
-// makeGraph makes the missing graph of a part that is about to be launched. The timeline is not
-// locked yet.
+// makeGraph makes the graph of a part that is about to be launched, if the graph is missing. The
+// timeline is not locked yet.
 func (c *Recording) makeGraph(b *instance, part int, binds []memory.Range, values []Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -355,7 +357,8 @@ func (c *Recording) makeGraph(b *instance, part int, binds []memory.Range, value
 	return nil
 }
 
-// remake makes the graph of a part anew, with the addresses in c.current.present.
+// remake makes the graph of a part with the addresses in c.current.present. It replaces the old
+// graph, if there is one.
 func (c *Recording) remake(p *part, x *graphOf) error {
 	err := c.dev.graph(func() error { return c.build(p, x, false) })
 	if err != nil {
@@ -364,8 +367,9 @@ func (c *Recording) remake(p *part, x *graphOf) error {
 	return nil
 }
 
-// launch sets the nodes that have changed, and launches the graph. If the driver cannot set a node,
-// launch makes a new graph. Launches of one graph come one after the other.
+// launch sets the nodes whose addresses or parameters have changed, and launches the graph. If
+// there is no graph, or the driver cannot set a node, launch makes a new graph. The driver runs the
+// launches of one graph one after the other.
 func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, x *graphOf) (started bool, err error) {
 	anew := !x.made()
 	if !anew && x.epoch != c.current.epoch {
@@ -460,8 +464,8 @@ type nativeNode struct {
 	cmd  *command
 }
 
-// setNatives is like setChanged, for a graph with captured nodes. It captures the changed captured
-// nodes again.
+// setNatives is like setChanged, for a graph with captured nodes. First it calls the functions of
+// the changed captured nodes again, and captures their work.
 func (c *Recording) setNatives(g *graphOf) error {
 	return c.dev.Host.EnterNative(func() (err error) {
 		var x work.Extra

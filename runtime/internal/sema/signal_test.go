@@ -20,7 +20,7 @@ func TestLongChain(t *testing.T) {
 	if raceEnabled { // the race detector is slow, and finds no more in a longer chain
 		n = 10_000
 	}
-	// A recursion over 100,000 links would take more stack.
+	// A recursion over 100,000 links would take more stack than 1 MiB.
 	defer debug.SetMaxStack(debug.SetMaxStack(1 << 20))
 	// chain links first to a new semaphore, that one to another, and so on. It returns the last.
 	chain := func(t *testing.T, first *gpu.Semaphore, links int) *gpu.Semaphore {

@@ -80,8 +80,8 @@ func newTimer(driver.Device) driver.NodeTimer { return &timer{c: collector.c} }
 // the CUDA call that launches the graph. The records of all nodes of the launch have that
 // correlation number.
 //
-// CUPTI calls the callback and takes the records on any thread, within calls of CUDA. So no call of
-// CUDA or CUPTI is made while mu is held.
+// CUPTI calls the callback and take on any thread, also within calls of CUDA, and both lock mu. So
+// no call of CUDA or CUPTI is made while mu is held.
 type collecting struct {
 	cuda  *cuda.Library
 	cupti *cupti.Library
@@ -100,7 +100,7 @@ type collecting struct {
 // A child is a clone of a node that is a child graph.
 type child struct {
 	node  uint64
-	first []uint64 // the nodes of the child graph
+	first []uint64 // the original nodes of the child graph
 }
 
 // A launching is a launch of a graph.
@@ -343,14 +343,14 @@ func (t *timer) BeginLaunch(_ driver.Stream, launch uint64) {
 // EndLaunch ends the effect of BeginLaunch.
 func (t *timer) EndLaunch(driver.Stream) { t.c.cupti.ActivityPopExternalCorrelationId(correlations) }
 
-// NodeTimes appends the times of the device's nodes that CUPTI has delivered since the last call.
+// NodeTimes appends the times that CUPTI has delivered for the device's nodes since the last call.
 func (t *timer) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime {
 	c := t.c
 	flag := uint32(0)
 	if last {
 		flag = uint32(cupti.ActivityFlagFlushForced)
 	}
-	c.cupti.ActivityFlushAll(flag) // after an error, only records that CUPTI has delivered are there
+	c.cupti.ActivityFlushAll(flag) // if it fails, only records already delivered are found
 	now, err := c.cupti.GetTimestamp()
 	host := time.Now()
 	if err != nil {
@@ -363,7 +363,7 @@ func (t *timer) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime {
 	for _, x := range c.pending {
 		x.age++
 		node := c.first(x.node)
-		call, _ := c.calls.Of(x.correlation) // 0, which no launch has, if it is unknown
+		call, _ := c.calls.Of(x.correlation) // 0 if the launch is unknown; no launch has number 0
 		l, ok := c.launches.Of(call)
 		if !ok {
 			l.timer, _ = c.timers.Of(node)

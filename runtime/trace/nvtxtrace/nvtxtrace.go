@@ -15,8 +15,8 @@
 // the runtime calls, such as a host call, is also a range.
 //
 // The labels of a recording's commands are ranges if the recording runs as calls, as it does with
-// gpu.StreamMode.
-// A graph is one call of the GPU API, so it has only one range, for the whole execution.
+// gpu.StreamMode. A graph is one call of the GPU API, so it has only one range, for the whole
+// execution.
 //
 // Without a profiler a device with this tracer works like one without a tracer.
 package nvtxtrace
@@ -101,7 +101,7 @@ func (device) Submitted(s *engine.Submission, d observe.Description) observe.Sub
 	return &submission{kind: s.Op.Kind, label: d.Label, bytes: d.Bytes}
 }
 
-// Happened does nothing: the profiler itself sees the events of a device.
+// Happened does nothing: only labels are shown, not the events of a device.
 func (device) Happened(observe.Event, time.Time, string, uint64, error) {}
 
 // Stopped does nothing.
@@ -149,7 +149,7 @@ func (x *submission) CommandBegun(*engine.Timeline, int, work.Kind, bool) {
 	x.command = nvtx.ThreadRange{}
 }
 
-// Calls returns a function that calls a function of the program in a range.
+// Calls returns a function that calls fn in a range.
 func (x *submission) Calls(fn func() error) func() error {
 	kind, label := x.kind, x.label
 	return func() error {
