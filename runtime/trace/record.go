@@ -82,7 +82,7 @@ type Record struct {
 	Op      string // for example "launch"
 	Label   string // the label of the operation
 	Kernel  string // the kernel's name; of a collective, its operation
-	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, the size of all buffers
+	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, live ones: see [gpu.Stats]
 	Grid    [3]uint32
 	Block   [3]uint32
 	Part    int // the part of an execution, from 0; an execution may be several submissions
