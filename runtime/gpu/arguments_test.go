@@ -261,8 +261,8 @@ func (m *mistake) long(first, second uint64) gpu.Order {
 	return o
 }
 
-// wrongCalls are calls with other mistakes. A function returns the error of its call. If the call
-// returns none, the function checks what the call has done.
+// wrongCalls are calls with other mistakes. A function returns the error of its call. If the called
+// method has no error result, the function checks what the call has done.
 var wrongCalls = map[string]struct {
 	call func(m *mistake) error
 	want error

@@ -19,9 +19,9 @@ import (
 
 // Closing a device takes five steps. The scheduler takes steps 1 to 4 (Stop and AwaitUsers in
 // engine/close.go). In step 5 the device's owner destroys all native objects (deviceOwner.Destroy).
-// Steps 3 and 4 wait until the context of Shutdown ends. If the context ends soon, each wait of
-// these steps still gets half a second. Shutdown waits for step 5 until the context ends, and then
-// for at most one second.
+// Steps 3 and 4 stop waiting when the context of Shutdown ends, but each of their waits may take
+// half a second even then. Shutdown waits for step 5 until the context ends, and then for at most
+// one second.
 //
 //  1. The device accepts no new work, and issues the work that is ready. The device's lanes are
 //     closed.
@@ -242,8 +242,8 @@ func (g *giving) endStreams() (why string) {
 	return why
 }
 
-// freePooled frees the pool memory of buffers. It frees memory of a driver's pool in the stream h.
-// If h is 0, it uses the stream that allocated the memory.
+// freePooled frees the pool memory of buffers. Memory of a driver's pool is freed in the stream h,
+// or in the stream that allocated it if h is 0.
 func (g *giving) freePooled(h driver.Stream) {
 	for _, err := range g.memory.FreePooled(h) {
 		g.add(err)

@@ -160,8 +160,8 @@ func (r *timedRecord) Parks()                                  {}
 func (r *timedRecord) Recorded(*engine.Event)                  {}
 func (r *timedRecord) EventBehind(time.Duration) *engine.Event { return nil }
 
-// hostly adds the time that a submission's function took on the host. Unless edges has noEnd, the
-// submission is the last one that the Timing measures.
+// hostly adds the time that a submission's function took on the host. If edges lacks noEnd, the
+// submission is the operation's last timed one, and hostly notes that the time is complete.
 func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 	if t.host.Add(int64(took)); edges&noEnd == 0 {
 		t.note(notedHost)
@@ -214,8 +214,8 @@ func (t *Timing) ask() (took time.Duration, err error) {
 	return d.elapsed(t.before, t.behind)
 }
 
-// elapsed returns the time between two events: from the last time that the event from was recorded
-// to the last time that the event to was.
+// elapsed returns the time between two events. If an event was recorded several times, its last
+// recording counts.
 func (d *Device) elapsed(from, to driver.Event) (time.Duration, error) {
 	took, err := d.faces.Timers.Elapsed(from, to)
 	if err == nil || errors.Is(err, driver.ErrLost) {

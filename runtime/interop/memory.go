@@ -25,12 +25,12 @@ func ImportPointer(dev *gpu.Device, ptr driver.Ptr, size uint64, freed func()) (
 }
 
 // ExportMemory returns a handle of a buffer's memory for other processes of the machine (C:
-// cuIpcGetMemHandle, hipIpcGetMemHandle). They import it with [ImportMemory], or with CUDA by
-// cudaIpcOpenMemHandle. ExportMemory blocks while the driver does. Two sorts of memory can be
-// exported: memory of kind [gpu.DeviceMem] that [gpu.Device.Alloc] made, and memory of a pool with
-// [gpu.PoolOptions].Shareable (see [ExportPool]). Other memory is [gpu.ErrArgument]. If the device
-// does not support it, the error is [gpu.ErrUnsupported]. To export a part, add to the handle's
-// Offset and lower its Size.
+// cuIpcGetMemHandle, hipIpcGetMemHandle). ExportMemory blocks while the driver does. Two sorts of
+// memory can be exported. Memory of kind [gpu.DeviceMem] that [gpu.Device.Alloc] made is imported
+// with [ImportMemory], or with CUDA by cudaIpcOpenMemHandle. Memory of a pool with
+// [gpu.PoolOptions].Shareable is imported with [Pool.Import]: see [ExportPool]. Other memory is
+// [gpu.ErrArgument]. If the device does not support exports, the error is [gpu.ErrUnsupported]. To
+// export a part, add to the handle's Offset and lower its Size.
 //
 // The buffer owns the memory. Leave the buffer open until all importing processes have closed
 // theirs. According to CUDA, closing the buffer or its device earlier is undefined. With CUDA,
@@ -58,9 +58,9 @@ func ExportMemory(b *gpu.Buffer) (MemoryHandle, error) {
 // The error is [driver.ErrSameProcess] if this process itself exported the memory, which no driver
 // can import: use the original buffer. It is [gpu.ErrRange] if the driver reports the size of the
 // allocation and the handle's range is not in it. It is [gpu.ErrArgument] for a handle of another
-// driver, of pool memory, or of zero bytes, and [gpu.ErrUnsupported] if the device does not support
-// imports. The driver returns its own error if the handle is invalid, or if the other process has
-// freed the memory or ended.
+// driver, of pool memory (see [Pool.Import]), or of zero bytes, and [gpu.ErrUnsupported] if the
+// device does not support imports. The driver returns its own error if the handle is invalid, or if
+// the other process has freed the memory or ended.
 func ImportMemory(dev *gpu.Device, h MemoryHandle, freed func()) (*gpu.Buffer, error) {
 	b, err := memoryOf(dev).ImportShared(memory.Handle(h), freed)
 	return (*gpu.Buffer)(b), err
@@ -94,14 +94,14 @@ func ExportMemoryFile(b *gpu.Buffer) (*os.File, error) {
 //
 // The caller must supply the size, since the descriptor does not contain it: the exported buffer's
 // size, or the size given to cuMemCreate. The memory can only be imported as a whole. size may omit
-// some bytes of the last page, but another number of pages is the driver's error. The memory may be
-// another device's if the hardware supports that. It may be this process's own memory. Then the
-// buffer is another address of the same memory, and the program orders uses of both addresses like
-// uses of one buffer. The buffer behaves like a buffer of kind [gpu.ShareableMem] that
-// [gpu.Device.Alloc] made, except that it cannot be exported, and that its bytes are not counted in
-// [gpu.Stats]. The buffer keeps the memory, even if the other process ends. freed is called, unless
-// it is nil, on a goroutine of its own, when the buffer has been closed, its last use is over, and
-// the driver has released this process's mapping.
+// some bytes of the last page. If size has more or fewer pages than the memory, the driver returns
+// an error. The memory may be another device's if the hardware supports that. It may be this
+// process's own memory. Then the buffer is another address of the same memory, and the program
+// orders uses of both addresses like uses of one buffer. The buffer behaves like a buffer of kind
+// [gpu.ShareableMem] that [gpu.Device.Alloc] made, except that it cannot be exported, and that its
+// bytes are not counted in [gpu.Stats]. The buffer keeps the memory, even if the other process
+// ends. freed is called, unless it is nil, on a goroutine of its own, when the buffer has been
+// closed, its last use is over, and the driver has released this process's mapping.
 //
 // The error is [gpu.ErrUnsupported] if the device does not support imports, which only Linux
 // supports. It is the driver's own error if the file does not represent memory.

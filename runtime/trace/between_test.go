@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// TestWorkBetween checks with random times that the results of workBetween are right within their
-// margins. The times of the host's calls and the difference of the clocks, up to the margin, are
-// random.
+// TestWorkBetween checks that the results of workBetween are right within their margins. The times
+// of the host's calls are random, and so is the difference of the clocks, up to the margin.
 func TestWorkBetween(t *testing.T) {
 	for seed := range uint64(20_000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -20,7 +19,7 @@ func TestWorkBetween(t *testing.T) {
 		h.first = arrived + short()
 		last := arrived
 		// Some work has several parts. The stream received the last part when the host had given
-		// all.
+		// all parts.
 		if h.all = h.first; r.IntN(2) == 0 {
 			h.all += short()
 			last = h.all

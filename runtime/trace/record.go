@@ -19,7 +19,7 @@ const (
 	KindSignal                 // the host signaled a semaphore, or failed it with Err
 	KindCall                   // a call of a function of the program; a host call is a KindSubmission
 	KindAlloc                  // memory was allocated: Bytes
-	KindGrow                   // a pool grew by Bytes, or growing memory if Label says so
+	KindGrow                   // a pool or growing memory grew by Bytes; Label tells which
 	KindShrink                 // a pool or growing memory shrank by Bytes
 	KindLoad                   // code was loaded: Bytes
 	KindCompile                // the program named in Label was compiled
@@ -27,15 +27,16 @@ const (
 	KindName                   // the semaphore in Signals is called Label
 	KindClock                  // the clocks were compared: Done, Within, Drift
 	KindCounters               // the device's counters: ParkedNow, InFlight, Bytes, Reserved and Used
-	// The device was opened. Label names its driver, and Op the source of the times of nodes, if
-	// there is one. Err, if not nil, says why there is none.
+	// The device was opened. Label names its driver. Op names the timer of the nodes of graphs; it
+	// is empty if nodes are not timed. Err, if not nil, says why the timer cannot be used.
 	KindOpen
-	// The device was lost (Err). If Err is a [collective.Error], a communicator failed:
-	// Communicator, Rank, Ranks.
+	// The device was lost, or a communicator failed. Err says why. If a communicator failed, Err is
+	// a [collective.Error], and Communicator, Rank and Ranks are set.
 	KindLost
 	KindClosed // the device was closed
-	// A command that is a node of a graph. Its record may come before or after the record of the
-	// submission with the same ID, or have ID 0. A function of Native may have several records.
+	// A command that is a node of a graph. ID is the submission's, or 0 if it is unknown. The
+	// record may come before or after the submission's. A function of Native may have several
+	// records.
 	KindNode
 	kinds
 )
@@ -81,7 +82,7 @@ type Record struct {
 	Op      string // for example "launch"
 	Label   string // the label of the operation
 	Kernel  string // the kernel's name; of a collective, its operation
-	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, allocated by all buffers
+	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, live ones: see [gpu.Stats]
 	Grid    [3]uint32
 	Block   [3]uint32
 	Part    int // the part of an execution, from 0; an execution may be several submissions
@@ -96,7 +97,7 @@ type Record struct {
 	Communicator string // the communicator's name
 	Collective   uint64 // the number of the group among all groups issued on the communicator, from 1
 	Rank         int
-	Ranks        int // 0 unless this is a collective
+	Ranks        int // 0 unless this is a collective, or a communicator failed
 
 	Submitted time.Duration // the call began; for other kinds than submissions, the event began
 	Parked    time.Duration // the submission was first parked; see Parked of [gpu.Stats]

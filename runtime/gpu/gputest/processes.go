@@ -77,7 +77,7 @@ type far struct {
 	// The event ready belongs to the far process, and the event there to the near process. Both
 	// are nil if the devices cannot share events.
 	ready, there *interop.Event
-	left         chan struct{} // gets a value when near is released, and when there is released
+	left         chan struct{} // gets a value for near and one for there, each on its release
 	s            gpu.Semaphore
 	n            uint64 // the value of s that the last operation signals
 }
@@ -474,9 +474,9 @@ const valueTurns = 200
 
 // CheckKilled gives a stream a wait for an event of the far process, and then kills that process.
 // Drivers do not define what happens then. CheckKilled logs the results of the wait, of a use of
-// the imported memory, and of Shutdown. It checks that other queues work, that the program can fail
-// a semaphore for which it waits, and that Shutdown returns no unexpected error. A real device may
-// be lost, so call CheckKilled in a process of its own.
+// the imported memory, and of Shutdown. It checks that other queues work, that failing the
+// semaphore of the wait ends waits of the host, and that Shutdown returns no unexpected error. A
+// real device may be lost, so call CheckKilled in a process of its own.
 func CheckKilled(t *testing.T, d driver.Driver, far Far) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

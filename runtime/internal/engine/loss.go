@@ -166,8 +166,8 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 // for another reason may go on: the driver refused an event, or Close gave up waiting.
 // firstBehindDead looks at numbers up to last, and returns 0 if there is no such submission.
 //
-// It does not look at the queues of a device that was lost behind another one: that device may
-// still run work of a queue that waits for nothing.
+// It may return too low a number: a device that was lost behind another device may still run the
+// queues that do not wait for the other device.
 func (tl *Timeline) firstBehindDead(last uint64) uint64 {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -191,12 +191,13 @@ func (s *Submission) behindLost() error {
 	return nil
 }
 
-// hasPassed queries the driver once and reports whether the stream has passed seq. The caller knows
-// that an event is recorded behind seq.
+// hasPassed reports whether the stream has passed seq. It queries the driver at most once. The
+// caller knows that an event is recorded behind seq. If Close has already waited for the work in
+// flight, hasPassed returns true.
 func (tl *Timeline) hasPassed(seq uint64) bool {
 	d := tl.Device
 	if d.Stay() != nil {
-		return true // Close no longer waits for calls: it has already waited for the work in flight
+		return true
 	}
 	defer d.Leave()
 	e, passed := tl.eventBehind(seq)

@@ -32,8 +32,8 @@ type source struct {
 	slots []gpu.Point // with a limit: one for each block that fits, the point of the block's last user
 }
 
-// blockSize is the size that nodes allocate from pools, or up to 56 bytes less. Each of these sizes
-// takes the same room in a pool.
+// blockSize is the largest size that nodes allocate from pools, except in excess. Nodes also
+// allocate up to 56 bytes less, which takes the same room in a pool.
 const blockSize = 512
 
 // supply makes the pools, the recordings and the kernel of a device.
@@ -387,7 +387,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		dst.value = want
 	}
 	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
-	x.passesOn = !closes // otherwise gpu.Free gives the signals, perhaps on another queue
+	x.passesOn = !closes // if not closes, gpu.Free gives the signals, perhaps on another queue
 	x.submit = func(o gpu.Order) error {
 		b, err := testkit.AllocIn(g.allocator(q), gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
 		if err != nil {
@@ -446,8 +446,8 @@ func (g *graph) excess(x *node, q *gpu.Queue) {
 	x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.HostCall(func() error { return errHostCall })) }
 }
 
-// checkPools checks at the end that no memory of the supplies' pools is allocated and that no pool
-// has exceeded its limit. It closes some of these pools.
+// checkPools checks the pools that supply has made. No memory of a pool may be allocated, and no
+// pool may have exceeded its limit. checkPools closes some of the pools.
 func (g *graph) checkPools() {
 	for _, dev := range g.devs {
 		for _, p := range g.supplies[dev].pools[1:] {

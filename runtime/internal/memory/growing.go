@@ -21,8 +21,8 @@ import (
 // has the address of the range, which never changes.
 //
 // The field size is how much the program may use: a call that submits or records a range checks it.
-// The field reach is checked again when work is issued (Holding.Ptr). Grow raises both fields after
-// the pages have been mapped. No work uses new pages before that, so mapping disturbs nothing in
+// The field reach is checked when work is issued (Holding.Ptr). Grow raises both fields after the
+// pages have been mapped. No work uses new pages before that, so mapping disturbs nothing in
 // flight.
 //
 // Shrink lowers only size, at once, and marks the pages behind the new size as gone. A goroutine
@@ -56,9 +56,9 @@ type Growing struct {
 	mu    sync.Mutex // protects the following; held while pages are unmapped
 	pages []page     // by address; pages that Shrink has removed (page.gone is not 0) come last
 	trims uint64     // how many trims there have been; they are numbered from 1
-	// waits has the trims that wait for points, by number. A later trim waits for their points too:
-	// Grow may have taken the pages of an earlier trim back, and work may use them until its points
-	// are over.
+	// waits has the trims that wait for points, by number. A new trim also waits for the points of
+	// all trims in waits. It may remove pages that an earlier Shrink has removed and a Grow has
+	// taken back, and work may use these pages until the points of that Shrink are over.
 	waits map[uint64]*trim
 	freed bool
 	stuck error // why pages that Shrink has removed will never be unmapped, or nil
@@ -69,7 +69,7 @@ type Growing struct {
 // A page is a page of addresses of a Growing, with physical memory mapped there.
 type page struct {
 	of   *physical
-	gone uint64 // the first trim that may unmap the page; 0 if Shrink has not removed the page
+	gone uint64 // number of the first trim that may unmap the page; 0 if the page is not removed
 }
 
 // A physical is one page of a device's physical memory. It is freed when no Growing maps it any
@@ -229,8 +229,8 @@ func (b *Buffer) Grow(size uint64) error {
 }
 
 // takeBack keeps trims from unmapping any of the first n pages, also those that Shrink has removed.
-// It returns how many pages are mapped. If these are at least n pages, takeBack raises the size to
-// n pages, unless it is larger. Otherwise takeBack leaves the size as it is, and no trim unmaps a
+// It returns how many pages are mapped. If at least n pages are mapped, takeBack raises a smaller
+// size to n pages. If fewer are mapped, takeBack does not change the size, and no trim unmaps a
 // page before giveAway is called.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
@@ -300,7 +300,8 @@ func (m *Growing) access() []driver.Device {
 	return all
 }
 
-// remove unmaps pages, of which the first has the number first. It runs on a bound thread.
+// remove unmaps consecutive pages. first is the number of the first page. It runs on a bound
+// thread.
 func (m *Growing) remove(first int, pages []page) error {
 	var all []error
 	// From the end, so that the remaining pages always begin at the start.
@@ -322,8 +323,8 @@ func (d *Device) newPhysical(size uint64) (*physical, error) {
 	return p, nil
 }
 
-// unmap drops one mapping of the page, and frees the page if no Growing maps it any more. It runs
-// on a bound thread.
+// unmap counts one mapping of the page less, and frees the page if no mapping is left. The caller
+// has unmapped the page's address. unmap runs on a bound thread.
 func (p *physical) unmap() error {
 	if p.maps.Add(-1) > 0 {
 		return nil
@@ -378,7 +379,7 @@ func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) e
 	return nil
 }
 
-// room returns an error if size bytes do not fit behind the mapped ones.
+// room returns an error if the reserved addresses have no room for size more bytes.
 func (m *Growing) room(op string, size uint64) error {
 	if size > m.max-m.Size() {
 		return fmt.Errorf("gpu: %s: %d bytes behind %d of growing memory that reserves %d: %w", op, size, m.Size(), m.max, errs.ErrRange)
@@ -497,8 +498,9 @@ type trim struct {
 	delay *delay
 }
 
-// run waits, and then makes the reclaimer unmap the pages that Grow has not taken back. It gives up
-// if the memory is freed or left to the driver, or if the device of one of the uses is lost.
+// run waits for the points and the uses of the trim. Then it makes the reclaimer unmap the pages
+// that Grow has not taken back. It gives up if the memory is freed or left to the driver, or if the
+// device of one of the uses is lost.
 func (t *trim) run() {
 	m := t.of
 	defer m.dev.delays.end(t.delay)
@@ -564,8 +566,9 @@ func (m *Growing) kept(trim uint64) int {
 	return n
 }
 
-// unmap unmaps the pages of a trim that Grow has not taken back. It runs on a bound thread. If the
-// driver refuses, nobody tries again: a later Grow gets the driver's error.
+// unmap unmaps the pages of a trim and of all earlier trims, except pages that Grow has taken back.
+// It runs on a bound thread. If the driver refuses, nobody tries again: a later Grow gets the
+// driver's error.
 func (m *Growing) unmap(trim uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -82,8 +82,8 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	// If Stay fails, the device is being closed. Close waits for this call all the same: it
-	// destroys the pool, which makes or awaits each call of Release.
+	// If Stay fails, Close no longer waits for calls that use the device. It waits for this call
+	// all the same: Close destroys the pool, which makes this call or waits until it has returned.
 	if d.Engine.Stay() == nil {
 		defer d.Engine.Leave()
 	}
@@ -142,8 +142,7 @@ func (o *poolOrder) Done(timeline int, seq uint64) bool {
 	return (*Pool)(o).timeline(timeline).Passed(seq)
 }
 
-// After reports whether all later work of a timeline is ordered after the work with the number seq
-// of the timeline other.
+// After reports whether work that is issued to timeline from now on runs after work seq of other.
 func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 	p := (*Pool)(o)
 	return p.timeline(timeline).Covers(p.timeline(other), seq)
@@ -152,8 +151,8 @@ func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 // keepsAll reports whether the pool keeps all memory until it is trimmed or closed.
 func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
 
-// maintain makes the reclaimer give back memory that the pool need not keep, after the stream has
-// passed the Free at done. The Free is being retired.
+// maintain is called when a Free with the mark done is retired. It makes the reclaimer wait until
+// the stream has passed done, and then give back memory that the pool need not keep.
 func (p *Pool) maintain(done engine.Mark) {
 	if p.keepsAll() {
 		return
@@ -165,7 +164,7 @@ func (p *Pool) maintain(done engine.Mark) {
 			if p.closed.Load() {
 				p.dev.sweepPools()
 			} else {
-				// A driver may not trim by itself, and memory that it keeps counts as reserved.
+				// Some drivers do not trim by themselves. Memory that they keep counts as reserved.
 				p.dev.Faces.Pools.TrimPool(p.native, keep)
 			}
 			return

@@ -44,9 +44,9 @@ func Release(list *Timepoint) { start(notify(list, 0)) }
 func ReleaseIssuing(list *Timepoint) { start(notify(list, issueHere)) }
 
 // ReleaseFromHost notifies the owners of the timepoints in list. It is for calls of the program,
-// such as Signal. It may issue a ready waiter on the calling thread. It calls the functions
-// (OnReached) itself, in order, after it has notified all other owners. If one function panics or
-// calls runtime.Goexit, the functions after it are still called.
+// such as Signal. It may issue a ready waiter on the calling thread. After it has notified all
+// other owners, it calls the functions (OnReached) itself, in the order of the list. If one
+// function panics or calls runtime.Goexit, the functions after it are still called.
 func ReleaseFromHost(list *Timepoint) { call(notify(list, issueHere)) }
 
 // start calls the functions of the timepoints in list, each on a new goroutine.
@@ -75,8 +75,8 @@ func callOne(t *Timepoint) {
 
 // notify calls TimepointReleased of the waiters in list, and wakes the goroutines that are blocked
 // in Wait or WaitIssued. It issues at most budget ready waiters on the calling thread, and hands
-// over the others. It returns the timepoints that belong to functions, in order. The caller calls
-// these functions.
+// over the other ready waiters. It returns the timepoints that belong to functions, and the caller
+// calls these functions in the order of the returned list.
 func notify(list *Timepoint, budget int) *Timepoint {
 	giveWay, woken := budget > 0, false
 	var ready, functions List
