@@ -163,8 +163,8 @@ func (x *span) Fails(err error) {
 	}
 }
 
-// Calls wraps a function of the program so that its call is recorded: for a notification in a
-// record of its own, for a host call in the record of the submission.
+// Calls wraps a function of the operation so that its call is recorded: for a notification in a
+// record of its own, otherwise in the record of the submission.
 func (x *span) Calls(fn func() error) func() error {
 	t, queue := x.tracer, x.rec.Queue
 	call := func(op, label string) (err error) {
