@@ -143,8 +143,8 @@ func (x *span) put() {
 	x.spans.Put(x)
 }
 
-// Collective sets the kind of the first operation of a group, and the communicator with its rank
-// and number of ranks.
+// Collective records a group's communicator, with its rank and number of ranks, and the kind of the
+// first operation.
 func (x *span) Collective(kernel, communicator string, rank, ranks int) {
 	x.rec.Kernel, x.rec.Communicator, x.rec.Rank, x.rec.Ranks = kernel, communicator, rank, ranks
 }

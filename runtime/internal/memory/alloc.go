@@ -167,7 +167,7 @@ func (Alloc) Explain(s *engine.Submission, err error) error {
 func (Alloc) Release(s *engine.Submission) { partOf(s).buffer = nil }
 
 // takeMemory takes a block of a portable pool for an allocation. For a native pool it does nothing.
-// The timeline is not locked, because the pool may have to grow.
+// The caller does not hold the timeline's mu, because the pool may have to grow.
 func (b *Buffer) takeMemory(s *engine.Submission) error {
 	p := b.pool
 	if p.blocks == nil {
