@@ -20,7 +20,7 @@ import (
 // these tests.
 const commMemory = 1 << 20
 
-// openPlain opens a group of devices with a communicator that is made with Options.Plain.
+// openPlain opens the devices as a group, and makes a communicator on each with Options.Plain.
 func openPlain(t *testing.T, c simdriver.Config, o collective.Options) (*simdriver.Driver, *gpu.Group, []*collective.Communicator) {
 	t.Helper()
 	c.CommMemory, o.Plain = commMemory, true
@@ -153,8 +153,8 @@ func TestSuspendRefused(t *testing.T) {
 	}
 }
 
-// bubble opens two devices with a plain communicator, for tests in a bubble of package synctest. It
-// checks no leaks.
+// bubble opens two devices and makes a communicator on each with Options.Plain, for tests in a
+// bubble of package synctest. It does not check for leaks.
 func bubble(t *testing.T) (*simdriver.Driver, *gpu.Group, []*collective.Communicator) {
 	t.Helper()
 	d := simdriver.New(simdriver.Config{Devices: 2, CommMemory: commMemory})

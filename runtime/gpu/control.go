@@ -188,8 +188,8 @@ func (q *Queue) executeHeld(o *Order, b *recording.Branch, free *lent) error {
 	return q.executeSteps(o, steps, b.Binds, b.Given, free)
 }
 
-// readNumber submits a copy of a number of 4 bytes to pinned memory. The range has been checked
-// before. If the memory has been freed since then, the copy fails.
+// readNumber submits a copy of the 4 bytes at number to pinned memory. The range has been checked
+// before. If its memory has been freed since then, the copy fails.
 func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block, free *lent) error {
 	s := q.get(work.Download)
 	s.Op.Count, s.staging.Block = 4, to.Hold()
@@ -204,8 +204,8 @@ func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block, free
 	return q.submit(s, o)
 }
 
-// with adds an operation to the stream: it calls submit, which submits the operation with the
-// Order o.
+// with adds an operation to the stream. submit must submit the operation with the Order that it is
+// given.
 func (s *Stream) with(submit func(o *Order) error) error {
 	if err := s.begin(); err != nil {
 		return err

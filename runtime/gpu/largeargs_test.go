@@ -95,8 +95,8 @@ func largeArguments[A any](t *testing.T, kernel string, words int, arguments fun
 	})
 }
 
-// An aligningDriver has devices that check the alignment of the third argument of a launch, which
-// has 128 bytes.
+// An aligningDriver has devices that check the alignment of the third argument of each launch. This
+// argument has 128 bytes.
 type aligningDriver struct {
 	*simdriver.Driver
 	t testing.TB

@@ -12,7 +12,8 @@ type lent struct {
 	points []Point
 }
 
-// newLent makes the lent of an operation with a number of submissions. It copies the points.
+// newLent makes the lent of an operation that has the given number of submissions. It copies the
+// points.
 func newLent(submissions int, points []Point) *lent {
 	l := &lent{shared: submissions > 1, points: append([]Point(nil), points...)}
 	l.left.Store(int32(submissions))
@@ -31,8 +32,8 @@ func (l *lent) over(submissions int) {
 }
 
 // tell signals the points if err is nil, and otherwise fails their semaphores with err. Signalling
-// a point whose value has been reached, or whose semaphore has failed, changes nothing. A new
-// goroutine signals or fails, because the caller may hold locks.
+// a point whose value has been reached, or whose semaphore has failed, changes nothing. tell uses a
+// new goroutine, because its caller may hold locks.
 func (l *lent) tell(err error) {
 	go func() {
 		for _, p := range l.points {

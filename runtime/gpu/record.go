@@ -15,7 +15,7 @@ import (
 )
 
 // A record is a submission with further fields for the operations of this package. Records are
-// recycled. Queue.get sets Submission.UsesRest except for plain operations (work.Kind.Plain). If
+// recycled. Timeline.Get sets Submission.UsesRest except for plain operations (work.Kind.Plain). If
 // the record of a plain operation gets a field that Release must clear, such as label or lent,
 // UsesRest must be set too.
 type record struct {
@@ -25,9 +25,9 @@ type record struct {
 	label    string  // the Order's label
 	timing   *Timing // the Order's Timing
 	edges    timingEdges
-	lent     *lent         // counts the submission until it releases the objects that it holds
+	lent     *lent         // has the points of Order.Free, or nil
 	shared   *events.Event // the event to record or to wait for
-	fn       func() error  // the function of a host call or a notification
+	fn       func() error  // of an operation that the host runs, or of a notification
 	memory   memory.Part
 	group    comm.Part
 	staging  memory.Staging
@@ -126,8 +126,8 @@ func (r *record) between(dst, src *memory.Buffer) {
 	}
 }
 
-// Start makes the native calls of an operation that has no action, and for which addresses are not
-// enough. See engine.Rest.
+// Start makes the native calls of an operation that has no action and needs more than the addresses
+// dst and src. See engine.Rest.
 func (r *record) Start(tl *engine.Timeline, dst, src driver.Ptr) (started bool, err error) {
 	x := work.Extra{Launch: &r.launch}
 	if r.Across {
@@ -180,8 +180,8 @@ func (r *record) Release() {
 		r.shared.Release()
 	}
 	r.staging.Release()
-	// The call that submits a refused group returns an error, so it signals no point of Free. A
-	// shared lent counts the group as over all the same: other submissions may have been accepted.
+	// If a group is refused, its call returns an error and signals no point of Order.Free. But a
+	// shared lent counts the group as over, because other submissions may have been accepted.
 	if r.lent != nil && (r.lent.shared || !r.group.Refused()) {
 		r.lent.over(1)
 	}

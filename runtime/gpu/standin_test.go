@@ -12,8 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// double returns a function for Native. The function submits a Go function to the stream, which
-// reads n numbers from the first range and writes their doubles to the second range.
+// double returns a function for Native. The function submits a Go function to the stream. The Go
+// function reads n numbers from the first range, and writes each number times 2 to the second
+// range.
 func double(n int) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		src, dst := v.Ptrs[0], v.Ptrs[1]

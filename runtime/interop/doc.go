@@ -16,8 +16,8 @@
 //
 // There are three ways to share memory with other processes:
 //
-//   - [ExportMemory] names memory of [gpu.Device.Alloc] by a handle of some bytes, which any
-//     connection can carry. [ImportMemory] takes it. CUDA and HIP support this.
+//   - [ExportMemory] makes a handle of memory of [gpu.Device.Alloc]. The handle has a few bytes,
+//     which any connection can carry. [ImportMemory] takes it. CUDA and HIP support this.
 //   - [ExportMemoryFile] makes a file of memory of kind [gpu.ShareableMem]. [ImportMemoryFile]
 //     takes it. The memory outlives the process that allocated it. CUDA on Linux supports this.
 //   - [ExportPool] makes a file of a pool. [ImportPool] takes it, and [Pool.Import] takes handles
@@ -28,9 +28,9 @@
 //
 // # Values
 //
-// [WriteValue] and [WaitValue] write a number to memory, and wait until a number is large enough.
-// The other side may be the host, a kernel, a network card or another process. Recordings take
-// these operations too.
+// [WriteValue] writes a number to memory. [WaitValue] waits until a number in memory is large
+// enough. The other side may be the host, a kernel, a network card or another process. Recordings
+// take these operations too.
 //
 // # Calling libraries
 //

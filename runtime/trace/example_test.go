@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// A program always writes a trace file for Perfetto. Programs that open drivers by package drivers
-// do not need this code: run them with PUREGPU_TRACE=run.json.
+// This program always writes a trace file for Perfetto. Programs that open drivers by package
+// drivers do not need this code: run them with PUREGPU_TRACE=run.json.
 func Example() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

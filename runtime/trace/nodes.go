@@ -29,17 +29,17 @@ type nodeTimes struct {
 	room []driver.NodeTime // room for the times; protected by askMu
 }
 
-// mostNodes is the least number of nodes that are remembered.
+// mostNodes is how many nodes of a device are remembered at least.
 const mostNodes = 1 << 19
 
-// A nodeOf is a node of a graph: a command of a recording.
+// A nodeOf says which command a node of a graph executes.
 type nodeOf struct {
 	recording *observe.Recording
 	command   int
 }
 
-// A launchOf is a launch of a graph. The graph's commands end before index to of the recording. A
-// node whose number is unknown is taken for a command from index next on.
+// A launchOf is a launch of a graph. The graph's commands have indexes below to in the recording.
+// nodeOf searches from index next for the command of a node whose number is unknown.
 type launchOf struct {
 	recording *observe.Recording
 	next, to  int
@@ -86,8 +86,8 @@ func (o *observer) Node(n driver.Node, r *observe.Recording, command int) {
 	}
 }
 
-// launchBegins tells the timer that the calling thread is about to launch a graph, if the
-// submission is one.
+// launchBegins tells the timer that the calling thread is about to launch a graph, and locks the
+// goroutine to the thread until launchEnds. It does nothing if the submission launches no graph.
 func (x *span) launchBegins(s *engine.Submission) {
 	if x.nodeTimer == nil || !x.rec.Graph || x.rec.recorded == nil {
 		return
@@ -146,8 +146,8 @@ func (o *observer) nodeOf(t *driver.NodeTime) nodeOf {
 	return nodeOf{}
 }
 
-// pushNode adds the record of a node. A function of Native may make several kernels, whose names
-// only the timer knows.
+// pushNode adds the record of a node. A function of Native may launch several kernels, and only the
+// timer knows their names.
 func (o *observer) pushNode(t *driver.NodeTime, n nodeOf) {
 	c := &n.recording.Commands[n.command]
 	begun := max(t.Begun.Sub(o.tracer.start), 1)

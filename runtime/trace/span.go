@@ -143,8 +143,8 @@ func (x *span) put() {
 	x.spans.Put(x)
 }
 
-// Collective sets the kind of the first operation of a group, and the communicator with its rank
-// and number of ranks.
+// Collective records a group's communicator, with its rank and number of ranks, and the kind of the
+// first operation.
 func (x *span) Collective(kernel, communicator string, rank, ranks int) {
 	x.rec.Kernel, x.rec.Communicator, x.rec.Rank, x.rec.Ranks = kernel, communicator, rank, ranks
 }
@@ -163,8 +163,8 @@ func (x *span) Fails(err error) {
 	}
 }
 
-// Calls wraps a function of the program so that its call is recorded: for a notification in a
-// record of its own, for a host call in the record of the submission.
+// Calls wraps a function of the operation so that its call is recorded: for a notification in a
+// record of its own, otherwise in the record of the submission.
 func (x *span) Calls(fn func() error) func() error {
 	t, queue := x.tracer, x.rec.Queue
 	call := func(op, label string) (err error) {

@@ -19,7 +19,7 @@ import (
 type deviceClock struct {
 	stream driver.Stream
 	spare  driver.Event // the event to record next, if it is not pending
-	marks  [8]clockMark // a ring; the latest is at index (n-1) modulo its length
+	marks  [8]clockMark // a ring; mark number n is the latest, at index (n-1) modulo its length
 	n      int
 	vain   int     // failed comparisons before the first success
 	by     int     // the index of the mark from which times are computed

@@ -1139,7 +1139,8 @@ var operations = []struct {
 		})
 	}},
 
-	// Waiting for a semaphore makes native calls, and so does issuing the work that waits for it.
+	// Semaphores are tested too: waiting for one makes native calls, and so does issuing the work
+	// that waits for it.
 	{"Semaphore.At", func(x *stand) { x.sem().At(1) }},
 	{"Semaphore.SetName", func(x *stand) { x.sem().SetName("tokens") }},
 	{"Semaphore.String", func(x *stand) { _ = x.sem().String() }},
@@ -1222,9 +1223,10 @@ var operations = []struct {
 // internal types, so programs cannot call them.
 var internalOps = []string{"Begun", "OpOf", "OpOfGroup"}
 
-// functions returns the names of the functions that operations must have: functions of gpu that
-// return an Op, except internalOps, functions of collective that take devices, and all exported
-// functions of interop. It reads the source of these packages. Without the source it returns nil.
+// functions returns the names of the functions that must have a test in operations. They are the
+// functions of gpu that return an Op (except internalOps), the functions of collective that take
+// devices, and all exported functions of interop. It reads the source of these packages. Without
+// the source it returns nil.
 func functions(e *env) (names []string) {
 	for _, f := range functionsOf(e, "gpu") {
 		if returnsOp(f) && !slices.Contains(internalOps, f.Name.Name) {
@@ -1320,9 +1322,9 @@ var current = []test{
 	{name: "B115 B118 no operation changes the caller's current device, of two", devices: 2, run: func(e *env) { tryAll(e, 2) }},
 }
 
-// tryAll runs the tests in operations with each of one or two devices current, and with none. In
-// GraphMode it runs only the tests whose names contain CommandBuffer. If devices is 1, the stand's
-// other device is the first device, opened again.
+// tryAll runs the tests in operations with the first device current, with the second device current
+// if devices is 2, and with no device current. In GraphMode it runs only the tests of command
+// buffers. If devices is 1, the stand's other device is the first device, opened again.
 func tryAll(e *env, devices int) {
 	if e.h.Current == nil {
 		e.Skip("there is no current device")

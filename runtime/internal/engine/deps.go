@@ -5,8 +5,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Deps are the marks of the work that must be done before a submission's own work: the stream waits
-// for them, or the barrier.
+// Deps are the marks of the work that must be done before a submission's own work runs, or before a
+// barrier's signals are given.
 type Deps struct {
 	marks Frontier
 	// events is set by findEvents. It has one element for each mark: an event recorded behind the
@@ -52,7 +52,7 @@ type Follows struct {
 // Add adds a mark.
 func (f *Follows) Add(m Mark) { f.marks.Add(m) }
 
-// reset removes all marks and events. The caller has released the references.
+// reset removes all marks and events. The caller has released the references to the events.
 func (f *Follows) reset() {
 	clear(f.marks)
 	clear(f.kept)

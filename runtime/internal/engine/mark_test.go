@@ -167,7 +167,7 @@ func TestRecords(t *testing.T) {
 			if n := records(d) - before; n != x.want {
 				t.Errorf("%s: %d, want %d", name, n, x.want)
 			}
-			if name == "wait" { // more work on the queue that the Stream has waited for
+			if name == "wait" { // more work on queue 1: the Stream has waited for its earlier work
 				fills(t, dev.Queue(1), allocate(t, dev, 8), s, 1, 2)
 			}
 		}
@@ -507,8 +507,8 @@ func TestMarkFaults(t *testing.T) {
 	})
 }
 
-// TestForeignLaunchesOnDemand checks that launches in a Stream that use host memory of another
-// device need no event each.
+// TestForeignLaunchesOnDemand checks that the runtime does not record an event behind each launch
+// of a Stream if the launches use host memory of another device.
 func TestForeignLaunchesOnDemand(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

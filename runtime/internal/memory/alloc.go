@@ -167,7 +167,7 @@ func (Alloc) Explain(s *engine.Submission, err error) error {
 func (Alloc) Release(s *engine.Submission) { partOf(s).buffer = nil }
 
 // takeMemory takes a block of a portable pool for an allocation. For a native pool it does nothing.
-// The timeline is not locked, because the pool may have to grow.
+// The caller does not hold the timeline's mu, because the pool may have to grow.
 func (b *Buffer) takeMemory(s *engine.Submission) error {
 	p := b.pool
 	if p.blocks == nil {
@@ -222,9 +222,9 @@ func (b *Buffer) returnMemory(state int32) {
 	b.state.Store(state)
 }
 
-// spoil is called when the stream has received only a part of the allocation. It gives back the
-// block that takeMemory took, behind that part, and sets the state to isFailed. If the memory was
-// allocated despite the error, spoil does nothing.
+// spoil is called when the stream has received only a part of the allocation. It sets the state to
+// isFailed and gives back the block that takeMemory took: the block is free behind that part. If
+// the memory was allocated despite the error, spoil does nothing.
 func (b *Buffer) spoil(s *engine.Submission, tl *engine.Timeline) {
 	if b.state.Load() == isLive {
 		return
@@ -325,7 +325,7 @@ func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
 // memory.
 func (b *Buffer) Home() *engine.Timeline { return b.home }
 
-// UnlistEmpty counts a pool's buffer without memory as freed.
+// UnlistEmpty undoes ListEmpty. It does nothing if the buffer is not from a pool.
 func (b *Buffer) UnlistEmpty() {
 	if b.from == pooled {
 		b.dev.buffers.remove(b)
@@ -388,8 +388,8 @@ func (Free) Release(s *engine.Submission) {
 }
 
 // A freed is the buffer of a Free as an engine.Holder. The submission holds the buffer, but does
-// not count as a use of the memory. If another device owns the memory, that device waits for the
-// Free when it is closed.
+// not count as a use of the memory. If another device owns the memory, Close of that device waits
+// for the Free.
 type freed Buffer
 
 // Use tells the device that owns the memory about the work, if another device does the work.

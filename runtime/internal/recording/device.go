@@ -43,7 +43,8 @@ func (d *Device) Init(e *engine.Device, m *memory.Device, f *faces.Faces, h Host
 	d.Engine, d.Memory, d.Faces, d.Host, d.all = e, m, f, h, map[*Recording]struct{}{}
 }
 
-// Streams returns the streams that recordings use, which are destroyed with the device.
+// Streams returns the stream for capture, or nil if it has not been made. The stream is destroyed
+// with the device.
 func (d *Device) Streams() []driver.Stream {
 	if d.captures == 0 {
 		return nil
@@ -51,7 +52,8 @@ func (d *Device) Streams() []driver.Stream {
 	return []driver.Stream{d.captures}
 }
 
-// Close destroys all recordings. It runs on the pending-queue thread, when no stream is left.
+// Close destroys all recordings, and frees the stand-in. It runs on the pending-queue thread, when
+// no stream is left.
 func (d *Device) Close() (all []error) {
 	d.mu.Lock()
 	left := d.all

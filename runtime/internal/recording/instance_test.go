@@ -28,9 +28,9 @@ func graphMode(m gpu.Mode, caps driver.Caps) gpu.Mode {
 	return m
 }
 
-// eachInstance runs a test with a recording made by passing, in each mode and on each capability
-// set. instances returns the number of instances added since its first call. Meanwhile the test
-// must not allocate or free other memory.
+// eachInstance runs a test in each mode and on each capability set. passing makes the recording c.
+// instances returns the number of instances that were made since its first call. It measures live
+// device memory, so the test must not allocate or free other memory after the first call.
 func eachInstance(t *testing.T, between func() error, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int)) {
 	for name, m := range instanceModes {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestInstancesOfOverlap(t *testing.T) {
 	})
 }
 
-// TestInstancesOfCallers executes a recording many times while the host calls in its middle block.
+// TestInstancesOfCallers executes a recording many times, and blocks the host calls in its middle.
 // Each execution that has begun must have an instance of its own.
 func TestInstancesOfCallers(t *testing.T) {
 	var held atomic.Pointer[chan struct{}]
@@ -222,8 +222,9 @@ func TestTimedInstance(t *testing.T) {
 	}
 }
 
-// TestNativeInstances executes a recording whose native function uses scratch memory on three
-// queues at once. Two of the executions are parked at first. Each must have an instance of its own.
+// TestNativeInstances executes a recording on three queues at once. The recording has a native
+// function that uses scratch memory. Two of the executions are parked at first. Each must have an
+// instance of its own.
 func TestNativeInstances(t *testing.T) {
 	for name, m := range instanceModes {
 		t.Run(name, func(t *testing.T) {

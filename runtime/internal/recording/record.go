@@ -122,11 +122,12 @@ type Launch struct {
 	Launch  driver.Launch
 	Layout  work.Layout
 	Uses    []Use      // uses of parameters
-	Limits  GridLimits // limits of the blocks, if the blocks are a parameter
+	Limits  GridLimits // limits of the blocks, if a parameter gives the blocks
 	Nothing bool       // the grid is empty
 }
 
-// A Bound is a range whose address is an argument.
+// A Bound is an argument of a launch that is an address: argument number Index is the address of
+// Range.
 type Bound struct {
 	Index int
 	Range memory.Range
@@ -266,7 +267,8 @@ func (x *Collective) rebase(by int32) {
 	}
 }
 
-// AddCollective adds an operation to a command that is to be recorded. The caller has called Begin.
+// AddCollective checks the ranges of an operation and appends the operation to a list for Collect.
+// The caller has called Begin.
 func (c *Recording) AddCollective(to []Collective, op *comm.RangeOp) ([]Collective, error) {
 	x := Collective{op.Op, -1, -1}
 	align := uint64(max(op.Type.Size(), 1))
@@ -295,8 +297,8 @@ func (c *Recording) Collect(lane *comm.Communicator, group []Collective, after [
 	return c.record(&cmd, after)
 }
 
-// Timestamp records the time at which the device has done the commands before the last barrier and
-// the commands in after.
+// Timestamp records a command that notes the time at which the commands before the last barrier and
+// the commands in after are done.
 func (c *Recording) Timestamp(after []Command) (Command, error) {
 	if err := c.Begin(work.Timestamp); err != nil {
 		return -1, err
@@ -347,8 +349,8 @@ func (c *Recording) Elapsed(from, to Command) (t time.Duration, err error) {
 	return t, err
 }
 
-// Nest records all commands of another recording, with ranges for its bindings. given sets some of
-// the child's parameters to values. In uses, parameters of this recording replace parameters of the
+// Nest records all commands of child. bindings are the ranges for the child's bindings. given has
+// values for some of the child's parameters. In uses, parameters of c replace parameters of the
 // child: Index is the number of the child's parameter. All other parameters have their defaults.
 // All commands come after the commands in after. The returned command stands for all of them.
 func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Given, uses []Use, after []Command) (Command, error) {
@@ -399,7 +401,8 @@ func (c *Recording) lastLane() *comm.Communicator {
 	return c.cmds.at(c.cmds.n - 1).rare.lane
 }
 
-// leaves returns the commands since the last barrier that no other command names in its after.
+// leaves returns the commands behind the last barrier, except those that another command has in its
+// list after.
 func (c *Recording) leaves() (last []Command) {
 	followed := map[Command]bool{}
 	for i := Command(c.cmds.n) - 1; i >= 0; i-- {
@@ -470,9 +473,9 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 	return nil
 }
 
-// takeData appends the references and the arguments of another recording, which has ended. The
-// ranges in binds replace its bindings. takeData calls scratch to change each reference to child's
-// scratch memory. takeData returns the shift of references and arguments.
+// takeData appends the references and the arguments of child, which has ended. The ranges in binds
+// replace the bindings of child. scratch is called to change each reference to scratch memory of
+// child. takeData returns the shift of the references and arguments.
 func (c *Recording) takeData(child *Recording, binds []memory.Range, scratch func(*reference)) shift {
 	c.args = work.AlignEnd(c.args) // so that the child's arguments keep their alignment
 	by := shift{ref: int32(len(c.refers)), arg: int32(len(c.args))}
@@ -501,8 +504,9 @@ type shift struct {
 	body    int // added to indexes in bodies
 }
 
-// shifted returns a copy, for c, of a command of another command buffer. In the copy of a
-// conditional, params replace the parameters. The copy's list after has room for one more command.
+// shifted returns a copy of cmd for c. The command cmd is of another command buffer, and by is
+// added to its numbers. In the copy of a conditional, params replace the parameters. The copy's
+// list after has room for one more command.
 func (c *Recording) shifted(cmd command, by shift, params []nestedParam) command {
 	if cmd.dst >= 0 {
 		cmd.dst += by.ref
@@ -539,7 +543,7 @@ func (c *Recording) shifted(cmd command, by shift, params []nestedParam) command
 
 // beginNest is like Begin, for the commands of another command buffer.
 func (c *Recording) beginNest(child *Recording) error {
-	wrong := c.mayNest(child) // call mayNest before Begin locks c.mu, because it locks child.mu
+	wrong := c.mayNest(child) // before Begin, which locks c.mu, because mayNest locks child.mu
 	if err := c.Begin(work.Execute); err != nil {
 		return err
 	}

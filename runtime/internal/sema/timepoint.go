@@ -36,9 +36,9 @@ func (t *Timepoint) Waiter() Waiter { return t.waiter }
 // Next returns the next timepoint of a list.
 func (t *Timepoint) Next() *Timepoint { return t.next }
 
-// Register registers t for a value, and returns Unknown. If the wait is already over, or t would be
-// released at once, Register does not register t and returns the state of the wait: Reached,
-// Failed, or, with [UntilIssued], Ordered.
+// Register registers t for a value, and returns Unknown. If the value is reached or the semaphore
+// has failed, it only returns Reached or Failed. With [UntilIssued], if work that signals the value
+// or more has been issued, it only returns Ordered.
 func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) WaitState {
 	if value <= s.value.Load() {
 		return s.endState()
@@ -75,9 +75,9 @@ func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) WaitState 
 	return how
 }
 
-// Cancel removes a timepoint from its semaphore. It returns false if the timepoint is no longer
-// registered. If it was released, its owner may not have been notified yet. The timepoint must have
-// been registered before.
+// Cancel removes a timepoint from its semaphore. The timepoint must have been registered at least
+// once. If it has been released or cancelled since then, Cancel returns false. The owner of a
+// released timepoint may not have been notified yet.
 func (t *Timepoint) Cancel() bool {
 	s := t.on
 	s.mu.Lock()
@@ -95,8 +95,8 @@ func (t *Timepoint) Cancel() bool {
 }
 
 // OnReached calls fn once: with nil when the value is reached, or with the error when the semaphore
-// fails. If one of these has already happened, OnReached calls fn before it returns. cancel
-// prevents the call of fn, and returns false if it came too late for that.
+// fails. If one of these has already happened, OnReached calls fn before it returns. cancel returns
+// true if it has prevented the call of fn.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	t := &Timepoint{fn: fn, index: -1}
 	switch s.Register(value, t, UntilReached) {
