@@ -45,8 +45,8 @@ func (c recordingCompiler) Compile(src *driver.Source) (driver.Code, error) {
 	return c.Compiler.Compile(src)
 }
 
-// TestOptions checks that Options.Compile appends its options and linked sources to those of the
-// source, adds its headers, and does not change the caller's source.
+// TestOptions checks that Options.Compile adds the options, linked sources and headers of the
+// Options to those of the source, and does not change the caller's source.
 func TestOptions(t *testing.T) {
 	r := &recording{Driver: newSim(t, 1)}
 	dev := openDevice(t, r)
@@ -77,8 +77,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestOptionsCache checks that the Options have the cache, and that their revision replaces the one
-// of the source.
+// TestOptionsCache checks that Options.Compile uses the cache of the Options, and that a Revision
+// of the Options replaces the Revision of the source.
 func TestOptionsCache(t *testing.T) {
 	d := newCompiling(t, 1)
 	dev := openDevice(t, d)

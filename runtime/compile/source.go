@@ -23,19 +23,18 @@ type Source struct {
 	Headers map[string]string
 
 	// Options are the compiler's options, one for each element: "--std=c++17", "-DTILE=16",
-	// "--use_fast_math". An option that names an architecture replaces the device's architecture:
-	// "-arch=sm_90a" for the features of that architecture only, "--offload-arch=gfx90a:xnack-".
+	// "--use_fast_math". An option that names an architecture, such as "-arch=sm_90a" or
+	// "--offload-arch=gfx90a:xnack-", replaces the device's architecture.
 	Options []string
 
-	// Names are expressions for the C++ kernels and variables that the program passes to
-	// [gpu.Module.Kernel] and [gpu.Module.Global]: "scale<float>", "math::norm<4>", "&table". An
-	// instance of a template is compiled only if it is among them. Names that are extern "C" are
-	// always found.
+	// Names are C++ expressions that name kernels and variables: "scale<float>", "math::norm<4>",
+	// "&table". The program passes them to [gpu.Module.Kernel] and [gpu.Module.Global]. An instance
+	// of a template is compiled only if it is in Names. Kernels and variables that are extern "C"
+	// need not be in Names.
 	Names []string
 
-	// Revision is a version of the files that the compiler reads and that are not among Headers.
-	// The program has to supply it. If it is empty, code of a source that may read files is not
-	// kept on disk; see [Cache].
+	// Revision is the version of the files that the compiler reads and that are not in Headers. If
+	// Revision is empty, code of a source that may read files is not kept on disk; see [Cache].
 	Revision string
 
 	// Link are further sources, for link-time optimization. Each is compiled by itself, with its
@@ -144,8 +143,8 @@ func readsMore(text string, headers map[string]string) bool {
 	return false
 }
 
-// directive reports whether the word after the text before belongs to a preprocessor directive, or
-// to an expression such as __has_include.
+// directive reports whether a word belongs to a preprocessor directive such as #include, or to an
+// expression such as __has_include. before is the text in front of the word.
 func directive(before string) bool {
 	for {
 		before = strings.TrimRight(before, " \t\r\n\f\v\\")

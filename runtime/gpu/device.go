@@ -25,8 +25,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A Device is an open device. It has an OS thread of its own, which issues parked operations. All
-// methods may be called concurrently.
+// A Device is an open device. It has an OS thread of its own. All methods may be called
+// concurrently.
 type Device struct {
 	native     engine.Device
 	faces      faces.Faces

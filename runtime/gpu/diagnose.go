@@ -87,7 +87,8 @@ func (d *Device) Parked() (list []ParkedOperation) {
 		for _, w := range o.waits {
 			value, at, issued := w.Semaphore.Outlook(w.Value)
 			if value >= w.Value || issued && !o.hostly {
-				// The wait is met, the semaphore has failed, or the work is issued.
+				// The point is reached, the semaphore has failed, or the work that signals it is
+				// issued.
 				continue
 			}
 			wait := ParkedWait{Semaphore: outer(w.Semaphore), Value: w.Value, Current: value}

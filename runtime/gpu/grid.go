@@ -19,7 +19,7 @@ type Grid struct {
 	Attrs     LaunchAttrs // the zero value means no attributes
 
 	none bool  // GridFor made the Grid for no elements: if Blocks[0] is 0, the launch does nothing
-	flaw error // invalid arguments of GridFor; the launch returns this error
+	flaw error // the error for invalid arguments of GridFor; every launch returns it
 }
 
 // GridFor returns a one-dimensional grid with a thread for each of n elements, in blocks of the
@@ -48,7 +48,8 @@ func flawed(err error) Grid {
 	return Grid{Blocks: all, Threads: all, flaw: err}
 }
 
-// check checks a grid for a kernel, and replaces zero dimensions by one.
+// check checks a grid for a kernel, and replaces zero dimensions by one. In a launch that does
+// nothing, it leaves Blocks as they are.
 func (g *Grid) check(k *Kernel) error {
 	if g.flaw != nil {
 		return g.flaw

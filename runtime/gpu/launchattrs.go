@@ -53,8 +53,9 @@ func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
 	return r.blocks, true
 }
 
-// checkAttrs checks the attributes of a launch whose grid is otherwise valid. If the launch has
-// clusters, it replaces their zero dimensions by one. It clamps the priority to the device's range.
+// checkAttrs checks the attributes of a launch whose grid is otherwise valid. It clamps the
+// priority to the device's range. If Cluster is not zero, checkAttrs replaces its zero dimensions
+// by one.
 func (g *Grid) checkAttrs(k *Kernel) error {
 	a, d := &g.Attrs, k.exe.dev
 	lacks := func(what, instead string) error {
@@ -78,8 +79,7 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 	a.Priority = d.native.Caps.ClampPriority(a.Priority)
 	if a.Cooperative && !g.nothing() {
 		blocks := uint64(g.Blocks[0]) * uint64(g.Blocks[1]) * uint64(g.Blocks[2])
-		// If the driver does not answer, for example on a lost device, the launch itself returns
-		// the error.
+		// If the driver does not report the limit, the check is left to the driver.
 		if n, ok := g.resident(k); ok && blocks > n {
 			return errs.Argument("launch", "a cooperative grid of %d blocks of %d threads and %d bytes of dynamic shared memory; of kernel %s %s runs %d at once",
 				blocks, g.threads(), g.SharedMem, k.name, d.native.Info.Name, n)

@@ -24,10 +24,11 @@ type Param[T any] struct {
 	p *recording.Param
 }
 
-// NewParam adds a parameter to a command buffer that is being recorded. initial is the default, the
-// value in executions that give none. T is a type that [Launch] passes by value: a scalar of a
-// fixed size, or an array or struct of these. T has at most 16 bytes. For other types the error is
-// [ErrArgument]. Pass larger values through memory, with [UploadCopy] in front of the execution.
+// NewParam adds a parameter to a command buffer that is being recorded. initial is the default: the
+// value in executions that do not set the parameter with [Op.With]. T is a type that [Launch]
+// passes by value: a scalar of a fixed size, or an array or struct of these. T has at most 16
+// bytes. For other types the error is [ErrArgument]. Pass larger values through memory, with
+// [UploadCopy] in front of the execution.
 func NewParam[T any](c *CommandBuffer, initial T) (Param[T], error) {
 	const op = "parameter"
 	if c.isZero() {
@@ -83,7 +84,7 @@ type ParamValue struct{ given recording.Given }
 // an Execute is [ErrArgument] too. When the Execute is added to another recording, the values are
 // constants of that recording.
 //
-// Bindings and values share the Op's room for 16 arguments.
+// An Op has room for 16 bindings and values together. With allocates memory for more.
 func (op Op) With(values ...ParamValue) Op {
 	if op.kind != executeOp {
 		return op.wrong("it takes no values of parameters: Execute does")
@@ -127,8 +128,8 @@ func (op *Op) given() []recording.Given {
 // compile if they differ in size.
 var _ [unsafe.Sizeof(Range{})]struct{} = [unsafe.Sizeof(recording.Given{})]struct{}{}
 
-// ownMore gives the Op an opMore that no copy of the Op shares, and returns it. It copies what the
-// present opMore has.
+// ownMore gives the Op a new opMore with the contents of the present one, and returns it. Copies of
+// the Op keep the present one.
 func (op *Op) ownMore() *opMore {
 	more := new(opMore)
 	if op.more != nil {
@@ -149,16 +150,17 @@ func (op *Op) wrong(format string, args ...any) Op {
 
 // Param returns a launch in which argument i is p, a [Param]. The launch must be added to the
 // recording of p. Arguments are counted from 0, in the order of the kernel's parameters. p replaces
-// the argument's value in the launch, and must have the argument's type.
+// the argument's value in the launch.
 //
 // For an [Execute] that will be added to a recording, Param returns an Execute in which p stands
 // for parameter i of the executed recording. The parameters of a recording are counted in the order
 // of the calls of [NewParam].
 //
 // The error is [ErrArgument] if argument i does not exist, is memory, is a Param already or has
-// another type than p. A zero Param is [ErrArgument] too, and so is an Op that is neither a launch
-// nor an Execute. An Op with parameters can be added only to the recording of the parameters: a
-// queue, a [Stream] and other recordings refuse it with [ErrArgument].
+// another type than p. (For an argument that is a []byte, only the size must be equal.) A zero
+// Param is [ErrArgument] too, and so is an Op that is neither a launch nor an Execute. An Op with
+// parameters can be added only to the recording of the parameters: a queue, a [Stream] and other
+// recordings refuse it with [ErrArgument].
 func (op Op) Param(i int, p parameter) Op {
 	of := paramOf(p)
 	switch {
@@ -188,9 +190,9 @@ func (op Op) Param(i int, p parameter) Op {
 
 // GridParam returns a launch whose number of blocks in each dimension is p, in place of the Blocks
 // of its [Grid]. The launch must be added to the recording of p. A second or third dimension of
-// zero means one. If the first dimension is zero, the execution does not launch the kernel. Then
-// the commands of that part of the recording run one after the other instead of as a graph. The
-// first dimension of the default must not be zero, because a graph is made with the default.
+// zero means one. If the first dimension is zero, the execution does not launch the kernel. If the
+// launch is in a graph, the graph's commands then run one after the other. The first dimension of
+// the default must not be zero, because a graph is made with the default.
 //
 // The limits of a launch hold: an execution is refused with [ErrArgument] if the value of p has
 // more blocks than the device takes, is not a multiple of the clusters, or has too many blocks for

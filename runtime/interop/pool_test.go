@@ -161,7 +161,9 @@ func TestPoolSharingFaults(t *testing.T) {
 	sharingFaults(t, sharePools)
 }
 
-// sharePools makes each of two processes use memory of the other's pool. It returns as share does.
+// sharePools makes each of two processes use memory of the other's pool. If a call fails, it
+// returns early. Its error says that work or an import never ended or, if sound is true, which call
+// failed.
 func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 	type side struct {
 		dev      *gpu.Device
@@ -181,7 +183,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 		sides[i] = &side{dev: dev, stream: dev.Queue(1).NewStream()}
 	}
 	// Let all work end before the devices are closed. A stream of a lost device may still access
-	// the other process's memory, and that process cannot know.
+	// the other process's memory.
 	defer synctest.Wait()
 	for _, x := range sides {
 		var err error

@@ -162,7 +162,7 @@ func TestTrace(t *testing.T) {
 	if !slices.Equal(listed, []int{0, 1, 2, 3, 4}) {
 		t.Errorf("the file lists the commands %v", listed)
 	}
-	// The chain has four arrows. One more leads to the wait, and one to the function.
+	// The chain has four arrows. One more leads to the wait, and one to the function of OnReached.
 	if n := len(of(events, traceformat.CatSignal, traceformat.FlowEnd)); n != 6 {
 		t.Errorf("%d arrows", n)
 	}
@@ -392,8 +392,8 @@ func TestLongEvents(t *testing.T) {
 	}
 }
 
-// TestReopened opens a device again and again. It must keep its track in the trace. While it is
-// open twice, it must have two tracks.
+// TestReopened opens a device again and again. The device must keep its track in the trace. While
+// it is open twice, it must have two tracks.
 func TestReopened(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{})

@@ -138,8 +138,8 @@ func TestTraceRing(t *testing.T) {
 	}
 }
 
-// TestTraceAllocs checks that a submission allocates nothing, with or without a tracer and a
-// Timing.
+// TestTraceAllocs checks that a submission allocates nothing. The device has a tracer or none, and
+// the submission has a Timing or none.
 func TestTraceAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -165,7 +165,8 @@ func TestTraceAllocs(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		for range 20_000 { // until so many times wait to be queried that the tracer records no more
+		// After these submissions, so many times wait to be queried that no more times are recorded.
+		for range 20_000 {
 			one()
 		}
 		n := testing.AllocsPerRun(1000, one)
@@ -372,8 +373,9 @@ func TestTraceOver(t *testing.T) {
 	}
 }
 
-// TestTraceFlushBlocks uses a Flush that blocks. Close of the device must return in time, with an
-// error that says so. It must also say so if Close has given up waiting for the driver before.
+// TestTraceFlushBlocks uses a Flush that blocks. Close of the device must return before Flush does,
+// with an error that names Flush. In one of the two cases, Close has first given up waiting for the
+// driver.
 func TestTraceFlushBlocks(t *testing.T) {
 	for _, stuck := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stuck driver %v", stuck), func(t *testing.T) {

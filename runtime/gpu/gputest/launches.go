@@ -56,8 +56,8 @@ func (e *env) ofNVIDIA() bool {
 	return strings.HasPrefix(i.Arch, "sm_") && i.Major >= 9 && i.Clusters
 }
 
-// newer loads a kernel that needs compute capability 9. If the first device is an older NVIDIA GPU
-// that cannot load the code, newer skips the test.
+// newer loads a kernel. If the first device cannot load the code and is an NVIDIA GPU with a
+// compute capability below 9, newer skips the test.
 func newer[A any](e *env, image []byte, kernel string) *gpu.TypedKernel[A] {
 	e.Helper()
 	x, err := e.devs[0].Load(e.code(image, kernel))

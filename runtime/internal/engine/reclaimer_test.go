@@ -43,8 +43,8 @@ func (d *lastDevice) Unload(m driver.Module) error {
 	return d.Device.Unload(m)
 }
 
-// TestReclaimer blocks the reclaimer in the driver, while it frees memory and has code to unload.
-// Parked work must still be issued.
+// TestReclaimer blocks the reclaimer in a driver call that frees memory, while code waits to be
+// unloaded. Parked work must still be issued.
 func TestReclaimer(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	d := &lastDriver{newSim(t, simdriver.Config{Caps: &hip}), make(chan struct{}), make(chan struct{}, 8)}
@@ -68,8 +68,8 @@ func TestReclaimer(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestHeldRecording blocks the reclaimer in the driver while it destroys a recording. Parked work
-// must still be issued.
+// TestHeldRecording blocks the reclaimer in the driver call that destroys a recording's graph.
+// Parked work must still be issued.
 func TestHeldRecording(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)

@@ -103,8 +103,8 @@ func TestNoEventForParked(t *testing.T) {
 	})
 }
 
-// TestEmptyPoolOrder checks that submissions without waits run in the order of their queue,
-// although the pool begins with a single event.
+// TestEmptyPoolOrder checks that submissions without waits run in the order in which they were
+// submitted to their queue, although the pool of events begins with a single event.
 func TestEmptyPoolOrder(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		for _, o := range []gpu.PoolOptions{{}, {Portable: true}} {

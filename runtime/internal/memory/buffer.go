@@ -18,7 +18,7 @@ import (
 const Alignment = 256
 
 // A Buffer is memory. The memory is released when the program has closed the buffer and nothing
-// holds the buffer any more. A Free gives memory of a pool back earlier.
+// holds the buffer any more. A Free releases memory of a pool before the buffer is closed.
 type Buffer struct {
 	dev *Device
 	mem driver.Mem
@@ -275,7 +275,7 @@ func (b *Buffer) Close() error {
 // lent reports whether the owner wants to be notified when the memory is no longer used.
 func (b *Buffer) lent() bool { return b.rare != nil && b.rare.freed != nil }
 
-// Exists reports whether b is a device's buffer, and neither nil nor a zero value.
+// Exists reports whether b is a buffer of a device. It returns false for a nil or zero Buffer.
 func (b *Buffer) Exists() bool { return b != nil && b.dev != nil }
 
 // Hold adds a reference. It returns an error if the buffer has been closed.

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// A delay is the time in which a parked Free or a trim waits until nothing uses its memory.
+// A delay is the time in which a parked Free, or a trim of growing memory, waits until nothing uses
+// the memory.
 type delay struct {
 	isReady func() bool   // reports that nothing uses the memory any more, so the delay ends soon
 	over    chan struct{} // closed when the delay has ended
@@ -33,8 +34,8 @@ func (l *delays) end(w *delay) {
 	close(w.over)
 }
 
-// awaitReady waits until the delays whose isReady returns true now have ended. It returns early if
-// the context ends.
+// awaitReady calls isReady of each delay once, and waits for the end of the delays that are ready.
+// It returns early if the context ends.
 func (l *delays) awaitReady(ctx context.Context) {
 	l.mu.Lock()
 	all := slices.Clone(l.all)

@@ -80,7 +80,7 @@ func poolFaults(t *testing.T, seed uint64) {
 	var fault *simdriver.Injected
 	q := func() *gpu.Queue { return dev.Queue(r.IntN(3)) }
 	for i := range 200 {
-		// At most one fault is pending: a second failed record would lose the device.
+		// At most one fault is pending: if two events cannot be recorded, the device is lost.
 		if (fault == nil || fault.Hits() > 0) && r.IntN(4) == 0 {
 			fault = d.Inject(simdriver.Fault{Op: ops[r.IntN(len(ops))], N: 1 + r.Uint64N(8)})
 		}
@@ -184,7 +184,7 @@ func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 // the program must get the error, from the call that frees the object or from Close.
 func TestFreeRefused(t *testing.T) {
 	fault := simdriver.Fault{Op: simdriver.OpFree, Device: simdriver.AnyDevice, N: 1}
-	// use allocates two slabs of a pool, fills them, and frees them.
+	// use allocates four buffers in two slabs of a pool, fills them, and frees them.
 	use := func(t *testing.T, p *gpu.Pool, q *gpu.Queue) {
 		t.Helper()
 		s := semaphores(t, 1)[0]
@@ -364,8 +364,8 @@ func TestAccessTogether(t *testing.T) {
 	})
 }
 
-// TestAccessFails makes the driver refuse to give access to a pool, and to revoke it. The runtime
-// must continue to allow the same accesses as the driver.
+// TestAccessFails makes the driver refuse to give access to a pool, and to revoke it. The device
+// must then have access exactly if it had access before.
 func TestAccessFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev := openDevice(t, d, 0, gpu.Options{})

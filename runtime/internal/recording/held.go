@@ -8,10 +8,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// held is everything that a recording keeps until it is destroyed. Nothing is added after End.
+// held has the objects that a recording keeps until it is destroyed. After End, only uses changes.
 type held struct {
 	buffers map[*memory.Buffer]struct{}
-	uses    engine.Uses      // marks of the executions, which may use the buffers
+	uses    engine.Uses      // marks of the recording's executions
 	foreign []*memory.Buffer // buffers of other devices, held by this recording or by nested ones
 	code    map[Code]struct{}
 	stages  []*memory.Block // pinned memory of uploads

@@ -161,8 +161,8 @@ func (c *Recording) recording() error {
 	return nil
 }
 
-// roomFor returns an error if the recording has no numbers for that many more words of arguments
-// and references.
+// roomFor returns an error if the recording cannot have so many more words of arguments and so many
+// more references. It can have math.MaxInt32 of each.
 func (c *Recording) roomFor(words, refers int) error {
 	if words > math.MaxInt32-len(c.args) || refers > math.MaxInt32-len(c.refers) {
 		return errs.Argument("record", "the command buffer has %d words of arguments and %d ranges, which is too much for more", len(c.args), len(c.refers))
@@ -207,7 +207,7 @@ func (c *Recording) enter() error {
 	return nil
 }
 
-// Leave ends a call that enter or Begin has started.
+// Leave unlocks the recording after a successful call of enter or Begin.
 func (c *Recording) Leave() {
 	c.mu.Unlock()
 	c.release()

@@ -18,7 +18,8 @@ import (
 
 var numbers = regexp.MustCompile(` on \d+ `)
 
-// wrote checks the tool's record of calls, except the names of categories.
+// wrote checks the calls that the tool has recorded. It ignores calls that create a domain or name
+// a category.
 func wrote(t *testing.T, tool *nvtxtest.Tool, want ...string) {
 	t.Helper()
 	var got []string
@@ -32,7 +33,7 @@ func wrote(t *testing.T, tool *nvtxtest.Tool, want ...string) {
 	}
 }
 
-// marks is a native operation that marks the moment at which it is issued.
+// marks returns a native operation that calls nvtx.Mark when it is issued.
 func marks(b *gpu.Buffer) gpu.Op {
 	return gpu.Native("", func(gpu.NativeCall) error { nvtx.Mark("issued"); return nil }, b.All())
 }
@@ -114,8 +115,8 @@ func TestDriversShowLabels(t *testing.T) {
 	wrote(t, tool, "push 0 puregpu good 1:zero category 2 payload 1:64", "pop 0 puregpu")
 }
 
-// TestWithoutToolNothingIsObserved checks that the work of a device with the tracer allocates
-// nothing, and that its observer is nil.
+// TestWithoutToolNothingIsObserved checks that the tracer's observer is nil without a tool, and
+// that submissions to a device with the tracer allocate nothing.
 func TestWithoutToolNothingIsObserved(t *testing.T) {
 	if nvtx.Enabled() {
 		t.Skipf("%s is set", nvtx.Variable)
