@@ -216,6 +216,7 @@ func (x *span) letGoEvents(loose bool) {
 }
 
 // askTimes has a bound thread query the device for the times of completed work, and waits for that.
+// It also makes records of nodes of graphs (askNodes).
 func (o *observer) askTimes() {
 	if !o.idle() {
 		// Do fails if the device is ending. Then Stopped queries the times.
@@ -345,7 +346,7 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 // began the work at an unknown moment, at the latest when the stream had got the first part of the
 // work (h.first). If the stream may have been idle for more than atOnce until then, the result says
 // that the work began at that latest moment, and early is how much earlier it may have begun.
-// Otherwise this doubt is added to the margin.
+// Otherwise this uncertainty is added to the margin.
 //
 // The event behind the work may have been reached late, because the host recorded it late. This
 // possible delay is added to the margin too.
