@@ -176,7 +176,7 @@ type stubbornDriver struct {
 	unbind  func()                  // called before the driver's Unbind
 	stream  func()                  // called after the driver's NewStream
 	rank    func(v *stubbornDevice) // called after the driver's CommRank
-	told    func() error            // called if the driver's RegisterComm has succeeded; its error is returned
+	told    func() error            // called if RegisterComm has succeeded; its error is returned
 	free    func()                  // called before the driver's Free
 
 	mu   sync.Mutex

@@ -31,7 +31,7 @@ import (
 type commandTimes struct {
 	observe.Command
 	begin *engine.Event // nil if no event could be recorded
-	end   *engine.Event // nil if the stream got nothing of the command, or an event could not be recorded
+	end   *engine.Event // nil if the stream got no work, or an event was not recorded
 	given hostTimes
 	times betweenTimes
 }
