@@ -176,7 +176,7 @@ type stubbornDriver struct {
 	unbind  func()                  // called before the driver's Unbind
 	stream  func()                  // called after the driver's NewStream
 	rank    func(v *stubbornDevice) // called after the driver's CommRank
-	told    func() error            // called after the driver's RegisterComm; its error is returned instead
+	told    func() error            // called if RegisterComm has succeeded; its error is returned
 	free    func()                  // called before the driver's Free
 
 	mu   sync.Mutex
@@ -320,9 +320,10 @@ func (v *stubbornDevice) SplitComm(c driver.Comm, color, key int) (driver.Comm, 
 	return v.Comms.SplitComm(c, color, key)
 }
 
-// TestThreadNeverReturns closes a communicator whose thread is blocked in the library, and which
-// the library refuses to abort. When Close returns, all submitted groups must have failed. When the
-// library returns later, the thread must not call the driver of a closed device.
+// TestThreadNeverReturns closes a communicator that the library refuses to abort, while the
+// communicator's thread is blocked in the library. When Close returns, all submitted groups must
+// have failed. When the library returns later, the thread must not call the driver of a closed
+// device.
 func TestThreadNeverReturns(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after the device is closed %v", late), func(t *testing.T) {
@@ -390,7 +391,7 @@ func TestReturnsAndStays(t *testing.T) {
 		t.Run(fmt.Sprintf("the library keeps the thread %v", kept), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stuck := make(chan struct{})
-				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // not newSim, which reports leaks: a stream that does not end leaks
+				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // newSim would report the stream that does not end as a leak
 				d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
 					<-stuck
 					if kept {
@@ -435,7 +436,7 @@ func TestReturnsAndStays(t *testing.T) {
 // device.
 func TestReclaimedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Kernels: simKernels})} // not newSim, which reports leaks: the memory leaks
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Kernels: simKernels})} // newSim would report the memory as a leak
 		var first atomic.Bool
 		d.free = func() {
 			if first.CompareAndSwap(false, true) {
@@ -641,7 +642,8 @@ func (d oldDriver) Open(i int) (driver.Device, error) {
 }
 
 // TestOldLibrary checks that submitting, recording and shrinking return ErrUnsupported if the
-// driver reports beforehand that the library lacks the function. The communicator must stay usable.
+// driver reports beforehand that the library does not support them. The communicator must stay
+// usable.
 func TestOldLibrary(t *testing.T) {
 	g, comms := openCommunicators(t, oldDriver{&stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 2})}}, 2, collective.Options{})
 	b := []*gpu.Buffer{allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[1], 64)}
@@ -916,7 +918,7 @@ func TestLostUnderCommunicator(t *testing.T) {
 // communicator does not end.
 func TestAbortWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := simdriver.New(simdriver.Config{}) // not newSim, which reports leaks: a stream that does not end leaks
+		d := simdriver.New(simdriver.Config{}) // newSim would report the stream that does not end as a leak
 		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 3)
 		q, streams, x := dev.Queue(0), d.Streams(0), allocate(t, dev, 64)
@@ -945,7 +947,7 @@ func TestAbortWithoutEnd(t *testing.T) {
 // about five seconds after that.
 func TestAbortWithGroupInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // not newSim, which reports leaks: a stream that does not end leaks
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // newSim would report the stream that does not end as a leak
 		d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
 			time.Sleep(6 * time.Second)
 			return v.Fill(s, ops[0].Dst, 0, 1, 64)
@@ -1008,7 +1010,7 @@ func TestAbortedStreamTakesTime(t *testing.T) {
 // does not end. The device of that stream must be lost within six seconds.
 func TestShrunkWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := simdriver.New(simdriver.Config{Devices: 3}) // not newSim, which reports leaks: a stream that does not end leaks
+		d := simdriver.New(simdriver.Config{Devices: 3}) // newSim would report the stream that does not end as a leak
 		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 2)
 		streams, x := d.Streams(0), allocate(t, dev, 64)

@@ -98,7 +98,7 @@ func TestOccupancy(t *testing.T) {
 			{0, 1024, 1024, 2},
 			{0, 1000, 512, 4},      // 4 blocks have 2048 threads; 3 blocks of 672 have fewer
 			{0, 100, 64, 32},       // 32 blocks have 2048 threads; 21 blocks of 96 have fewer
-			{0, 40, 40, 32},        // 40 is no multiple of a warp; 32 blocks are the limit
+			{0, 40, 40, 32},        // 32 blocks are the limit; smaller blocks have fewer threads
 			{0, 20, 20, 32},        // less than a warp
 			{50 << 10, 0, 1024, 2}, // shared memory for exactly two blocks
 			{51 << 10, 0, 1024, 1},

@@ -31,8 +31,8 @@ func (q *Queue) hostCall(o *Order, fn func() error) error {
 
 // Notify returns an Op that signals when the waits are reached, like [Barrier], and then calls fn
 // on a goroutine. No work waits for fn, but [Device.Close] does. A panic of fn is logged, as a
-// [PanicError], and has no other effect. If a wait fails, fn is not called. A recording cannot
-// notify.
+// [PanicError], and has no other effect. If a wait fails, fn is not called. A recording refuses the
+// Op.
 func Notify(fn func()) Op {
 	if fn == nil {
 		return BadOp(errs.Argument("notify", "no function"))

@@ -28,9 +28,9 @@ type Module struct {
 // the driver compiles and loads the code.
 func (d *Device) Load(image []byte) (*Module, error) { return d.load(image, nil) }
 
-// LoadCode loads code.Image as [Device.Load] does. The compiler of [Device.Compiler] makes code.
-// [Module.Kernel] and [Module.Global] then find kernels and variables also by the C++ expressions
-// in code.Names.
+// LoadCode loads code.Image as [Device.Load] does. To make code from source, use the compiler that
+// [Device.Compiler] returns. [Module.Kernel] and [Module.Global] then find kernels and variables
+// also by the C++ expressions in code.Names.
 func (d *Device) LoadCode(code driver.Code) (*Module, error) {
 	names := map[string]string{}
 	maps.Copy(names, code.Names)

@@ -422,8 +422,8 @@ type manyArgs struct {
 // A bool32 is a struct of 4 bytes. A kernel can have it as an argument.
 type bool32 struct{ set uint32 }
 
-// manyKernel writes the bytes of all arguments behind out, one after the other, to the memory at
-// out.
+// manyKernel writes the bytes of its arguments, except out, to the memory at out, one after the
+// other.
 var manyKernel = simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr, a [3]uint32, b [2]uint64, c [3]uint64, d [16]uint64, e uint8, f [12]byte, h20 [20]byte,
 	h [24]byte, i [128]byte, j uint16, k, l, m driver.Ptr, n bool32, o [17]uint8, p, q uint64, r float64, s int8, last uint32, extra uint64) error {
 	var all []byte
@@ -687,7 +687,8 @@ func recordable(t *testing.T, dev *gpu.Device, caps driver.Caps, b *gpu.Buffer) 
 	return ops
 }
 
-// TestRecordable checks that a recording takes the Ops that recordable returns, and refuses others.
+// TestRecordable checks that a recording takes the Ops that recordable returns, refuses other Ops,
+// and refuses all Ops with a Timing.
 func TestRecordable(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})

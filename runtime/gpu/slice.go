@@ -17,7 +17,7 @@ import (
 // buffer, which [Slice.Close] closes or [Slice.Free] frees.
 //
 // The host and kernels must lay out T in the same way: T is a bool, a number of a fixed size, or an
-// array or struct of these. The zero Slice has no buffer: using it is [ErrArgument].
+// array or struct of these. The zero Slice has no buffer: operations on it return [ErrArgument].
 type Slice[T any] struct {
 	_ [0]*T // prevents conversion to another Slice type
 	r Range
@@ -28,8 +28,8 @@ type Slice[T any] struct {
 const outside = memory.Outside
 
 // AllocSlice allocates memory of a kind for n elements, as [Device.Alloc] does. The initial values
-// of the elements are undefined. A type that the host and kernels may lay out differently, and a
-// negative n, are [ErrArgument].
+// of the elements are undefined. The error is [ErrArgument] if n is negative, or if T has no bytes
+// or the host and kernels may lay it out differently.
 func AllocSlice[T any](d *Device, kind MemKind, n int) (Slice[T], error) {
 	size, err := sizeOf[T]("allocate", n)
 	if err != nil {
@@ -83,8 +83,8 @@ func SliceOf[T any](r Range) (Slice[T], error) {
 	return Slice[T]{r: r}, nil
 }
 
-// sizeOf returns the size of n elements in bytes, or an error if no kernel can have elements of
-// type T.
+// sizeOf returns the size of n elements in bytes. It returns an error if no kernel can have
+// elements of type T, if n is negative, or if the size is too large.
 func sizeOf[T any](op string, n int) (uint64, error) {
 	t := reflect.TypeFor[T]()
 	size := uint64(t.Size())

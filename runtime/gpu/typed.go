@@ -11,8 +11,8 @@ import (
 
 // A TypedKernel is a kernel whose arguments are the fields of a struct. [Typed] makes a TypedKernel
 // and checks the struct once, so launches need not check it. A TypedKernel may be used
-// concurrently. It needs no Close, and is valid as long as its kernel. Launching a nil or zero
-// TypedKernel is [ErrArgument].
+// concurrently. It needs no Close, and is valid as long as its kernel. If a nil or zero TypedKernel
+// is launched, the error is [ErrArgument].
 type TypedKernel[A any] struct {
 	_ [0]*A // prevents conversion to another TypedKernel type
 	boundKernel
@@ -35,7 +35,7 @@ type param struct {
 	typ    reflect.Type // of the Go value; nil if the value is a []byte given to Launch
 }
 
-// A paramKind says how the Go value becomes the kernel's argument.
+// A paramKind says how a Go value becomes an argument of a kernel.
 type paramKind uint8
 
 const (
@@ -59,7 +59,7 @@ const (
 //
 // If the driver reports the sizes of parameters ([Kernel.Info]), Typed compares the number and the
 // sizes of the fields with them. Otherwise a field of a wrong size makes the kernel read wrong
-// arguments. An error names the field and is [ErrArgument].
+// arguments. Errors are [ErrArgument]. If a field is wrong, the error names it.
 func Typed[A any](k *Kernel) (*TypedKernel[A], error) {
 	b, err := bindType(k, reflect.TypeFor[A]())
 	if err != nil {

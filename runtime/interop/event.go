@@ -115,7 +115,7 @@ func (e *Event) Device() *gpu.Device {
 
 // Export returns a handle of the event for other processes (C: cuIpcGetEventHandle). It blocks
 // while the driver does. Only the process that made an event should export it, not a process that
-// imported it. An event of [NewEvent] or [AdoptEvent] is [gpu.ErrArgument].
+// imported it. For an event of [NewEvent] or [AdoptEvent] the error is [gpu.ErrArgument].
 func (e *Event) Export() (EventHandle, error) {
 	h, err := e.in().Export()
 	if err != nil {
@@ -141,15 +141,15 @@ func RecordEvent(e *Event) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.EventRecord, Event: e.in()})
 }
 
-// WaitEvent returns an Op that waits for the last record of an event of the queue's device. This is
-// the last record at the time when the operation is issued. The call issues the operation if all
-// its waits have been issued; otherwise the runtime issues it later. To learn when, call
+// WaitEvent returns an Op that waits for an event of the queue's device: for the last record at the
+// time when the operation is issued. Submit or Do issues the operation if all its waits have been
+// issued; otherwise the runtime issues it later. To learn when it is issued, call
 // [gpu.Semaphore.WaitIssued] for a point that the operation signals. Work after the operation, and
 // all later work of the queue's native stream, runs after the work in front of the record. As with
-// [WaitValue], resources that are released meanwhile are freed when the wait is over. If the other
-// process was killed before its work was done, the wait may never end. The device's other queues
-// then continue. Close gives up the wait ([gpu.CloseError]) and leaves the device's resources to
-// the driver. A recording refuses the Op.
+// [WaitValue], resources that are released meanwhile are freed when the wait is over. If the
+// process that recorded the event is killed before its work is done, the wait may never end. The
+// device's other queues then continue. Close gives up the wait ([gpu.CloseError]) and leaves the
+// device's resources to the driver. A recording refuses the Op.
 func WaitEvent(e *Event) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.EventWait, Event: e.in()})
 }
@@ -162,8 +162,8 @@ func WaitEvent(e *Event) gpu.Op {
 //
 // The event must be from [NewEvent], or from [AdoptEvent] if the event does not record times, on
 // the kernel's device. If the device has no such events ([driver.Caps].LaunchEvents), or in a
-// recording, the error is [gpu.ErrUnsupported]. An Op that is not a launch, and a nil event, are
-// [gpu.ErrArgument].
+// recording, the error is [gpu.ErrUnsupported]. For an Op that is not a launch, and for a nil
+// event, it is [gpu.ErrArgument].
 //
 // The event does not say that the kernel has written anything. The device treats it as a hint: the
 // wait may last until the kernel has ended. The record is issued with the launch

@@ -68,8 +68,8 @@ type entry interface {
 	at() uint64
 }
 
-// A ring lists the semaphores of the last entries of a map, so that the oldest entry can be
-// removed.
+// A ring lists the semaphores of the latest entries of a map, in the order in which the entries
+// were added. remember uses it to find the oldest entry.
 type ring struct {
 	of []uint64
 	n  int // number of entries ever added: the age of the last entry
@@ -188,8 +188,8 @@ func enough(list []signalled, value uint64) int {
 
 // missing returns how many arrows are missing. undrawn counts waits whose known signals have times
 // after the wait. forgotten counts forgotten waits, and waits whose signal may have been forgotten.
-// Two kinds of waits have no arrow and do not count: waits for any of several points, and waits
-// whose signal has no slice.
+// Two kinds of waits without an arrow do not count. A wait for any of several points may have been
+// ended by another point. And the signal of a wait may have no slice.
 func (a *arrows) missing() (undrawn, forgotten uint64) {
 	forgotten = a.let
 	for semaphore, list := range a.waits {

@@ -16,10 +16,10 @@ import (
 // Device times come from timing events. If times are recorded, all events of a device are timing
 // events. A submission ends when its own event is reached. If the stream goes directly from one
 // submission to the next, that event also marks the beginning of the next submission. Otherwise an
-// additional event marks the beginning (see span.Begins). The times are queried after the stream
-// has passed the work: the reader of the trace's records has them queried, on a bound thread. So no
-// submission waits for the driver's answer. Recording or querying an event may fail, and there may
-// be no spare event. Then only the times are missing.
+// additional event marks the beginning (see span.Begins). No submission waits for the driver to
+// return times: a bound thread queries them after the stream has passed the work, when the trace's
+// records are read (askTimes). Recording or querying an event may fail, and there may be no spare
+// event. Then only the times are missing.
 
 // If a stream has no work in front of an event, the event is reached immediately. So if the stream
 // ran dry, the time between two events is longer than the work took. The stream can run dry in
@@ -30,8 +30,8 @@ import (
 // commandTimes are the events and times of one command of a recording.
 type commandTimes struct {
 	observe.Command
-	begin *engine.Event // nil if none could be recorded
-	end   *engine.Event // nil if the stream got nothing of the command, or an event is missing
+	begin *engine.Event // nil if no event could be recorded
+	end   *engine.Event // nil if the stream got no work, or an event was not recorded
 	given hostTimes
 	times betweenTimes
 }
@@ -50,8 +50,9 @@ const (
 	// are not timed.
 	mostUnasked = 1 << 13
 
-	// If the host submits work within atOnce of the last work, the new work is taken to begin where
-	// the last work ends. If the stream was idle in between, it was idle for at most atOnce.
+	// If the host issues work within atOnce after the previous work, the new work is taken to begin
+	// where the previous work ends. If the stream was idle in between, it was idle for at most
+	// atOnce.
 	atOnce = 10 * time.Microsecond
 )
 
@@ -59,7 +60,7 @@ const (
 type deviceTimes struct {
 	mu      sync.Mutex      // protects done, doubt and stopped; no other lock is taken while it is held
 	done    *span           // spans whose times must be queried, the latest first
-	doubt   []*engine.Event // events of refused work that the stream may not have passed yet
+	doubt   []*engine.Event // events of refused work; the stream may not have passed them yet
 	stopped bool            // nothing is queried any more
 	unasked atomic.Int32
 
@@ -168,9 +169,10 @@ func (x *span) CommandBegins(tl *engine.Timeline, c observe.Command) {
 	x.commands = append(x.commands, commandTimes{Command: c, given: hostTimes{issued: issued}, begin: tl.RecordTime()})
 }
 
-// CommandBegun records the second event of a command of a recording. It also notes when the stream
-// had its first work. A native function gives the stream work at an unknown moment, so the moment
-// at which the last native function returned counts.
+// CommandBegun records the event behind a command of a recording. For the first command that gave
+// the stream work it also notes the time, as the time of the submission's first work. A native
+// function gives the stream work at an unknown moment, so after each native function the time is
+// noted again.
 func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool) {
 	if x.begin == nil || !some {
 		return
@@ -213,7 +215,8 @@ func (x *span) letGoEvents(loose bool) {
 	x.begin, x.last, x.shared, x.commands = nil, nil, false, x.commands[:0]
 }
 
-// askTimes queries the device for the times of completed work, on a bound thread, and waits.
+// askTimes has a bound thread query the device for the times of completed work, and waits for that.
+// It also makes records of nodes of graphs (askNodes).
 func (o *observer) askTimes() {
 	if !o.idle() {
 		// Do fails if the device is ending. Then Stopped queries the times.
@@ -238,9 +241,9 @@ func (t *deviceTimes) idle() bool {
 	return t.done == nil && len(t.doubt) == 0
 }
 
-// ask makes records of the finished spans. Without last, it makes none before the clocks have been
-// compared (see compare). With last, spans that finish later have no times. It runs on a bound
-// thread. The caller holds askMu.
+// ask queries the times of the finished spans and makes their records. Unless last is set, it makes
+// no records before the clocks have been compared (see compare). If last is set, spans that finish
+// later have no times. It runs on a bound thread. The caller holds askMu.
 func (o *observer) ask(last bool) {
 	if !o.idle() && !o.clock.compare(o) && !last {
 		return
@@ -321,7 +324,7 @@ func (o *observer) tell(x *span, ask bool) {
 
 // betweenTimes say when the device ran some work, on the host's clock.
 type betweenTimes struct {
-	begun, ended, within, early time.Duration // as the fields of Record
+	begun, ended, within, early time.Duration // like the fields of Record with these names
 	ok                          bool
 }
 
@@ -337,14 +340,16 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 }
 
 // workBetween returns when the device ran the work between two events. The events were reached at
-// begun and ended, within the error margin within.
+// the times begun and ended. The parameter within is the error margin of these times.
 //
-// If the stream had no other work, the event in front was reached before the stream had the work.
-// The device then began the work at an unknown moment. The latest such moment is when the host had
-// given the stream the first part of the work. If the stream may have been idle for more than
-// atOnce until then, this time is returned as early: the device may or may not have run the work in
-// that time. Otherwise the time is added to the margin. The event behind may have been reached
-// late, because the host recorded it late. This possible delay is added to the margin too.
+// If the stream was idle, it reached the event in front before it had the work. Then the device
+// began the work at an unknown moment, at the latest when the stream had got the first part of the
+// work (h.first). If the stream may have been idle for more than atOnce until then, the result says
+// that the work began at that latest moment, and early is how much earlier it may have begun.
+// Otherwise this uncertainty is added to the margin.
+//
+// The event behind the work may have been reached late, because the host recorded it late. This
+// possible delay is added to the margin too.
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first

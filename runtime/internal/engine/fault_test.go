@@ -15,9 +15,9 @@ import (
 
 // TestFaults fails the n-th native call of a scenario, for every n. Nothing may hang or leak, every
 // signal must be reached or fail, and no memory may be freed while the device uses it. With a step
-// of k only every k-th call fails, and the first of them is chosen at random. A traced scenario
-// makes many calls, so its step is larger, least so with the flag gpu.soak. All steps are larger
-// with the race detector or in a short run.
+// of k only every k-th call fails, and the first of them is chosen at random. Traced scenarios make
+// many calls, so their steps are larger. Without the flag gpu.soak their steps are multiplied by 4.
+// With the race detector or in a short run, all steps are multiplied by 8.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	pools := hipPoolCaps()

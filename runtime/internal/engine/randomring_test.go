@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// A smallRing is a tracer with room for a few records. The test takes them rarely, so the tracer
-// drops many.
+// A smallRing is a tracer with room for a few records. Except during sample, the test takes the
+// records rarely, so the tracer drops many.
 type smallRing struct {
 	tracer *trace.Tracer
 	named  []*gpu.Semaphore // a use of one of them makes the tracer record its name, if there is room
@@ -92,8 +92,8 @@ func (s *smallRing) sample() (end func()) {
 
 // look checks and counts a record.
 func (s *smallRing) look(r *trace.Record) error {
-	// The record that a device was closed may come before those of submissions that fail because
-	// of it, and before those of calls.
+	// Two kinds of records may come after the record that a device was closed: those of submissions
+	// that fail because the device is closed, and those of calls.
 	if r.Device != nil && s.closed[r.Device] && r.Kind != trace.KindCall && (r.Kind != trace.KindSubmission || r.Err == nil) {
 		return fmt.Errorf("%v %d, %s %q, behind the record that its device was closed: submitted at %v, done at %v: %v", r.Kind, r.ID, r.Op, r.Label, r.Submitted, r.Done, r.Err)
 	}

@@ -132,9 +132,9 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 	return f
 }
 
-// newPair makes a shared event on the device from, and imports it on the device to, in the other
-// process. When the import has been closed and is not used any more, the event is closed too. lent
-// counts the import until then.
+// newPair makes a shared event of the device from. The other process imports it on its device to.
+// When the import has been closed and is not used any more, the event is closed too. lent counts
+// the import until then.
 func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 	if p.own, err = interop.NewSharedEvent(from); err != nil {
 		return p, err
@@ -318,7 +318,7 @@ func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 }
 
 // close frees the pool memory of the second process and closes its device. The graph's devices are
-// already closed. If left is false, they must have returned the memory that they had imported.
+// already closed. If left is false, they must have released everything that they had imported.
 func (f *farSide) close(left bool) {
 	defer f.stop()
 	if !left {

@@ -298,8 +298,8 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 }
 
 // handOn is a scenario with pools that have room for one block. Two streams and a queue take turns
-// with the block. At the end the scenario closes the buffers, because failed work has not freed
-// them.
+// with the block. At the end the scenario closes the buffers, because some may not have been freed:
+// a Free fails after failed work.
 func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 3, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 	if err != nil {
@@ -396,9 +396,10 @@ func way(dev *gpu.Device, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	return c, record(dev, c, x.Range(0, 8), middle.Range(0, 16), y.Range(0, 8))
 }
 
-// record adds a nested recording to c twice, and then ends c. The nested recording copies 8 bytes,
-// and sets the last of them to 9: first from the range from to the second half of middle, then from
-// there to the range to.
+// record adds two executions of a nested recording to c, and then ends c. The nested recording
+// copies 8 bytes and sets the last of the copied bytes to 9. The first execution reads the range
+// from and writes the second half of middle. The second execution reads this half and writes the
+// range to.
 func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) error {
 	child, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 	if err != nil {
@@ -419,12 +420,12 @@ func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) e
 	return errors.Join(err, err2, err3, c.End())
 }
 
-// scenario uses most features of the runtime on a group of devices. If a call fails that the rest
-// needs, it ends early and returns nil. It returns an error if something that it waits for never
-// ends or, if sound is set, if work fails.
+// scenario uses most features of the runtime on a group of devices. If a call that the rest needs
+// fails, scenario ends early and returns nil. It returns an error if something that it waits for
+// never ends. If sound is set, it also returns an error if work fails.
 func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (err error) {
 	var devs []*gpu.Device
-	var lent sync.WaitGroup // imported memory that the device has not released yet
+	var lent sync.WaitGroup // counts imported memory that devices have not released yet
 	defer func() {
 		for _, dev := range devs {
 			dev.Close() // returns an error if the fault hits it
@@ -665,7 +666,8 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	}
 	at, err12 := c.Add(gpu.Copy(scratch.All(), x.Range(0, 64)))
 	_, err13 := c.Add(gpu.Copy(y.Range(0, 64), scratch.All()), at)
-	// Use other memory, because a binding may be pool memory, which cannot have values.
+	// Use other memory, because a binding may be pool memory, where a stream cannot wait for or
+	// write values.
 	word, err14 := d.Alloc(gpu.HostMem, 8)
 	if err14 == nil {
 		_, err14 = c.Add(interop.WriteValue(word.All(), 5))

@@ -31,8 +31,8 @@ type Given struct {
 	Value Value
 }
 
-// A Use is the place of a parameter in an operation: the number of an argument, or Blocks. In Nest
-// it is the number of a parameter of the nested recording.
+// A Use is the place of a parameter in an operation. Index is the number of an argument, or Blocks.
+// For Recording.Nest, Index is the number of a parameter of the nested recording.
 type Use struct {
 	Index int
 	Param *Param
@@ -56,7 +56,7 @@ type paramRef struct {
 	param int32 // the parameter's index in Recording.params
 }
 
-// NewParam adds a parameter with values of a type of at most MaxValue bytes.
+// NewParam adds a parameter with values of type t. The type has at most MaxValue bytes.
 func (c *Recording) NewParam(t reflect.Type, initial Value) (*Param, error) {
 	if err := c.enter(); err != nil {
 		return nil, err

@@ -199,8 +199,8 @@ func TestScratchClosed(t *testing.T) {
 }
 
 // TestScratchAll executes recordings with scratch memory on several goroutines at once. Each
-// goroutine executes three recordings, and one of them again, in an order of its own. All run on
-// one queue, because they write the same outputs.
+// goroutine executes three recordings in one of six orders, and then the first of them again. All
+// run on one queue, because they write the same outputs.
 func TestScratchAll(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
@@ -378,7 +378,7 @@ func TestScratchAfterRefusal(t *testing.T) {
 		must(t, err)
 		recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
 		recorded(t)(c.Add(gpu.Barrier()))
-		// A copy from another device cannot be a node.
+		// A copy from another device cannot be a node of a graph, so here the second part begins.
 		recorded(t)(c.Add(gpu.Copy(b.All(), in.All())))
 		recorded(t)(c.Add(gpu.Copy(out.All(), b.All())))
 		must(t, c.End())

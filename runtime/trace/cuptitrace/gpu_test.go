@@ -49,10 +49,10 @@ $again:
 }
 `
 
-// TestGPUGraphs traces graphs on a GPU with CUPTI, in a process of its own, since a process uses
-// CUPTI for one purpose. Each command must have a time in each execution, and the times of kernels
-// that spin must be right. It prints the times of each command. If OUT names a folder, the trace
-// stays there, as cupti-trace.json.
+// TestGPUGraphs traces graphs on a GPU with CUPTI. It runs in a process of its own, because a
+// process can use CUPTI for one purpose only. Each command must have a time in each execution, and
+// the times of kernels that spin must be right. It prints the times of each command. If OUT names a
+// folder, the trace stays there, as cupti-trace.json.
 func TestGPUGraphs(t *testing.T) {
 	const child = "PUREGPU_CUPTITRACE_CHILD"
 	if name := os.Getenv(child); name != "" {
@@ -82,7 +82,7 @@ func TestGPUGraphs(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// graphs does the work of TestGPUGraphs, with a trace to the file.
+// graphs does the work of TestGPUGraphs, and writes the trace to the named file.
 func graphs(t *testing.T, name string) {
 	if err := Start(); errors.Is(err, dl.ErrNotFound) {
 		t.Skip(err)
@@ -109,7 +109,7 @@ func graphs(t *testing.T, name string) {
 		testkit.Must(t, err)
 	}
 
-	// Record one chain, and one recording whose kernels run at once.
+	// Record one chain, and one recording whose kernels run concurrently.
 	chain, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode, InOrder: true})
 	testkit.Must(t, err)
 	long, err := gpu.NewParam(chain, uint64(200_000))
