@@ -71,7 +71,7 @@ func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 	return r.Address(), nil
 }
 
-// beyond reports whether the range ends behind a buffer of size bytes.
+// beyond reports whether a part of the range is outside a buffer of size bytes.
 func (r Range) beyond(size uint64) bool { return r.Offset > size || r.Size > size-r.Offset }
 
 // mention describes the buffer in the error of a range: "a buffer of 64".
