@@ -177,8 +177,8 @@ func (p *Pool) Trim(keep uint64) error {
 // otherwise the device accesses memory that it cannot use, and is lost.
 //
 // Access to a portable pool covers all memory of the pool's device, as in a [Group]. To end that
-// access is [ErrUnsupported]. If the hardware does not support the access, the error is
-// [ErrUnsupported] too.
+// access, or access to managed memory, is [ErrUnsupported]. If the hardware does not support the
+// access, the error is [ErrUnsupported] too.
 func (p *Pool) Access(by *Device, allow bool) error {
 	return p.in().Access(by.mem(), allow)
 }

@@ -610,8 +610,8 @@ func TestLostParked(t *testing.T) {
 	})
 }
 
-// TestElided checks that work fails with the work of a lost device that it is ordered after, also
-// if it makes no native wait of its own.
+// TestElided checks that work fails if it is ordered after work of a lost device, also if it makes
+// no native wait of its own.
 func TestElided(t *testing.T) {
 	eachCaps(t, "B78 B81 work without a native wait fails with the work that it depends on", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})

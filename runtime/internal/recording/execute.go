@@ -63,7 +63,7 @@ func (p *Part) Number() int { return p.part }
 type Step struct {
 	c    *Recording
 	part int
-	// The caller has references to the buffers and the recording, which the program may have closed.
+	// The caller has references to the buffers and the recording. The program may have closed them.
 	held bool
 	// run is nil if the execution needs no instance. It is also nil if the execution has one part
 	// only: then the run is in the submission's record.
@@ -95,8 +95,8 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 }
 
 // AddSteps appends the steps of an execution of the command buffer with ranges and values. If held
-// is set, the caller has references to the ranges' buffers and to the recording, which the program
-// may have closed.
+// is set, the caller has references to the ranges' buffers and to the recording. The program may
+// have closed them.
 func (c *Recording) AddSteps(to []Step, binds []memory.Range, given []Given, held bool) []Step {
 	l := c.layouts[byGraph]
 	if l != c.layouts[byHost] && !c.graphsCan(l, binds, given) {
