@@ -12,8 +12,8 @@ import (
 // for the other ranks. Other goroutines must not submit operations during the call. The new
 // communicator inherits the name and the timeout, and stays open when this communicator is closed.
 // If the library has begun to make the new communicator and cannot finish, this communicator fails
-// too, because the library can stop only by aborting it. An example is a context that ends before
-// all ranks have called Split.
+// too, because only aborting this communicator stops the library. An example is a context that ends
+// before all ranks have called Split.
 func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator, error) {
 	made, err := c.in().Split(ctx, color, key)
 	return (*Communicator)(made), err
@@ -23,16 +23,16 @@ func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator
 const NoColor = driver.NoColor
 
 // Shrink makes a communicator of all ranks except the excluded ones, which must not call Shrink.
-// With abort, this communicator fails first, and its unfinished operations with it. Use this after
-// a rank has died. Without abort, Shrink first waits until these operations are done. Shrink waits
-// for the other ranks until the context ends. If some rank has not called Shrink by then, this
-// communicator fails, as with [Communicator.Split].
+// With abort, this communicator and its unfinished operations fail first: set abort after a rank
+// has died. Without abort, Shrink first waits until the unfinished operations are done. Then Shrink
+// waits for the other ranks until the context ends. If some rank has not called Shrink by then,
+// this communicator fails, as with [Communicator.Split].
 //
-// A communicator that has already failed cannot be shrunk: close it, and make a new one. A
-// communicator also fails when the library finds that a rank is gone. The remaining ranks need not
-// call Shrink at the same time: a call with abort does not end the communicator on ranks that have
-// yet to call Shrink. If the library holds a group because a rank has never connected, Shrink
-// cannot begin. Then the communicator is aborted when the context or the group's timeout ends.
+// A communicator that has already failed cannot be shrunk, even if it failed because the library
+// found that a rank is gone: close it, and make a new one. The remaining ranks need not call Shrink
+// at the same time: a call with abort does not end the communicator on ranks that have yet to call
+// Shrink. If the library holds a group because a rank has never connected, Shrink cannot begin.
+// Then the communicator is aborted when the context or the group's timeout ends.
 func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (*Communicator, error) {
 	made, err := c.in().Shrink(ctx, abort, exclude...)
 	return (*Communicator)(made), err

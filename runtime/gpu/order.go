@@ -24,8 +24,8 @@ import (
 // A [Stream] makes the Orders of its operations. An operation of another queue, or with points in
 // Free, can be put into a stream's order: submit it with an Order that waits for [Stream.Point] and
 // signals a point of the program, and pass that point to [Stream.After]. Then the stream's next
-// operation waits for the submitted operation. [Stream.Wait] waits for the submitted operation only
-// after that next operation has been added.
+// operation waits for the submitted operation. If [Stream.Wait] is called before that next
+// operation has been added, it does not wait for the submitted operation.
 type Order struct {
 	Wait   []Point
 	Signal []Point

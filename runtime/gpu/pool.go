@@ -26,11 +26,11 @@ func (p *Pool) handle() *memory.PoolHandle { return (*memory.PoolHandle)(p) }
 // in returns the pool of package memory, or nil for a nil or zero pool.
 func (p *Pool) in() *memory.Pool { return p.handle().Pool() }
 
-// PoolOptions describe a pool to make. The zero value describes a pool of device memory without a
-// limit, which keeps the memory that it has reserved.
+// PoolOptions describe a pool to make. The zero value describes a pool of device memory that has no
+// limit and keeps all memory that it has reserved.
 type PoolOptions struct {
 	// Kind is DeviceMem or HostMem. It may be ManagedMem if MaxSize is 0 and the driver has pools
-	// of managed memory (CUDA 13.0).
+	// of managed memory (CUDA 13.0), or if Over is managed memory.
 	Kind MemKind
 	// MaxSize is the most bytes to reserve, rounded up to Alignment. Drivers round up further. 0
 	// means no limit.
@@ -177,8 +177,8 @@ func (p *Pool) Trim(keep uint64) error {
 // otherwise the device accesses memory that it cannot use, and is lost.
 //
 // Access to a portable pool covers all memory of the pool's device, as in a [Group]. To end that
-// access is [ErrUnsupported]. If the hardware does not support the access, the error is
-// [ErrUnsupported] too.
+// access, or access to managed memory, is [ErrUnsupported]. If the hardware does not support the
+// access, the error is [ErrUnsupported] too.
 func (p *Pool) Access(by *Device, allow bool) error {
 	return p.in().Access(by.mem(), allow)
 }

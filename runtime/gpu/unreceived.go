@@ -97,8 +97,8 @@ func (s *record) noteFailure(err error) {
 	d.failedStreams.note(e)
 }
 
-// received notes that the program receives err: it sets the flag received of each SubmitError that
-// err wraps. It returns err.
+// received notes that the program receives err: it sets the flag received of the first SubmitError
+// in err, and of the SubmitErrors that this one wraps. It returns err.
 func received(err error) error {
 	for e := err; e != nil; {
 		s, ok := e.(*SubmitError)

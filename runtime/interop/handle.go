@@ -32,9 +32,9 @@ type MemoryHandle struct {
 	Pooled bool
 }
 
-// An EventHandle names an event for other processes of the machine: see [Event]. With CUDA,
-// Handle is a cudaIpcEventHandle_t (C: CUipcEventHandle), as PyTorch and CuPy use it. It is encoded
-// like a [MemoryHandle].
+// An EventHandle names an event for other processes of the machine: see [Event]. With CUDA, Handle
+// is a cudaIpcEventHandle_t (C: CUipcEventHandle), as PyTorch and CuPy use it. MarshalBinary
+// encodes the EventHandle for exchange between Go programs.
 type EventHandle struct {
 	Driver string             // the exporting driver, for example "cuda"; "" if unknown
 	Device [16]byte           // UUID of the device on which the event was made; zero if unknown

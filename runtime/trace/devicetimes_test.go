@@ -248,7 +248,7 @@ func TestTraceRefused(t *testing.T) {
 				for i := range uint64(n) {
 					time.Sleep(50 * time.Microsecond)
 					submit(gpu.Order{Wait: pts(s, i+1), Signal: pts(s, i+2)})
-					tracer.Take(nil) // Take finds out whether the stream has passed that event
+					tracer.Take(nil) // queries the event in front of the refused work
 				}
 				must(t, s.Wait(context.Background(), n+1))
 				list := submissions(taken(tracer))
@@ -433,7 +433,7 @@ func TestTraceSlowHost(t *testing.T) {
 		name         string
 		fill, record time.Duration // duration of host calls
 		front        time.Duration // duration of the earlier work
-		early        time.Duration // expected Early; up to took less if the earlier fill still runs
+		early        time.Duration // largest Early; up to took less if the earlier fill still runs
 		exact        bool
 	}{
 		{name: "a fast host", exact: true},

@@ -39,8 +39,8 @@ func (e *env) teams(least int, f func(t *team)) {
 	}
 }
 
-// types returns the element types to test. A simulated driver, which counts calls, tests all types
-// only if it has at least eight devices and the harness is not brief.
+// types returns the element types to test: all of them, or only four for a simulated driver with
+// fewer than eight devices or a brief harness. Only simulated drivers set Calls.
 func (e *env) types() []collective.ElementType {
 	infos, err := e.h.Driver.Devices()
 	e.must(err)
@@ -976,8 +976,8 @@ var collectives = []test{
 	}},
 }
 
-// recordedGroups makes a recording on each rank, with groups of all-reduces of a binding and with
-// other commands. It executes the recordings twice.
+// recordedGroups makes a recording on each rank. The recording has groups of all-reduces on a
+// binding, and other commands. recordedGroups executes each recording twice.
 func (t *team) recordedGroups(mode gpu.Mode) {
 	t.Helper()
 	n := len(t.comms)

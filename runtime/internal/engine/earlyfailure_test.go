@@ -308,7 +308,7 @@ func TestMishap(t *testing.T) {
 	})
 }
 
-// An uploadHook is a driver that calls before right before each upload.
+// An uploadHook is a driver that runs a function, the field before, ahead of each upload.
 type uploadHook struct {
 	driver.Driver
 	before func()
@@ -505,8 +505,8 @@ func TestBroken(t *testing.T) {
 	})
 }
 
-// TestLostParked checks that the loss of a device fails its parked work, whichever call finds the
-// loss, and its transfers. It also checks transfers for which there is no pinned memory.
+// TestLostParked checks that the loss of a device fails its parked work and its transfers,
+// whichever call finds the loss. It also makes transfers for which there is no pinned memory.
 func TestLostParked(t *testing.T) {
 	for op, provoke := range map[simdriver.Op]func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error{
 		simdriver.OpAlloc: func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error {
@@ -540,7 +540,7 @@ func TestLostParked(t *testing.T) {
 			if err := provoke(dev, x, b); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("the call: %v", err)
 			}
-			for i := range 4 { // s[4], for which all but the first wait, is never signalled
+			for i := range 4 { // s[1], s[2] and s[3] need s[4], which is never signalled
 				if err := s[i].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("semaphore %d: %v", i, err)
 				}
@@ -610,8 +610,8 @@ func TestLostParked(t *testing.T) {
 	})
 }
 
-// TestElided checks that work fails with the work of a lost device that it is ordered after, also
-// if it makes no native wait of its own.
+// TestElided checks that work fails if it is ordered after work of a lost device, also if it makes
+// no native wait of its own.
 func TestElided(t *testing.T) {
 	eachCaps(t, "B78 B81 work without a native wait fails with the work that it depends on", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
@@ -624,7 +624,7 @@ func TestElided(t *testing.T) {
 		must(t, other.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.Range(16, 16), []byte{2})))
 		// This fill comes behind both, in another stream.
 		must(t, other.Queue(1).Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.Range(32, 16), []byte{3})))
-		// The stream has waited for later work above, so this wait may need no native wait.
+		// Queue 1 has waited for s[2], which comes after s[1], so it may need no native wait here.
 		must(t, other.Queue(1).Submit(order(s[1], 1, s[4], 1), gpu.Fill(b.Range(48, 16), []byte{4})))
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 1)}, gpu.Fill(b.Range(0, 0), []byte{5})))
 		eventually(t, "both devices are through", func() bool {
@@ -753,8 +753,8 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// A commHook is a driver that calls collect for each group of collectives, and abort, unless it is
-// nil, to abort a communicator.
+// A commHook is a driver that calls collect for each group of collectives. It calls abort to abort
+// a communicator. If abort is nil, it calls the simulated driver instead.
 type commHook struct {
 	*simdriver.Driver
 	collect func(v *commHookDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error

@@ -25,7 +25,8 @@ func (d *Device) MarkLost(err error) bool { return d.markLost(err) }
 func (d *Device) FailInFlight()           { d.failInFlight() }
 func (d *Device) LentMutex() sync.Locker  { return &d.lent.mu }
 
-// EndLoan ends the device's loan, as Close does. The caller holds LentMutex.
+// EndLoan makes later work of other devices fail if it uses memory or events of this one, as Close
+// does. The caller holds LentMutex.
 func (d *Device) EndLoan() { d.lent.ended = true }
 
 // Waiting returns the number of ready submissions that wait for the pending-queue thread.

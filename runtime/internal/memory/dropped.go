@@ -12,7 +12,7 @@ import (
 // buffer, so that the list does not keep the buffer reachable. The stand-in is another Buffer with
 // the same memory. No work uses it. If the garbage collector finds that nothing refers to the
 // buffer any more, and the stand-in is still on the list, the program has dropped the buffer. The
-// memory then stays allocated until the device is closed, which frees the stand-in.
+// memory then stays allocated until Close of the device frees the stand-in.
 //
 // The functions that the collector calls get weak pointers. Strong pointers would keep a device
 // reachable after the program has dropped the device and its buffers.
@@ -35,7 +35,8 @@ func (b *Buffer) watch() {
 	}, weak.Make(w))
 }
 
-// watchedBy returns the field watched of a buffer or of its stand-in, or nil if there is none.
+// watchedBy returns the field watched, or nil if the device does not report dropped buffers. A
+// stand-in shares the field with its buffer.
 func (b *Buffer) watchedBy() *watched {
 	if b.rare == nil {
 		return nil
@@ -84,9 +85,9 @@ func (w *watched) report() {
 	}
 }
 
-// Watch makes the device report the new pool if the program drops its PoolHandle. It does nothing
-// for a device without reports. It stores the stack of the calling goroutine, so call it where the
-// pool is made.
+// Watch makes the device report the new pool if the program drops its PoolHandle without closing
+// the pool. It does nothing for a device without reports. It stores the stack of the calling
+// goroutine, so call it where the pool is made.
 func (h *PoolHandle) Watch() {
 	if h.pool.dev.Leaks == nil {
 		return

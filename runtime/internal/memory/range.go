@@ -49,8 +49,8 @@ func (r Range) Writable(op string) error {
 // ReadOnly reports whether the memory was imported for reading only.
 func (b *Buffer) ReadOnly() bool { return b.rare != nil && b.rare.read }
 
-// CheckRecorded is like Check, but it allows ranges of placeholders, which operations of recordings
-// use.
+// CheckRecorded is like Check, but it also allows ranges of placeholders. It is for operations of
+// recordings.
 func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 	b := r.Buffer
 	switch {
@@ -71,7 +71,7 @@ func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 	return r.Address(), nil
 }
 
-// beyond reports whether the range ends behind a buffer of size bytes.
+// beyond reports whether a part of the range is outside a buffer of size bytes.
 func (r Range) beyond(size uint64) bool { return r.Offset > size || r.Size > size-r.Offset }
 
 // mention describes the buffer in the error of a range: "a buffer of 64".

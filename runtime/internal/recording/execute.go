@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Part is the part of a submission's record for an execution. The submission runs one part of the
-// recording.
+// A Part has the fields of a submission's record that are for executing a recording. The submission
+// runs one of the recording's parts.
 type Part struct {
 	recording *Recording
 	part      int
@@ -63,7 +63,7 @@ func (p *Part) Number() int { return p.part }
 type Step struct {
 	c    *Recording
 	part int
-	// The caller has references to the buffers and the recording, which the program may have closed.
+	// The caller has references to the buffers and the recording. The program may have closed them.
 	held bool
 	// run is nil if the execution needs no instance. It is also nil if the execution has one part
 	// only: then the run is in the submission's record.
@@ -95,8 +95,8 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 }
 
 // AddSteps appends the steps of an execution of the command buffer with ranges and values. If held
-// is set, the caller has references to the ranges' buffers and to the recording, which the program
-// may have closed.
+// is set, the caller has references to the ranges' buffers and to the recording. The program may
+// have closed them.
 func (c *Recording) AddSteps(to []Step, binds []memory.Range, given []Given, held bool) []Step {
 	l := c.layouts[byGraph]
 	if l != c.layouts[byHost] && !c.graphsCan(l, binds, given) {
@@ -249,7 +249,7 @@ func (Execute) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	return partOf(s).execute(s, tl)
 }
 
-// Issued leaves the instance, unless other parts of the execution use it.
+// Issued gives the instance back, unless other parts of the execution still use it.
 func (Execute) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
 	partOf(s).Issued(tl.At(s.Seq))
 	return false
@@ -417,7 +417,7 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 	return true, nil
 }
 
-// failed adds the number and label of a command to an error.
+// failed adds the number, label and kind of a command to an error.
 func (c *Recording) failed(i int, err error) error {
 	return fmt.Errorf("%s, %s: %w", c.names.of(i), c.cmds.at(i).op.Kind, err)
 }

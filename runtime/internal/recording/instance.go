@@ -28,13 +28,13 @@ type instance struct {
 	graphs []graphOf      // graphs of the parts; protected by the recording's mu
 
 	// instances.mu of the recording protects the following fields.
-	taken bool        // an execution that has parts left to issue uses the instance
+	taken bool        // an execution has taken the instance, and has not given it back
 	last  engine.Mark // behind all work that has used the instance
 }
 
 // instances are the instances of a recording.
 type instances struct {
-	many   bool // each execution in flight needs an instance of its own
+	many   bool // an instance has one execution at a time; otherwise all share one
 	timers int  // how many timestamps there are
 
 	// mu protects the field all, and the fields of instances and runs that say so. Only coverMu and
@@ -72,10 +72,10 @@ func (b *instances) poll() {
 	}
 }
 
-// A run is an execution that needs an instance. The submissions of its parts share it.
+// A run is an execution that needs an instance. The submissions of its parts share the run.
 type run struct {
 	of       *Recording
-	instance *instance // nil until the first part is about to be issued
+	instance *instance // nil until the first part that uses it is about to be issued
 
 	// instances.mu of the recording protects the following fields.
 	begun bool // a stream has received a part of the execution

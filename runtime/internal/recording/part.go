@@ -80,7 +80,7 @@ func (c *Recording) split(how int) {
 	}
 }
 
-// runsAside reports whether a command is a part of its own, or of a group of collectives.
+// runsAside reports whether a command is a part of its own, or belongs to a group of collectives.
 func (c *Recording) runsAside(cmd *command, how int) bool {
 	switch cmd.op.Kind {
 	case work.HostCall, work.Collect:
@@ -142,7 +142,8 @@ func (c *Recording) setHow(p *part) bool {
 	return count > 0
 }
 
-// worthGraph is the least number of commands that cost more than one launch of their graph.
+// worthGraph is the least number of commands for which one launch of a graph costs less than the
+// separate calls.
 const worthGraph = 3
 
 // makesGraphs reports whether n commands become a graph.

@@ -155,7 +155,7 @@ func (c *Recording) scratchSteps() []memplan.Step {
 }
 
 // placeScratch finds places for scratch memory, and makes the first instance. It turns references
-// to scratch memory into references to that instance, or to the memory that the program has set.
+// to scratch memory into references to that instance's memory, or to the range of SetScratch.
 func (c *Recording) placeScratch() (first *instance, err error) {
 	if c.scratch.layout, err = c.layOutScratch(); err != nil {
 		return nil, err

@@ -266,9 +266,9 @@ func (s *Semaphore) updateFlags() {
 	}
 }
 
-// ExpectSoon says that some thread will soon issue work that signals the semaphore. A goroutine
-// that waits for the semaphore then spins for a moment before it parks, although there is no
-// producer to poll yet.
+// ExpectSoon says that another thread will soon issue work that signals the semaphore. From then
+// on, a goroutine that waits for the semaphore spins for a moment before it parks, even if there is
+// no producer to poll yet.
 func (s *Semaphore) ExpectSoon() {
 	if !s.soon.Load() {
 		s.soon.Store(true)

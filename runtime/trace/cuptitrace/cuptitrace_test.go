@@ -29,8 +29,9 @@ func fakes(t *testing.T, defines ...string) {
 	t.Setenv("PUREGPU_CUDA_LIBRARY", drv.Build(t, "cuGetProcAddress", "cuGetProcAddress_v2"))
 }
 
-// TestRecordsOfGraphs runs graphs of two recordings on two simulated GPUs, with a CUPTI that tells
-// when their nodes ran. The records of the trace must name the right commands, launches and devices.
+// TestRecordsOfGraphs runs the graphs of two recordings, each on a simulated GPU of its own. A fake
+// CUPTI tells when the nodes ran. The records of the trace must name the right commands, launches
+// and devices.
 func TestRecordsOfGraphs(t *testing.T) {
 	for _, x := range []struct {
 		name    string
@@ -155,8 +156,9 @@ func TestCUPTIIsBusyOrMissing(t *testing.T) {
 	}
 }
 
-// TestNodesOfChildren resolves numbers of an instance with two child graphs. Their nodes have the
-// numbers that the callback has not named, in the order of the children.
+// TestNodesOfChildren finds the originals of nodes of an instance with two child graphs. The
+// originals of the first four nodes are known. The next numbers belong to the nodes of the child
+// graphs, in the order of the child graphs' own numbers.
 func TestNodesOfChildren(t *testing.T) {
 	const at = 7 << 32 // the instance
 	var c collecting
