@@ -58,7 +58,8 @@ func (f *failedStreams) err(d *Device, lossTold bool) error {
 	defer f.mu.Unlock()
 	n := 0
 	var first error
-	for _, e := range unreceived(f.errs) {
+	f.errs = unreceived(f.errs)
+	for _, e := range f.errs {
 		if lossTold && errors.Is(e, driver.ErrLost) {
 			continue
 		}

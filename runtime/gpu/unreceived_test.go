@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -191,6 +192,35 @@ func TestUnreceivedLoss(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUnreceivedLate lets a stream fail after Close has given up waiting for it, when so many errors
+// are recorded that received ones must make room.
+func TestUnreceivedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Queues: 2})
+		must(t, err)
+		release := make(chan struct{})
+		late := dev.Queue(0).NewStream()
+		must(t, late.Do(gpu.HostCall(func() error { <-release; return io.ErrUnexpectedEOF })))
+		for i := range 256 {
+			s := dev.Queue(1).NewStream()
+			must(t, s.Do(gpu.HostCall(func() error { return io.ErrUnexpectedEOF })))
+			if i%2 == 0 {
+				if err := s.Wait(t.Context()); !errors.Is(err, io.ErrUnexpectedEOF) {
+					t.Error(err)
+				}
+			}
+		}
+		synctest.Wait()
+		if err := dev.Close(); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("Close = %v", err)
+		}
+		close(release)
+		if err := late.Wait(t.Context()); err == nil {
+			t.Error("the late stream has not failed")
+		}
+	})
 }
 
 // TestUnreceivedRace makes an operation of a stream fail while a call of the stream is refused.

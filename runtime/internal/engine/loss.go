@@ -162,22 +162,48 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 }
 
 // firstBehindDead returns the number of the first submission that waits for unfinished work of a
-// device that the driver has lost, or that was lost behind such a device. A device that was lost
-// for another reason may go on: the driver refused an event, or Close gave up waiting.
-// firstBehindDead looks at numbers up to last, and returns 0 if there is no such submission.
-//
-// It may return too low a number: a device that was lost behind another device may still run the
-// queues that do not wait for the other device.
+// device that the driver has lost. That work never ends. A device that was lost for another reason
+// may go on: the driver refused an event, Close gave up waiting, or one of the device's queues waits
+// for a lost device. firstBehindDead looks at numbers up to last, and returns 0 if there is no such
+// submission.
 func (tl *Timeline) firstBehindDead(last uint64) uint64 {
+	type follower struct {
+		seq  uint64
+		mark Mark
+	}
+	var all []follower
 	tl.ring.mu.Lock()
-	defer tl.ring.mu.Unlock()
 	for seq := tl.ring.head; seq <= min(last, tl.issued.Load()); seq++ {
-		var e *driver.Error
-		if err := tl.ring.at(seq).behindLost(); errors.As(err, &e) && e.Lost {
-			return seq
+		for _, m := range tl.ring.at(seq).Follows.marks {
+			if m.Lost() != nil && m.Timeline.Device != tl.Device {
+				all = append(all, follower{seq, m})
+			}
+		}
+	}
+	tl.ring.mu.Unlock()
+	for _, f := range all {
+		if f.mark.dead() {
+			return f.seq
 		}
 	}
 	return 0
+}
+
+// dead reports whether the driver has lost the mark's device, and the stream has not passed the
+// mark. It queries the driver.
+func (m Mark) dead() bool {
+	d := m.Timeline.Device
+	if d.Stay() != nil {
+		return false
+	}
+	defer d.Leave()
+	e, _ := m.Timeline.eventOf(m.Seq)
+	if e == nil {
+		return false
+	}
+	defer e.Drop()
+	_, err := d.Native.Query(e.Handle)
+	return errors.Is(err, driver.ErrLost)
 }
 
 // behindLost returns an error if the submission is ordered after unfinished work of another device

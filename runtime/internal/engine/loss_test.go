@@ -559,6 +559,38 @@ func TestCloseLentBehind(t *testing.T) {
 	}
 }
 
+// TestCloseLentBehindQueue closes a device whose memory is used by a second device, behind a queue of
+// a third one. The third device is lost because another one of its queues waits for a device that the
+// driver has lost. The queue goes on, so the work that uses the memory begins later. The memory must
+// not be freed.
+func TestCloseLentBehindQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := simdriver.New(simdriver.Config{Devices: 4, Kernels: simKernels, Strict: true})
+		defer d.Kill() // ends the stalled work
+		dead, half := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
+		dev, lender := openDevice(t, d, 2, gpu.Options{}), openDevice(t, d, 3, gpu.Options{})
+		s, b := semaphores(t, 4), allocate(t, lender, 64)
+		running := d.Streams(1)[1]
+		must(t, d.StallDevice(0))
+		must(t, d.StallStream(running))
+		must(t, dead.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, dead, 64).All(), []byte{1})))
+		must(t, half.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(allocate(t, half, 64).All(), []byte{1})))
+		must(t, half.Queue(1).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(allocate(t, half, 64).All(), []byte{1})))
+		must(t, dev.Queue(0).Submit(order(s[2], 1, s[3], 1), gpu.Copy(b.All(), allocate(t, dev, 64).All())))
+		loseWith(t, d, dead, s[3])
+		if err := lender.Close(); !errors.Is(err, driver.ErrBusy) {
+			t.Errorf("Close = %v", err)
+		}
+		if n := calls(d, 3, simdriver.OpFree); n != 0 {
+			t.Error("the memory is freed before the work has begun")
+		}
+		must(t, d.ResumeStream(running))
+		dev.Close()
+		half.Close()
+		dead.Close()
+	})
+}
+
 // TestCloseLentBehindRunning closes a device whose memory is used by a second device. The second
 // one is lost because its stream waits for a third one. The runtime counts the third one as lost,
 // but it continues to run. So the work that uses the memory begins later. The memory must be freed
