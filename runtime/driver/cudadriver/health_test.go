@@ -54,8 +54,8 @@ func TestLostXID(t *testing.T) {
 	}
 }
 
-// timed is a session that reports XID errors at given times. Wait hangs until ask is closed, and Close
-// hangs until free is closed.
+// timed is a session that reports XID errors at given times. Wait hangs until ask is closed, and
+// Close hangs until free is closed.
 type timed struct {
 	health.Session
 	began     time.Time
@@ -166,8 +166,8 @@ func TestHungNVML(t *testing.T) {
 	})
 }
 
-// TestCloseWhileNVMLHangs checks that Close returns although a call of NVML hangs, and that the event
-// set is freed when the call has returned.
+// TestCloseWhileNVMLHangs checks that Close gives up while a call of NVML hangs, and that the event
+// set is freed only after the call.
 func TestCloseWhileNVMLHangs(t *testing.T) {
 	t.Parallel()
 	s := &timed{ask: make(chan struct{})}

@@ -288,7 +288,7 @@ func TestSynctest(t *testing.T) {
 	})
 }
 
-// TestSweep repeats a scenario with a fault in its first call, its second call, and so on, and checks
+// TestSweep repeats a scenario with a fault in its first call, its second call, and so on. It checks
 // that everything can be freed.
 func TestSweep(t *testing.T) {
 	scenario := func(d *simdriver.Driver) error {
@@ -337,7 +337,7 @@ func TestSweep(t *testing.T) {
 		note(v.Record(timer, s))
 		note(graphs(v).LaunchGraph(s, x))
 		note(pools(v).TrimPool(p, 0))
-		// If the fault hits Record or Query, the work may not be complete, so call it again.
+		// If the fault hits Record or Query, the work may not be complete, so call the method again.
 		for {
 			if err := v.Record(e, s); err == nil || errors.Is(err, driver.ErrLost) {
 				break
