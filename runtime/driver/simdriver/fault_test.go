@@ -288,8 +288,8 @@ func TestSynctest(t *testing.T) {
 	})
 }
 
-// TestSweep repeats a scenario with a fault in its first call, its second call, and so on. It checks
-// that everything can be freed.
+// TestSweep repeats a scenario with a fault in its first call, its second call, and so on. It
+// checks that everything can be freed.
 func TestSweep(t *testing.T) {
 	scenario := func(d *simdriver.Driver) error {
 		v, err := d.Open(0)
