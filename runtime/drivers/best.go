@@ -86,7 +86,7 @@ func (o options) withDevice(name string) (driver.Driver, error) {
 		if why, ok := d.(interface{ NoDevice() error }); ok {
 			return nil, why.NoDevice()
 		}
-		return nil, cuda.ErrorNoDevice // only CUDA comes here: HIP does not start without a device
+		return nil, cuda.ErrorNoDevice // never: CUDA has NoDevice, and HIP does not start without a device
 	}
 	return d, nil
 }

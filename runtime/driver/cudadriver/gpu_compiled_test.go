@@ -9,8 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
-// TestGPUCompiledLaunches compiles kernels with nvcc whose blocks wait for each other, form
-// clusters and begin early. It runs the suite's launches with them, in streams and in graphs.
+// TestGPUCompiledLaunches runs the suite's launches with kernels that it compiles with nvcc. Blocks
+// of these kernels wait for each other or form clusters, or a kernel begins before its predecessor
+// has ended.
 func TestGPUCompiledLaunches(t *testing.T) {
 	keep := openGPU(t)
 	if keep.info.Major < 9 {

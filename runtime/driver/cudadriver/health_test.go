@@ -54,14 +54,14 @@ func TestLostXID(t *testing.T) {
 	}
 }
 
-// timed is a session that reports XID errors at given times. Its calls hang until the channels ask
-// and free are closed.
+// timed is a session that reports XID errors at given times. Wait hangs until ask is closed, and
+// Close hangs until free is closed.
 type timed struct {
 	health.Session
 	began     time.Time
 	xids      []health.XID
 	at        []time.Duration
-	ask, free chan struct{} // if nil, calls do not hang
+	ask, free chan struct{} // nil: the call does not hang
 	freed     *atomic.Int32
 }
 
@@ -131,7 +131,7 @@ func TestOldXID(t *testing.T) {
 	}
 }
 
-// TestHungNVML checks that neither errors nor Close wait without a limit for hung calls of NVML.
+// TestHungNVML checks how long errors and Close wait for calls of NVML that hang.
 func TestHungNVML(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := func(want time.Duration, what string, f func()) {
@@ -166,7 +166,8 @@ func TestHungNVML(t *testing.T) {
 	})
 }
 
-// TestCloseWhileNVMLHangs checks that Close frees nothing during a call, and gives up in time.
+// TestCloseWhileNVMLHangs checks that Close gives up while a call of NVML hangs, and that the event
+// set is freed only after the call.
 func TestCloseWhileNVMLHangs(t *testing.T) {
 	t.Parallel()
 	s := &timed{ask: make(chan struct{})}

@@ -99,8 +99,7 @@
 // # Facts
 //
 // [driver.Info].Version is the result of hipRuntimeGetVersion, and the NUMA node is Linux's.
-// Unknown facts of a device are 0. The kind of a link and its hops come from
-// hipExtGetLinkTypeAndHopCount; HIP has no ranks.
+// The kind of a link and its hops come from hipExtGetLinkTypeAndHopCount; HIP has no ranks.
 //
 // # Communicators
 //

@@ -98,7 +98,7 @@ func put(t driver.ElementType, x number) []byte {
 	return binary.LittleEndian.AppendUint64(nil, u)[:t.Size()]
 }
 
-// reduced returns the reduction of elements. scales are the ranks' factors.
+// reduced returns the reduction of elements. scales are the ranks' factors for PreMulSum.
 func reduced(t driver.ElementType, r driver.Reduction, xs, scales []number) []byte {
 	if isFloat(t) {
 		var y float64
@@ -197,7 +197,7 @@ type trial struct {
 	want [][]byte
 }
 
-// An arena holds one allocation per rank and gives out parts of it.
+// An arena holds one allocation per rank. take returns the next part of a rank's allocation.
 type arena struct {
 	ms   []driver.Mem
 	used []uint64

@@ -48,8 +48,9 @@ type Config struct {
 	// device works again when it is opened after its last Close, as after a restart of the process.
 	StaysLost bool
 
-	// LazyComms makes ranks connect when they first need to, as libraries do. The first Collect of
-	// a rank that needs another rank waits until that rank has called Collect too.
+	// LazyComms makes ranks connect when they first need to, as libraries do: all ranks for
+	// collectives, and each sender with each receiver. The first Collect that uses a connection
+	// waits until the connection's other ranks have called Collect too.
 	LazyComms bool
 
 	// LingerComms makes DestroyComm wait for the other ranks to destroy theirs, unless the
@@ -80,10 +81,11 @@ type Config struct {
 	// Faults are injected as by Driver.Inject, in this order.
 	Faults []Fault
 
-	// OnExecute, if not nil, is called after each operation of a stream, before its events
-	// complete, on the goroutine that executed the operation. It is also called after each node of
-	// a graph, except empty, child and conditional nodes. It must be safe for concurrent calls. It
-	// may submit work, but must not call Step or Run, or destroy streams or events.
+	// OnExecute, if not nil, is called after each operation of a stream, on the goroutine that
+	// executed the operation. Events behind the operation complete only after the call. OnExecute
+	// is also called after each node of a graph, except empty, child and conditional nodes. It must
+	// be safe for concurrent calls. It may submit work, but must not call Step or Run, or destroy
+	// streams or events.
 	OnExecute func(Executed)
 }
 
@@ -114,7 +116,8 @@ func CUDACaps() driver.Caps {
 // HIPCaps returns features of AMD's devices with ROCm 6.1 or newer. An event must not be recorded
 // again before its last record and the waits for that record are complete. The devices have no
 // memory pools, because package hipdriver uses HIP's pools only on request. For hipdriver with
-// HIP's pools, from ROCm 6.2 on, set Cooperative, Pools and PoolsByStream too.
+// HIP's pools, from ROCm 6.2 on, set Pools and PoolsByStream too. For devices with cooperative
+// launches set Cooperative.
 func HIPCaps() driver.Caps {
 	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
 		Native: true, Capture: true, Adopt: true, MemInfo: true, Links: true, Occupancy: true, IPCMem: true, Compile: true, PriorityRange: [2]int{1, -1}}

@@ -11,7 +11,7 @@ import (
 // An event refers to a position in a stream.
 type event struct {
 	dev    *device
-	timer  *timer       // times of the records; nil if the event is no timer
+	timer  *timer       // holds the time of the last record; nil unless NewTimer made the event
 	waits  atomic.Int32 // number of operations in streams that wait for one of its records
 	opened bool         // another process has made the event
 	*position

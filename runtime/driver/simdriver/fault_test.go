@@ -40,8 +40,8 @@ func TestInject(t *testing.T) {
 		t.Errorf("%d hits", i.Hits())
 	}
 
-	// If a call matches several faults, the first fault makes it fail. A fault with a number makes
-	// one call fail.
+	// If a call matches several faults, the first fault makes it fail. A fault with N makes only one
+	// call fail.
 	d.Inject(simdriver.Fault{Device: 1, N: 1})
 	d.Inject(simdriver.Fault{Device: 1, N: 1, Err: errTest})
 	refused(t, second(w.NewStream()), simdriver.ErrInjected)
@@ -91,7 +91,7 @@ func TestInjectAtExecution(t *testing.T) {
 				break
 			}
 		}
-		// A fault makes records and waits fail even if they have no effect.
+		// A fault makes a wait fail even if the event was never recorded.
 		w := vs[1]
 		d.Inject(simdriver.Fault{Op: simdriver.OpStreamWait, Device: 1, N: 1, AtExecution: true, Err: errTest})
 		check(t, w.StreamWait(stream(t, w), event(t, w)))
@@ -288,7 +288,8 @@ func TestSynctest(t *testing.T) {
 	})
 }
 
-// TestSweep runs a scenario repeatedly. Each time another call fails. Everything can be freed.
+// TestSweep repeats a scenario with a fault in its first call, its second call, and so on. It
+// checks that everything can be freed.
 func TestSweep(t *testing.T) {
 	scenario := func(d *simdriver.Driver) error {
 		v, err := d.Open(0)
@@ -336,7 +337,7 @@ func TestSweep(t *testing.T) {
 		note(v.Record(timer, s))
 		note(graphs(v).LaunchGraph(s, x))
 		note(pools(v).TrimPool(p, 0))
-		// One failure does not mean that the work is complete, so record again.
+		// If the fault hits Record or Query, the work may not be complete, so call the method again.
 		for {
 			if err := v.Record(e, s); err == nil || errors.Is(err, driver.ErrLost) {
 				break

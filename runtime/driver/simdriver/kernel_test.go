@@ -309,8 +309,8 @@ func file(t *testing.T, name string) string {
 	return string(b)
 }
 
-// TestImages loads images of all forms. Each kernel that it looks up has two parameters, of 8 and 4
-// bytes.
+// TestImages loads images of several forms. The Go functions of their kernels have two parameters,
+// of 8 and 4 bytes.
 func TestImages(t *testing.T) {
 	k := func(*simdriver.Grid, driver.Ptr, float32) {}
 	_, vs := open(t, simdriver.Config{Kernels: map[string]simdriver.Kernel{

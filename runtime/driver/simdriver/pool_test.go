@@ -748,7 +748,8 @@ func TestPoolLost(t *testing.T) {
 			ms = append(ms, allocAsync(t, v, s, p, 1000))
 		}
 		check(t, pools(v).FreeAsync(s, ms[0]))
-		// Another device waits for a free that never executes, and then frees the memory.
+		// s also allocates from a pool of the other device, which frees that memory after device 0
+		// is lost.
 		ws, wp := stream(t, w), pool(t, w, 0)
 		check(t, pools(w).AccessPool(wp, v, true))
 		late := must(pools(v).AllocAsync(s, wp, 1000))(t)
@@ -788,7 +789,7 @@ func destroyed[T any](destroy func(T) error, x T) error {
 	}
 }
 
-// TestPoolFaults checks that a free still frees the memory if a fault makes it fail.
+// TestPoolFaults checks that memory is freed even if a fault makes its free fail.
 func TestPoolFaults(t *testing.T) {
 	d, vs := open(t, simdriver.Config{})
 	v := vs[0]

@@ -12,7 +12,8 @@ import (
 
 func sharing(v driver.Device) driver.PoolSharing { return v.(driver.PoolSharing) }
 
-// A lending is memory of a pool in process a that process b has opened. Each process has a stream.
+// A lending is memory of a pool of process a. Process b has opened the memory. Each process has a
+// stream.
 type lending struct {
 	ds       []*simdriver.Driver
 	a, b     driver.Device
@@ -121,7 +122,7 @@ func TestPoolSharerKilled(t *testing.T) {
 	check(t, l.ds[1].StallStream(l.sb))
 	check(t, l.b.Fill(l.sb, l.open.Ptr, 3, 1, 512))
 	l.ds[0].Kill()
-	pools(l.a).FreeAsync(l.sa, l.mem) // a program closes the device when it finds it lost
+	pools(l.a).FreeAsync(l.sa, l.mem) // as a program does that finds the device lost
 	pools(l.a).DestroyPool(l.pool)
 	check(t, l.ds[1].ResumeStream(l.sb))
 	check(t, drain(t, l.b, l.sb))

@@ -51,7 +51,7 @@ type queue struct {
 	tail atomic.Uint64 // number of operations added
 
 	head  atomic.Uint64 // number of operations taken
-	first *chunk        // chunk of the oldest operation; after the first chunk only the taker sets it
+	first *chunk        // chunk of the oldest operation; grow sets it once, and then only the taker sets it
 	pos   int           // index of the oldest operation in first; only for the taker
 
 	freeMu sync.Mutex

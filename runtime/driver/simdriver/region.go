@@ -24,7 +24,7 @@ type region struct {
 // A lane is a stream that has freed memory of a pool.
 type lane struct {
 	stream      *stream
-	done        uint64 // the frees among the first done operations of the stream have executed
+	done        uint64 // all frees up to this operation of the stream have executed
 	first, last *block // list of freed blocks whose frees settle has not yet found executed
 }
 
@@ -297,7 +297,7 @@ func (p *pool) oldRegion(r *region) {
 	p.regions = r
 }
 
-// newBlock returns a new block or a kept one. The caller sets its fields.
+// newBlock returns a new block, or one that oldBlock has kept. The caller sets its fields.
 func (p *pool) newBlock() *block {
 	b := p.blocks
 	if b == nil {

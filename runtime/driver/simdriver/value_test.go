@@ -88,8 +88,8 @@ func TestValueCompared(t *testing.T) {
 	}
 }
 
-// TestValueNever waits for a value that never comes. Closing the device names the objects that are
-// left. Losing the device drops the wait.
+// TestValueNever waits for a value that never comes. Close returns an error that names the stream.
+// Losing the device drops the wait.
 func TestValueNever(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2})
 	for i, v := range vs {

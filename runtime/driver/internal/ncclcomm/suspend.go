@@ -41,7 +41,7 @@ func (r *rank) stats(x nccl.Comm) (s driver.CommStats, err error) {
 	return s, r.without(err)
 }
 
-// SuspendComm suspends ops. The rank must have no other communicators.
+// SuspendComm suspends ops. The rank must be plain: it has no other communicators.
 func (c *Comms) SuspendComm(h driver.Comm) error { return c.rest("suspend comm", h, (*rank).suspend) }
 
 // ResumeComm resumes ops.

@@ -106,7 +106,7 @@ func (t *trial) create(image []byte) (err error) {
 	}
 	if caps.Pools {
 		// The pool grows here, so that the later allocation on another thread needs no memory from
-		// the system. The memory is released when the stream is synchronized.
+		// the system. The pool gives the memory back when the stream is synchronized.
 		t.pools = d.(driver.Pools)
 		if t.pool, err = t.pools.DefaultPool(); err == nil {
 			err = errors.Join(t.alloc(), t.free())
@@ -207,7 +207,7 @@ func (t *trial) submit() error {
 		func() error { return d.Fill(t.stream, lower, pattern, 4, half/4) },
 		func() error { return d.FillStrided(t.stream, lower, pattern+1, 8, half/8) },
 		func() error { return d.Copy(t.stream, upper, lower, half) },
-		func() error { // no memory of another device, because a device must open without the others
+		func() error { // within this device, because opening it must not need other devices
 			if !d.Caps().Peers {
 				return nil
 			}
