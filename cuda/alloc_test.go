@@ -12,8 +12,8 @@ import (
 // errSink keeps the compiler from removing the tested computation.
 var errSink error
 
-// TestCallsAllocateNothing covers the shapes of calls in a program's inner loop, both when they
-// succeed and when they return not ready.
+// TestCallsAllocateNothing checks that the kinds of calls in a program's inner loop do not
+// allocate, both when they succeed and when they return not ready.
 func TestCallsAllocateNothing(t *testing.T) {
 	if !dl.Fast {
 		t.Skip("no fast path in this build")

@@ -66,8 +66,8 @@ func TestRealErrors(t *testing.T) {
 	}
 }
 
-// TestRealWithoutDevice calls the functions that work before Init. All others must return an error,
-// and so must Init without a GPU.
+// TestRealWithoutDevice calls functions that work before Init, and two that must return an error
+// before Init. Init itself must return an error if there is no GPU.
 func TestRealWithoutDevice(t *testing.T) {
 	l := openReal(t)
 	if l.HasSymbol("cuGetProcAddress_v2") {

@@ -31,7 +31,7 @@ func ExampleOpen() {
 
 // solve solves a·x = b for an n by n matrix of float64 by LU, and writes x to b, in order on the
 // handle's stream. alloc allocates a number of bytes of device memory. A CUDA context must be
-// current. When the work has completed, info is zero, or k if the k-th pivot is zero.
+// current. Both steps write their status to info.
 func solve(l *cusolver.Library, c *cusolver.DnContext, a, b, info cuda.DevicePtr, n int32, alloc func(bytes uint64) cuda.DevicePtr) error {
 	count, err := l.DnDgetrfBufferSize(c.Handle(), n, n, a, n)
 	if err != nil {

@@ -126,7 +126,7 @@ func TestRealSymbols(t *testing.T) {
 	t.Logf("HIP %s in %s: %d of %d functions, and %d that the table has as newer", FormatVersion(version), path, have, len(symbols), early)
 }
 
-// TestRealOpen opens the library on a machine without an AMD GPU.
+// TestRealOpen opens the library. Opening it needs no AMD GPU.
 func TestRealOpen(t *testing.T) {
 	l := openReal(t)
 	release := l.Version() / 100_000 * 100_000

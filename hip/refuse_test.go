@@ -50,7 +50,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedCalls calls refused functions.
+// TestRefusedCalls checks the errors of calls of refused functions.
 func TestRefusedCalls(t *testing.T) {
 	const is = "; found HIP runtime %s): not called: "
 	calls := map[dl.Version]map[string]func(l *Library) error{
@@ -100,8 +100,8 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
-// TestMemsetNodes checks that the fill functions of every release receive the arguments of the
-// call.
+// TestMemsetNodes checks that the functions for fill nodes receive the arguments of the call, in
+// each release in which the bindings call them.
 func TestMemsetNodes(t *testing.T) {
 	dst := new([1536]byte)
 	for _, release := range []dl.Version{5_02_00000, 5_07_31921, 6_04_43484, 7_00_51831, 7_01_52801} {

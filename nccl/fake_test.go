@@ -18,8 +18,8 @@ import (
 // errSink keeps the compiler from removing the tested computation.
 var errSink error
 
-// fake builds a release from testdata/fakes/nccl.c. It exports the functions of that release of
-// NCCL. If rccl is true, it also exports RCCL's own functions.
+// fake builds a fake library of a release of NCCL from testdata/fakes/nccl.c. It exports the
+// functions of that release. If rccl is true, it also exports RCCL's own functions.
 func fake(t testing.TB, release dl.Version, rccl bool, defines ...string) string {
 	t.Helper()
 	f := testlib.Fake{File: "libnccl.so.2", Source: "nccl.c", Defines: append([]string{fmt.Sprintf("VERSION=%d", release)}, defines...)}
@@ -69,7 +69,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestVersion covers both numbering schemes of releases.
+// TestVersion checks versions in both numbering schemes of releases.
 func TestVersion(t *testing.T) {
 	for _, c := range []struct {
 		code dl.Version
@@ -102,7 +102,8 @@ func TestVersionThatCannotBeTold(t *testing.T) {
 	}
 }
 
-// TestRCCL checks that each library has its own extra functions.
+// TestRCCL checks that only RCCL has the functions in RCCL's sets, and that the error for a missing
+// function names the library.
 func TestRCCL(t *testing.T) {
 	l, err := OpenRCCL(Options{Path: fake(t, 22105, true)})
 	if err != nil {
@@ -155,8 +156,8 @@ func TestMissingSets(t *testing.T) {
 	}
 }
 
-// TestConfigArrives checks that the library receives the settings, nil or not, together with an
-// identity of 128 bytes by value.
+// TestConfigArrives checks that the library receives the settings, nil or not, and the identity,
+// which is 128 bytes by value.
 func TestConfigArrives(t *testing.T) {
 	l := openFake(t, 21801)
 	id, err := l.GetUniqueID()
@@ -188,8 +189,8 @@ func TestConfigArrives(t *testing.T) {
 	}
 }
 
-// TestWrittenLate checks an output that a thread of the library writes after the call has returned,
-// its stack has moved and the garbage collector has run.
+// TestWrittenLate checks an output that a thread of the library writes after the call has returned.
+// Meanwhile the caller's stack moves and the garbage collector runs.
 func TestWrittenLate(t *testing.T) {
 	l := openFake(t, 22803)
 	const late = 12345

@@ -62,8 +62,8 @@ func TestRealSymbols(t *testing.T) {
 	}
 }
 
-// TestRealWithoutDevice calls the functions that work without a GPU. All others must return an
-// error on a machine without one.
+// TestRealWithoutDevice calls functions that work without a GPU. Making a communicator must return
+// an error on a machine without one.
 func TestRealWithoutDevice(t *testing.T) {
 	l := openReal(t)
 	texts := map[string]Result{}

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestReady checks that ready leaves NVML stopped.
+// TestReady checks the errors of ready, and that it leaves NVML stopped.
 func TestReady(t *testing.T) {
 	for _, c := range []struct {
 		defines []string

@@ -47,7 +47,8 @@ func TestRealSymbols(t *testing.T) {
 	}
 }
 
-// TestRealWithoutDevice calls the functions that work without the kernel driver.
+// TestRealWithoutDevice calls functions that work without the kernel driver, and two that must
+// return an error before Init.
 func TestRealWithoutDevice(t *testing.T) {
 	l := openReal(t)
 	text, err := l.SystemGetNVMLVersion()
@@ -71,7 +72,8 @@ func TestRealWithoutDevice(t *testing.T) {
 	}
 }
 
-// TestRealDevices reads the GPUs of this machine, or checks for the error that there is no driver.
+// TestRealDevices reads the GPUs of this machine, or checks the error of Init if the driver is
+// absent or does not match.
 func TestRealDevices(t *testing.T) {
 	l := openReal(t)
 	if err := l.Init(); err != nil {

@@ -28,7 +28,7 @@ func pass(name string) {
 	// Submit the work of the pass to the GPU.
 }
 
-// Enabled avoids the work of formatting a message without a tool.
+// With Enabled a program formats a message only if there is a tool.
 func ExampleEnabled() {
 	batch := []string{"a", "b"}
 	if nvtx.Enabled() {

@@ -271,7 +271,7 @@ func TestRealTool(t *testing.T) {
 	d.Close()
 }
 
-// everything calls each function of the package except constructors of domains.
+// everything calls each function that tells a tool something, except Register and Close.
 func everything(d *nvtx.Domain) {
 	nvtx.Mark("m")
 	nvtx.Start("s").End()

@@ -126,7 +126,7 @@ func TestGemmElsewhere(t *testing.T) {
 	}
 }
 
-// TestClosed multiplies with a closed library.
+// TestClosed checks that a product and a call of a closed library fail with ErrClosed.
 func TestClosed(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())
 	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 16)

@@ -56,10 +56,10 @@ type GemmOptions[T Element] struct {
 // multiple of 16, and all rows of a, b and c must begin at multiples of 16 bytes. With a bias, the
 // elements of c must have the type of those of a, or have 16 bits.
 //
-// c must not overlap a, b or the bias. The first Op with a new shape chooses an algorithm, which
-// takes about 50 µs of host time. The Library keeps the choice, for some thousands of shapes. Wrong
-// arguments make an Op that carries the error. Making an Op allocates; submitting the Op again does
-// not.
+// c must not overlap a, b or the bias. When a product of a new shape is issued for the first time,
+// cuBLASLt chooses an algorithm, which takes about 50 µs of host time. The Library keeps the choice,
+// for some thousands of shapes. Wrong arguments make an Op that carries the error. Making an Op
+// allocates; submitting the Op again does not.
 func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B], o GemmOptions[C]) gpu.Op {
 	g, err := newGemm(l, c, a, b, o)
 	if err != nil {

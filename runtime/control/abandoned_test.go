@@ -34,8 +34,8 @@ func stalled(t *testing.T, r *rig, recorded bool, o gpu.Order) {
 	testkit.Eventually(t, "the body is in flight", func() bool { return testkit.Calls(r.sim, 0, simdriver.OpLaunch) == 1 }, r.dev)
 }
 
-// TestFree loses the device while a body is in flight. The points of Order.Free must wait for the
-// body.
+// TestFree checks that, if the device is lost while a body is in flight, the points of Order.Free
+// are not signalled before the body has ended.
 func TestFree(t *testing.T) {
 	for _, recorded := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// TestFreeInTheEnd signals the points of Order.Free when operations with several steps are over, or
-// have failed.
+// TestFreeInTheEnd checks that the points of Order.Free are signalled when operations with several
+// steps are over or have failed.
 func TestFreeInTheEnd(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, _ bool) {
 		no := errors.New("no")
@@ -121,8 +121,8 @@ func TestConditionGoes(t *testing.T) {
 	})
 }
 
-// TestLayoutAllocations chooses, without an allocation, how an execution runs a control operation
-// whose body has a launch with a variable number of blocks.
+// TestLayoutAllocations checks that an execution allocates nothing to choose how it runs a control
+// operation whose body has a launch with a variable number of blocks.
 func TestLayoutAllocations(t *testing.T) {
 	r := newRig(t, simdriver.Config{})
 	cond, x := r.numbers(0), r.numbers(0)
@@ -140,8 +140,8 @@ func TestLayoutAllocations(t *testing.T) {
 	}
 }
 
-// TestNestedCollectives asks a control operation whether a body has collectives. If so, its scratch
-// memory is not used again after a failure.
+// TestNestedCollectives checks that a control operation knows whether its body, or a body nested in
+// that, has collectives.
 func TestNestedCollectives(t *testing.T) {
 	sim := simdriver.New(simdriver.Config{Kernels: kernels})
 	g, comms := testkit.OpenCommunicators(t, sim, 1, collective.Options{})

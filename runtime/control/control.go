@@ -62,7 +62,7 @@ func If(condition gpu.Slice[uint32], then gpu.Op) gpu.Op {
 	return op("if", condition, false, []gpu.Op{then}, [][2]uint32{whenSet})
 }
 
-// IfElse returns an Op that runs then if the condition is not 0, and otherwise the other body.
+// IfElse returns an Op that runs then if the condition is not 0, and the body otherwise if it is 0.
 func IfElse(condition gpu.Slice[uint32], then, otherwise gpu.Op) gpu.Op {
 	return op("if", condition, false, []gpu.Op{then, otherwise}, [][2]uint32{whenSet, whenZero})
 }
@@ -73,8 +73,8 @@ func While(condition gpu.Slice[uint32], body gpu.Op) gpu.Op {
 	return op("while", condition, true, []gpu.Op{body}, [][2]uint32{whenSet})
 }
 
-// Switch returns an Op that runs the case whose number, from 0 on, is the value. For other values it
-// runs otherwise, which may be [gpu.Barrier].
+// Switch returns an Op that runs the case whose number, from 0 on, is the value. If no case has this
+// number, the Op runs the body otherwise, which may be [gpu.Barrier].
 func Switch(value gpu.Slice[uint32], otherwise gpu.Op, cases ...gpu.Op) gpu.Op {
 	n := len(cases)
 	if uint64(n) > math.MaxUint32 {
@@ -93,7 +93,7 @@ func op(name string, number gpu.Slice[uint32], loop bool, bodies []gpu.Op, bound
 		return gpu.BadOp(errs.Argument(name, "a slice of no elements: its first element is the condition"))
 	}
 	in := memory.Range{Buffer: (*memory.Buffer)(r.Buffer), Offset: r.Offset, Size: r.Size}
-	if r.Size != memory.Outside { // else the use of the Op is an error
+	if r.Size != memory.Outside { // a slice taken out of range keeps its size, so that using the Op is an error
 		in.Size = 4
 	}
 	return gpu.OpOf(inside.Op{Kind: work.Control, Range: in, Loop: loop, Bodies: bodies, Bounds: bounds}).Label(name)

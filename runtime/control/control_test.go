@@ -183,7 +183,7 @@ func equal(t testing.TB, got gpu.Slice[uint32], want ...uint32) {
 
 func one(n uint32) []byte { return binary.NativeEndian.AppendUint32(nil, n) }
 
-// TestWhile runs a loop in a stream, and recorded.
+// TestWhile checks loops in a stream and in a recording.
 func TestWhile(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, onDevice bool) {
 		left, sum := r.numbers(5), r.numbers(0)
@@ -214,7 +214,7 @@ func TestWhile(t *testing.T) {
 	})
 }
 
-// TestChoices runs each case of if and switch.
+// TestChoices checks each case of If, IfElse and Switch, in a stream and in a recording.
 func TestChoices(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, onDevice bool) {
 		value, out := r.numbers(0), r.numbers(0)
@@ -256,7 +256,8 @@ func TestChoices(t *testing.T) {
 	})
 }
 
-// TestDecode is a decode loop that stops on the device when all sequences have ended.
+// TestDecode checks a decode loop, which stops when all sequences have ended. On devices with
+// conditional nodes the execution must make no launches.
 func TestDecode(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, onDevice bool) {
 		ends := []uint32{3, 17, 8, 1}
@@ -393,7 +394,8 @@ func TestMistakes(t *testing.T) {
 	})
 }
 
-// TestReasons records bodies that no conditional node can run.
+// TestReasons checks that Host says why the host runs a control operation, and that the operation
+// works in each case.
 func TestReasons(t *testing.T) {
 	r := newRig(t, simdriver.Config{Devices: 2})
 	other := must(gpu.Open(r.sim, 1, gpu.Options{}))(t)
@@ -445,8 +447,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestBlocksOfBody gives a launch in a body more blocks than the device takes. The error must name the
-// control command.
+// TestBlocksOfBody gives a launch in a body more blocks than the device takes. The error must name
+// the control command.
 func TestBlocksOfBody(t *testing.T) {
 	r := newRig(t, simdriver.Config{})
 	cond, x := r.numbers(1), r.numbers(0)
@@ -467,8 +469,8 @@ func TestBlocksOfBody(t *testing.T) {
 	}
 }
 
-// TestSwitchesToHost (B202) gives single executions ranges and blocks that no conditional node can
-// have.
+// TestSwitchesToHost (B202) checks that executions work although they bind ranges, or give a launch
+// blocks, that no conditional node can have.
 func TestSwitchesToHost(t *testing.T) {
 	r := newRig(t, simdriver.Config{Devices: 2})
 	other := must(gpu.Open(r.sim, 1, gpu.Options{}))(t)

@@ -28,7 +28,8 @@ func endless(t *testing.T, r *rig, recorded bool) *gpu.Stream {
 	return s
 }
 
-// TestCloseEndsLoop (B203) closes a device during a loop that never ends.
+// TestCloseEndsLoop (B203) checks that closing a device ends an endless loop that the host runs,
+// and gives the device up if the device runs the loop.
 func TestCloseEndsLoop(t *testing.T) {
 	for name, c := range caps() {
 		for _, recorded := range []bool{false, true} {
@@ -54,7 +55,7 @@ func TestCloseEndsLoop(t *testing.T) {
 	}
 }
 
-// TestLoss loses a device during a loop.
+// TestLoss checks that a loop fails with ErrLost if its device is lost.
 func TestLoss(t *testing.T) {
 	for name, c := range caps() {
 		for _, recorded := range []bool{false, true} {
@@ -69,7 +70,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestFailingBody runs loops whose body fails, on the host.
+// TestFailingBody checks that a loop on the host ends with the error of its body.
 func TestFailingBody(t *testing.T) {
 	r := newRig(t, simdriver.Config{})
 	cond, x := r.numbers(1), r.numbers(0)

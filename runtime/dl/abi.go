@@ -26,7 +26,7 @@ const (
 // A move puts one word of an argument in its place.
 type move struct {
 	arg   uint8  // index of the argument
-	to    place  //
+	to    place  // kind of storage that the word goes to
 	index uint16 // register number, or number of the stack word
 	from  int16  // for a word of a struct: its byte offset in the struct; -1: the argument word itself
 	size  uint8  // for a word of a struct: number of its bytes
@@ -54,8 +54,8 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 		m := move{arg: uint8(arg), from: -1}
 
 		if a == win64 {
-			// Each parameter takes one slot. The first four slots are registers: the caller writes
-			// each to an integer and to a vector register.
+			// Each parameter takes one slot, counted here as a stack word. callSlow's call passes the
+			// first four slots in registers, each in an integer and in a vector register.
 			m.to, m.index = inStack, uint16(stack)
 			if p.kind == 'h' && (p.size == 4 || p.size == 8) { // the slot holds the struct itself
 				m.from, m.size = 0, uint8(p.size)

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// show writes moves as "<place>=<argument>", with the byte count for words of a struct.
+// show writes moves as "<place>=<argument>", with the range of bytes for words of a struct.
 func show(moves []move) string {
 	var b strings.Builder
 	for i, m := range moves {

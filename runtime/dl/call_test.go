@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// callWords calls words<n> on the fast path, for each constant n.
+// callWords calls words<n> on the fast path. Each call of Call has a constant as its n.
 func callWords(fn uintptr, n int, a *[16]uint64) (uint32, uint64) {
 	f := struct {
 		Frame
@@ -279,8 +279,8 @@ func grow(n int) byte {
 	return b[0] + b[n%1024]
 }
 
-// TestStackMoves makes calls with outputs while the callers' stacks grow and garbage collections
-// shrink them.
+// TestStackMoves checks that outputs reach the callers while the callers' stacks grow and garbage
+// collections shrink them.
 func TestStackMoves(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	cb, err := Callback(func(v uint64) uint64 {
@@ -309,7 +309,7 @@ func TestStackMoves(t *testing.T) {
 			}
 			return (*p - 1) / 2, nil
 		}},
-		// The output starts on the stack here, so Slow itself must move it to the heap.
+		// Here the output is a local variable, which must be on the heap during the call of Slow.
 		"callback, local output": {slow, func(l *lib, v uint64) (uint64, error) {
 			var out uint64
 			_, err := l.Slow(fCallBack, cb, uintptr(v), uintptr(unsafe.Pointer(&out)))
@@ -357,8 +357,8 @@ func atDepth(n int, f func() (uint64, error)) (uint64, error) {
 	return f()
 }
 
-// TestCallbackMovesStack makes each call on a new goroutine, whose stack always moves when the
-// callback grows it.
+// TestCallbackMovesStack checks that an output reaches the caller although a callback makes the
+// goroutine's stack move. Each call is on a new goroutine, whose stack is small.
 func TestCallbackMovesStack(t *testing.T) {
 	l := openFixture(t)
 	cb, err := Callback(func(v uint64) uint64 { grow(100); runtime.GC(); return v })

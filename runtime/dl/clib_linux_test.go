@@ -245,8 +245,8 @@ func TestCLibraryThreads(t *testing.T) {
 	})
 }
 
-// TestCLibraryDeepStack checks that C has a stack of at least a megabyte, on threads started by Go
-// and on the first thread.
+// TestCLibraryDeepStack checks that C has a stack of at least a megabyte, on new threads of Go and
+// on the test's own thread.
 func TestCLibraryDeepStack(t *testing.T) {
 	l := openCLib(t)
 	for range 10 {
@@ -376,8 +376,8 @@ func addrOfAdd(t *testing.T) uintptr {
 	return fn
 }
 
-// TestCLibrarySignals checks that signals reach Go while its threads are in C, and that C sees Go's
-// signal mask.
+// TestCLibrarySignals checks that signals reach Go while its threads are in C, and that C's signal
+// mask does not block SIGURG and SIGPROF, which Go uses.
 func TestCLibrarySignals(t *testing.T) {
 	l := openCLib(t)
 	l.want(0, "blocked", uintptr(syscall.SIGURG))

@@ -28,10 +28,11 @@
 // GPU libraries need glibc.
 //
 // Under the build tag puregpu_static, on linux/amd64 with CGO_ENABLED=0, a program is static and
-// can load libraries: the first Open finds glibc's loader, or the file in the environment variable
-// PUREGPU_LOADER, and starts it in the process. Without glibc, Open returns an error that is
-// [ErrNotFound]. This is an experiment. The documentation of package internal/hostlibc explains how
-// it works and how it differs.
+// can load libraries: the first Open starts glibc's loader in the process. It takes the file that
+// the environment variable PUREGPU_LOADER names, or else looks in the usual folders. If they have
+// no glibc, Open returns an error that is [ErrNotFound]. This is an experiment. The documentation
+// of package internal/hostlibc explains how such a program works and how it differs from a dynamic
+// one.
 package dl
 
 import (
@@ -46,13 +47,13 @@ type Spec struct {
 	Package string // prefix of error texts: "cuda"
 	Env     string // environment variable that names a file, or ""
 
-	// Names are the file names that the system loader is asked for, in order.
+	// Names are the file names of the library, in the order in which Open tries them.
 	Names []string
 
-	// Dirs are directories that Open searches for Names if the loader's own search finds no ready
-	// file. $VAR is expanded, and an element with an unset variable is skipped. An element that is
-	// only a variable may stand for several directories, like PATH. $multiarch is x86_64-linux-gnu
-	// or aarch64-linux-gnu. * and ? match as in [path/filepath.Glob], highest version first.
+	// Dirs are directories that Open searches for Names last. $VAR is expanded, and an element with
+	// an unset variable is skipped. If an element is only a variable, its value may list several
+	// directories, as PATH does. $multiarch is x86_64-linux-gnu or aarch64-linux-gnu. * and ? match
+	// as in [path/filepath.Glob], highest version first.
 	Dirs []string
 
 	// Symbols are the functions. Slow and Addr take an index into Symbols.
@@ -68,15 +69,15 @@ type Spec struct {
 	// It accepts a library that reports no version, if the library has the required functions.
 	Floor Version
 
-	// Version asks the library for its version. It runs during Open. Only Slow and Addr of the
-	// Library work then, and they look up functions by exported name. If the error is [ErrStub],
+	// Version asks the library for its version. It runs during Open. It may use only Slow and Addr
+	// of the Library, which then look up functions by exported name. If the error is [ErrStub],
 	// Open rejects the file and tries the next candidate. After any other error the version is 0,
 	// and Explain shows the error. Version may be nil.
 	Version func(*Library) (Version, error)
 
 	// Resolve returns a Resolver that uses a look-up function of the library itself, such as
-	// cuGetProcAddress, or nil if the library has none. It runs during Open, after Version, under
-	// the same conditions. Resolve may be nil.
+	// cuGetProcAddress. It returns nil if the library has no such function. It runs during Open,
+	// after Version, and may use the Library in the same way. Resolve may be nil.
 	Resolve func(*Library) Resolver
 
 	// Ready checks whether a found library can be used on this machine, such as whether it starts
@@ -87,8 +88,9 @@ type Spec struct {
 	// it is [ErrHidden], Open takes the file and tries no other. The program makes the same calls
 	// again later, so making them twice must be harmless.
 	//
-	// Open does not call Ready for a file that [Options].Path or Env names: it takes that file in
-	// any case. If Ready is nil, a library is ready if Version returns no error.
+	// Open does not call Ready for a file that [Options].Path or Env names: it takes that file
+	// unless the file is a stub or too old. If Ready is nil, a library is ready if Version returns
+	// no error.
 	Ready func(*Library) error
 
 	// Hint says what to do when the library is absent or too old.

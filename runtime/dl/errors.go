@@ -16,10 +16,10 @@ var (
 	// ErrNotOpen: a function was called before Open succeeded.
 	ErrNotOpen = errors.New("library is not open")
 
-	// ErrNotFound: no candidate file exists. It comes in an [*OpenError].
+	// ErrNotFound: no candidate file exists. It normally comes in an [*OpenError].
 	ErrNotFound = errors.New("library not found")
 
-	// ErrNotLoadable: a file exists, but the system loader refused it. It comes in an [*OpenError].
+	// ErrNotLoadable: a file exists, but it cannot be loaded. It normally comes in an [*OpenError].
 	ErrNotLoadable = errors.New("library not loadable")
 
 	// ErrStub: the file is a placeholder for linking, not the library. A Spec's Version or Ready
@@ -109,8 +109,9 @@ type OpenError struct {
 	Hint     string    // what to do
 }
 
-// Error's first line says what failed, which file was refused if there is only one, and what to do.
-// Lines with the other candidates follow; candidates in a row with the same result share a line.
+// Error's first line says what failed, which file was refused if only one was, and what to do.
+// Lines with the other candidates follow. Candidates in a row with the same source and result share
+// a line.
 func (e *OpenError) Error() string {
 	var b strings.Builder
 	what := "found, but it cannot be loaded"
@@ -175,7 +176,7 @@ func (e *OpenError) Unwrap() []error {
 type loadError struct {
 	kind   error  // ErrNotFound, ErrNotLoadable or ErrStub
 	plain  string // the cause in plain words, "" if only the loader knows it
-	loader string // the system loader's message, "" if it was not called
+	loader string // the system loader's message, "" if there is none
 	musl   bool   // the system loader is musl's
 }
 

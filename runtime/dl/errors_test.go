@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestOpenErrorText checks that an error's first line alone says what failed and what to do, and
-// that candidates with the same result share a line.
+// TestOpenErrorText checks that the first line of an OpenError says what failed and what to do, and
+// that candidates in a row with the same source and result share a line.
 func TestOpenErrorText(t *testing.T) {
 	local := filepath.FromSlash // the separators are the system's
 	absent := func(path, source string) Attempt {

@@ -9,8 +9,8 @@ import (
 )
 
 // Explain returns a text of several lines for a bug report: the loaded file and why it was taken,
-// its version, its sets, and its missing functions. After a failed Open it lists every candidate
-// and its error.
+// its version, its sets, and its missing functions. After a failed Open the text has Open's error
+// and, if the library is too old, the missing functions of the required set.
 func (l *Library) Explain() string {
 	var b strings.Builder
 	if lib := l.open.Load(); lib != nil {
@@ -31,8 +31,8 @@ func (f *openFail) explain(b *strings.Builder) {
 	}
 }
 
-// explainAttempts writes why the open library is not ready, if it has an error, and lists the other
-// candidates.
+// explainAttempts writes why the open library is not ready, if Ready returned an error, and lists
+// the other candidates.
 func (lib *library) explainAttempts(b *strings.Builder) {
 	if err := lib.attempts[lib.taken].Err; err != nil && lib.spec.Ready != nil {
 		fmt.Fprintf(b, "not ready: %v\n", err)

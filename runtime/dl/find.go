@@ -24,9 +24,9 @@ import (
 //  7. Caches of ldconfig that the loader of this process may not read; see [caches].
 //  8. The folders in [Spec].Dirs.
 //
-// Open loads each existing file and calls [Spec].Ready. It takes the first file that is ready. A
-// program with more privileges than its caller skips 2, the variable in 3, 5, and folders in 8 that
-// begin with a variable.
+// Open loads the files that exist, calls [Spec].Ready for each, and takes the first that is ready.
+// In a program with more privileges than its caller, it skips 2, the variable in 3, 5, and folders
+// in 8 that begin with a variable.
 
 // A candidate is a file that may be the library.
 type candidate struct {
@@ -34,7 +34,7 @@ type candidate struct {
 	source string
 	named  bool  // named by the caller or the environment: no other file is tried
 	loaded bool  // take it only if the process has already loaded it
-	err    error // already known to fail: do not load it
+	err    error // why the file cannot be used; it is not loaded then
 }
 
 // bare reports whether the system loader must search for the file.
@@ -89,8 +89,8 @@ func (s *Spec) candidates(opt *Options) []candidate {
 	return cs
 }
 
-// inFolder appends the files in a folder that a user has named. If the folder is Python's
-// site-packages, it appends the files in NVIDIA's wheels there.
+// inFolder appends the files in a folder that a user has named. If there are none, the folder may
+// be Python's site-packages, so inFolder looks in NVIDIA's wheels there.
 func (s *Spec) inFolder(cs []candidate, dir, source string) []candidate {
 	n := len(cs)
 	cs = s.inDir(cs, dir, source)
@@ -105,7 +105,8 @@ func (s *Spec) inFolder(cs []candidate, dir, source string) []candidate {
 	return cs
 }
 
-// inDir appends the files in the folders that match a pattern, or a note that they have none.
+// inDir appends the files in the folders that match a pattern. If there are none, it appends one
+// candidate with an error that says so.
 func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 	n := len(cs)
 	for _, d := range folders.Match(pattern) {
@@ -129,8 +130,8 @@ func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 	return cs
 }
 
-// besideProgram appends the files in the folder lib beside the program. The program may be in a
-// shared folder, such as /tmp, where anyone could have made lib.
+// besideProgram appends the trusted files in the folder lib beside the program. The program may be
+// in a shared folder, such as /tmp, where anyone could have made lib.
 func (s *Spec) besideProgram(cs []candidate) []candidate {
 	const source = "directory $ORIGIN/lib"
 	program := secureenv.Program()
@@ -140,8 +141,8 @@ func (s *Spec) besideProgram(cs []candidate) []candidate {
 	return s.trusted(cs, filepath.Join(filepath.Dir(program), "lib"), source)
 }
 
-// trusted appends the files in a folder, if only its owner or root can change the folder and the
-// file.
+// trusted appends the files in a folder. If someone other than the owner or root can change the
+// folder or a file, it appends a candidate with an error instead.
 func (s *Spec) trusted(cs []candidate, dir, source string) []candidate {
 	n := len(cs)
 	if cs = s.inDir(cs, folders.Quote(dir), source); cs[n].err != nil {
@@ -194,7 +195,7 @@ func (c candidate) load(ld *loader) (handle uintptr, err error) {
 		e.plain = plain
 	}
 	if !c.bare() {
-		e.kind = ErrNotLoadable // the caller has found the file
+		e.kind = ErrNotLoadable // inspectFile has read the file, so it exists
 	}
 	return 0, e
 }

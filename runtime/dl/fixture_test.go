@@ -262,7 +262,7 @@ func (l *lib) Out2(v uint64) (out uint64, err error) {
 	return out, nil
 }
 
-// OutSpin is Out2 for a slow function.
+// OutSpin is like Out2, for a C function that takes longer the larger n is.
 func (l *lib) OutSpin(v, n uint64) (out uint64, err error) {
 	fn := Load(&l.fns[fOutSpin])
 	if fn == 0 {
@@ -289,7 +289,7 @@ func (l *lib) OutSpin(v, n uint64) (out uint64, err error) {
 	return out, nil
 }
 
-// Out11 has two outputs, one of them after stack words.
+// Out11 has two outputs. The pointer to the second one is the last argument, which is on the stack.
 func (l *lib) Out11(a [9]uint64) (x, y uint64, err error) {
 	fn := Load(&l.fns[fOut11])
 	if fn == 0 {

@@ -12,7 +12,7 @@ import (
 
 // A fault is a problem of a library file.
 type fault struct {
-	plain   string // "" if there is none
+	plain   string // the problem in plain words, "" if there is none
 	harmful bool   // the file must not be passed to the system loader
 }
 

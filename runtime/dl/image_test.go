@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// elfFile returns a plausible ELF file of size bytes with one segment of need bytes.
+// elfFile returns an ELF file of size bytes whose header has one segment of need bytes.
 func elfFile(class, data byte, typ, machine uint16, need uint64, size int) []byte {
 	b := make([]byte, max(size, 64+56))
 	copy(b, "\x7fELF")

@@ -51,7 +51,7 @@ const (
 	cacheEntry = 24                   // flags, offsets of name and path, an unused field, and the needed hardware
 )
 
-// cacheFlags are the flags of a library for glibc on each platform.
+// cacheFlags are, for each platform, the flags of a cache entry for a library that uses glibc.
 var cacheFlags = map[string]uint32{"amd64": 0x0303, "arm64": 0x0a03}
 
 // lookUp returns the paths in a cache for a name, in order. It skips libraries for special

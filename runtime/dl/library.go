@@ -35,7 +35,7 @@ type Library struct {
 	mu   sync.Mutex               // serializes Open and HeapFrames
 	open atomic.Pointer[library]  // nil until Open succeeds
 	fail atomic.Pointer[openFail] // result of the last failed Open; nil after success
-	heap atomic.Bool              // HeapFrames was called
+	heap atomic.Bool              // HeapFrames or AllHeapFrames was called
 }
 
 // openFail is the result of a failed Open, for Explain.
@@ -57,7 +57,7 @@ type library struct {
 	path     string         // loaded file
 	asked    string         // name passed to the loader
 	source   string         // why the file was tried
-	attempts []Attempt      // candidates
+	attempts []Attempt      // results of all candidates
 	taken    int            // index of this library in attempts
 	version  Version
 	verErr   error
@@ -67,13 +67,13 @@ type library struct {
 	handle uintptr
 }
 
-// Open finds and loads the library that spec describes, and resolves its functions. Each fast[i]
-// becomes the address of function i if [Call] can call it, and 0 otherwise. fast must be empty or
-// as long as spec.Symbols. It belongs to the Library from then on: read it with [Load].
+// Open finds and loads the library that spec describes, and resolves its functions. It sets fast[i]
+// to the address of function i if [Call] can call it. fast must be empty, or have as many elements
+// as spec.Symbols, all 0. It belongs to the Library from then on: read it with [Load].
 //
-// Open takes the first file that is ready; see [Spec].Ready. If files were loaded but none is
-// ready, Open takes one of them and succeeds. The program then gets the error when it makes the
-// same calls as Ready. [Library.Attempts] returns the results of all files tried.
+// Open takes the first file that is ready; see [Spec].Ready. If files with the required functions
+// were loaded but none is ready, Open takes one of them and succeeds. The program then gets Ready's
+// error when it makes the same calls. [Library.Attempts] returns the results of all files tried.
 //
 // If nothing can be loaded, the error is an [*OpenError]. If the library lacks required functions,
 // or reports a version below spec.Floor, it is a [*TooOldError]. In a build that cannot load
@@ -313,8 +313,8 @@ func (lib *library) tooOld() *TooOldError {
 // copy, which the function may overwrite.
 //
 // A pointer must be converted to uintptr in the call itself, as for [syscall.Syscall]: the memory
-// that it points to then moves to the heap and stays alive until the call returns. So the function
-// may call back into Go, even if that moves the stack.
+// that it points to is then on the heap and stays alive until the call returns. So the function may
+// call back into Go, even if that moves the stack.
 //
 // Slow blocks until the function returns. If the function is missing, the error is a
 // [*SymbolError]. If the library is not open, it is [ErrNotOpen].
@@ -398,7 +398,7 @@ var opened struct {
 	heap bool // AllHeapFrames was called
 }
 
-// note adds the library to the open ones. Open calls it.
+// note adds the library to opened. If AllHeapFrames was called, it makes the library's calls slow.
 func (l *Library) note() {
 	opened.Lock()
 	defer opened.Unlock()
@@ -410,7 +410,7 @@ func (l *Library) note() {
 
 // AllHeapFrames is [Library.HeapFrames] for all libraries of the process, including libraries
 // opened later. Call it before you register a Go callback that one library may run in calls of
-// others: CUPTI runs its callbacks in calls of the CUDA driver, and cuBLAS makes such calls too.
+// others: CUPTI runs its callbacks in calls of the CUDA driver, which cuBLAS makes too.
 func AllHeapFrames() {
 	opened.Lock()
 	opened.heap = true

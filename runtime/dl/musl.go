@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// muslHint says what to do if the system loader is musl's. A program with these bindings starts on
-// a system with musl if a substitute for glibc's loader, such as gcompat, is installed.
+// muslHint says what to do if the system loader is musl's.
 const muslHint = "this process has musl for its C library, as on Alpine Linux, and GPU libraries need glibc: " +
 	"run the program on a system with glibc, such as Debian or Ubuntu"
 
@@ -16,8 +15,8 @@ func byMusl(a Attempt) bool {
 	return ok && e.musl
 }
 
-// explainMusl turns a message of musl's loader about path into plain words. It returns nil for
-// another loader's message.
+// explainMusl turns a message of musl's loader about path into plain words. It returns nil if the
+// message is not musl's.
 func explainMusl(path, words string) *loadError {
 	e := &loadError{kind: ErrNotLoadable, loader: words, musl: true}
 	if rest, ok := strings.CutPrefix(words, "Error loading shared library "); ok {

@@ -144,7 +144,7 @@ func callSlow(fn uintptr, sig string, args []uintptr) (uintptr, error) {
 	return r, nil
 }
 
-// maxSyscallN is the number of words that syscall.SyscallN takes.
+// maxSyscallN is the largest number of words that syscall.SyscallN takes.
 const maxSyscallN = 42
 
 func newCallback(fn any) (uintptr, error) {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// maxStruct bounds the size of a struct passed by value. It is far above the size that any library
-// uses, and keeps a frame small.
+// maxStruct bounds the size of a struct passed by value, in bytes.
 const maxStruct = 1 << 12
 
 // maxParams bounds the number of parameters.

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// TestNoGPUStatic checks that a program with the tag nogpu is a static ELF file and runs without
-// glibc.
+// TestNoGPUStatic checks that a program with the tag nogpu is a static ELF file.
 func TestNoGPUStatic(t *testing.T) {
 	buildStatic(t, "nogpu", runtime.GOARCH)
 }

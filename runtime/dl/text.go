@@ -2,8 +2,8 @@ package dl
 
 import "bytes"
 
-// OptionalCString is [CString], except that it returns nil for the empty string. C functions take
-// NULL to mean that there is no string.
+// OptionalCString is [CString], except that it returns nil for the empty string. It is for
+// parameters for which C takes NULL to mean that there is no string.
 func OptionalCString(s string) (*byte, error) {
 	if s == "" {
 		return nil, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// An epilogue is the step after a convolution: it adds the bias to the result and applies ReLU. It
-// is used if no engine does both in the convolution's kernel.
+// An epilogue is the step after a convolution that adds the bias to the result and applies ReLU, as
+// the shape says. It is used if no engine does this in the convolution's kernel.
 type epilogue struct {
 	lib     *cudnn.Library
 	y, bias cudnn.TensorDescriptor     // bias is 0 if there is none

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A graph describes operations to cuDNN. After an error its methods add nothing to it.
+// A graph describes operations to cuDNN. After an error its methods make no more descriptors.
 type graph struct {
 	lib  *cudnn.Library
 	err  error               // the first error
@@ -228,7 +228,8 @@ func (g *graph) program(h cudnn.Handle, avoid ...cudnn.BackendNumericalNote) (*p
 }
 
 // choose returns the program of the first engine that the heuristic proposes, that has no note in
-// avoid, and for which cuDNN can make an execution plan.
+// avoid, and for which cuDNN can make an execution plan. If there is none, the program is nil, and
+// the error says why, if it is known.
 func (g *graph) choose(h cudnn.Handle, whole cudnn.BackendDescriptor, mode cudnn.BackendHeurMode, avoid []cudnn.BackendNumericalNote) (*program, error) {
 	heuristic := g.finalized(cudnn.BackendEngineheurDescriptor, with(cudnn.AttrEngineheurOperationGraph, whole), with(cudnn.AttrEngineheurMode, mode))
 	if g.err != nil {

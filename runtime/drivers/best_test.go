@@ -144,7 +144,8 @@ func TestBestObeysEnvironment(t *testing.T) {
 	}
 }
 
-// TestBestHere opens the best driver of this machine.
+// TestBestHere checks that Best opens a driver with a device on this machine, and with WithoutSim
+// the same driver unless that is the simulated GPU.
 func TestBestHere(t *testing.T) {
 	t.Setenv("PUREGPU_DRIVER", "")
 	d, err := drivers.Best(drivers.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))

@@ -48,8 +48,8 @@ var (
 	// ErrUnknown is the error of an unknown driver name.
 	ErrUnknown = errors.New("unknown driver")
 
-	// ErrNoGPU is the error of [Best] if no driver has a device and [WithoutSim] excludes the
-	// simulated GPU.
+	// ErrNoGPU is the error of [Best] if [WithoutSim] excludes the simulated GPU, and either no
+	// other driver has a device, or PUREGPU_DRIVER is sim.
 	ErrNoGPU = errors.New("no GPU can be used")
 )
 
@@ -78,7 +78,7 @@ func WithCUDA(opt cuda.Options) Option { return func(o *options) { o.cuda = opt 
 // WithHIP sets the options for the library of the HIP runtime.
 func WithHIP(opt hip.Options) Option { return func(o *options) { o.hip = opt } }
 
-// WithNCCL sets the options for NCCL, which the CUDA driver opens with the first communicator.
+// WithNCCL sets the options for NCCL, which the CUDA driver opens for the first communicator.
 func WithNCCL(opt nccl.Options) Option { return func(o *options) { o.nccl = opt } }
 
 // WithNVRTC sets the options for NVRTC, which the CUDA driver opens at the first compilation.
@@ -88,10 +88,10 @@ func WithNVRTC(opt nvrtc.Options) Option { return func(o *options) { o.nvrtc = o
 // sources.
 func WithNVJitLink(opt nvjitlink.Options) Option { return func(o *options) { o.nvjitlink = opt } }
 
-// WithNVML sets the options for NVML, which the CUDA driver opens with the first device.
+// WithNVML sets the options for NVML, which the CUDA driver opens for the first device.
 func WithNVML(opt nvml.Options) Option { return func(o *options) { o.nvml = opt } }
 
-// WithRCCL sets the options for RCCL, which the HIP driver opens with the first communicator.
+// WithRCCL sets the options for RCCL, which the HIP driver opens for the first communicator.
 func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
 
 // WithHIPRTC sets the options for hipRTC, which the HIP driver opens at the first compilation.

@@ -25,8 +25,8 @@ var (
 //   - the device's PCI address, as nvidia-smi or lspci prints it: 00000000:3B:00.0, 0000:3b:00.0,
 //     3b:00.0 or 3b:00
 //
-// Omitted parts of an address match any value. An error lists the devices. A nil driver is an
-// error.
+// Omitted parts of an address match any value. If spec does not select exactly one device, the
+// error lists devices. A nil driver is an error.
 func Find(d driver.Driver, spec string) (index int, err error) {
 	if d == nil {
 		return 0, fmt.Errorf("drivers: find device %q: the driver is nil: open one with Open or Best, and look at the error: %w", spec, ErrNoDevice)

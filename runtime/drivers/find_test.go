@@ -99,7 +99,7 @@ func TestFindErrors(t *testing.T) {
 	}
 }
 
-// TestFindNoDriver passes a nil driver.
+// TestFindNoDriver checks that Find returns ErrNoDevice for a nil driver.
 func TestFindNoDriver(t *testing.T) {
 	if _, err := drivers.Find(nil, "0"); !errors.Is(err, drivers.ErrNoDevice) {
 		t.Errorf("%v; want %v", err, drivers.ErrNoDevice)

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestTraced checks that an opened driver traces its devices to the file that PUREGPU_TRACE names,
-// whichever function opens it. Without the variable the driver is not wrapped.
+// TestTraced checks that a driver opened by Open or Best traces its devices to the file that
+// PUREGPU_TRACE names, and that Best fails if the file cannot be made.
 func TestTraced(t *testing.T) {
 	t.Setenv("PUREGPU_DRIVER", "sim")
 	// T.TempDir could not remove the directory on platforms that cannot remove open files. The

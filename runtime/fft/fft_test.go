@@ -59,8 +59,8 @@ func naive(x []complex128, s fft.Shape, sign float64) []complex128 {
 	return y
 }
 
-// near checks numbers that were computed in float64 and rounded once. The error is relative to the
-// largest number.
+// near checks that got differs from want by at most eps times the largest magnitude in want, or eps
+// if all are below 1.
 func near[T fft.Complex](t *testing.T, what string, got []T, want []complex128, eps float64) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -195,7 +195,7 @@ func TestInverseUsesSource(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestRecorded executes a recording with a transform twice, with other memory the second time.
+// TestRecorded checks a recording of two transforms that is executed twice, on different memory.
 func TestRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.GraphMode, gpu.StreamMode} {
 		dev, lib := open(t)
@@ -232,7 +232,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestQueues uses a plan in two queues, ordered by a point.
+// TestQueues checks a plan that is used in two queues, ordered by points.
 func TestQueues(t *testing.T) {
 	dev, lib := open(t)
 	p, err := fft.NewPlan[complex64](lib, fft.Shape{Dims: []int{1 << 10}})

@@ -158,8 +158,8 @@ func (p *RealPlan[R, C]) Forward(dst gpu.Slice[C], src gpu.Slice[R]) gpu.Op {
 // Inverse returns the Op that transforms complex numbers to real ones, without dividing (C:
 // cufftExecC2R, cufftExecZ2D). Inverse assumes that numbers of a transform that must equal their
 // own conjugates, such as the first number, are real. The contents of src are undefined afterwards,
-// because cuFFT may use the memory; on a simulated device they are NaN. See [RealPlan.Forward] for
-// the arguments.
+// because cuFFT may use the memory; on a simulated device they are NaN. The rules of
+// [RealPlan.Forward] hold, with dst and src exchanged.
 func (p *RealPlan[R, C]) Inverse(dst gpu.Slice[R], src gpu.Slice[C]) gpu.Op {
 	if p == nil {
 		return gpu.BadOp(errZeroPlan)
@@ -182,7 +182,7 @@ var errZeroPlan = fmt.Errorf("fft: a nil or zero plan: use NewPlan, NewRealPlan 
 type plan struct {
 	lib              *Library
 	shape            Shape
-	align            uint64 // alignment of addresses: the size of a complex number
+	align            uint64 // alignment of addresses: the size of a complex number; 1 for a CustomPlan
 	inPlace          bool   // the source may be the destination
 	forward, inverse direction
 	handles          []*libcall.Handle[cufft.Handle]
@@ -220,7 +220,7 @@ func (p *plan) Close() error {
 func (p *plan) opened() error { return p.lib.plans.Add(p.lib.dev, p) }
 
 // make makes a plan of cuFFT. in is the distance between the starts of two rows in the source,
-// counted in numbers, and out is the distance in the destination. 0 means the length of a row.
+// counted in numbers, and out is the distance in the destination. If in is 0, rows have no gaps.
 func (p *plan) make(kind cufft.Type, in, out int) (cufftPlan, error) {
 	s := p.shape
 	n, inembed, onembed := s.sizes(s.row()), []int64(nil), []int64(nil)

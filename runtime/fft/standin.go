@@ -116,7 +116,7 @@ func halved(s Shape) []int {
 	return dims
 }
 
-// along transforms all rows of arrays along one axis, in place.
+// along transforms data in place along one axis. data consists of arrays with the sizes dims.
 func along(data []complex128, dims []int, axis int, sign float64) {
 	n, stride := dims[axis], 1
 	for _, d := range dims[axis+1:] {

@@ -59,8 +59,8 @@ func TestShareWaits(t *testing.T) {
 	})
 }
 
-// TestGivenUp closes a device whose memory the driver keeps, while Shrink and Share wait. Both
-// waits must end.
+// TestGivenUp checks that Share, which waits for pages that Shrink has removed, ends when the
+// runtime gives the device up.
 func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{})

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/growing"
 )
 
-// TestFaults makes each call of the driver fail, one at a time, in a life of two memories. A call
-// of the program that fails changes nothing. Nothing leaks.
+// TestFaults makes each call of the driver for growing memory fail, one at a time, while two
+// memories are used. A method that fails must not change the size, and nothing may leak.
 func TestFaults(t *testing.T) {
 	needsSharing(t)
 	for _, op := range []simdriver.Op{simdriver.OpReserveAddresses, simdriver.OpNewPages, simdriver.OpMapPages, simdriver.OpAccessPages,

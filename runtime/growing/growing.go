@@ -45,8 +45,8 @@ type Options struct {
 	Page uint64
 
 	// Peers are other devices of the same driver whose kernels use the memory, such as the devices
-	// of a [gpu.Group]. Without access a device can only copy. If the hardware has no link to a
-	// peer, Grow returns [gpu.ErrUnsupported].
+	// of a [gpu.Group]. A device that is not a peer can only copy the memory. If the hardware has
+	// no link to a peer, Grow returns [gpu.ErrUnsupported].
 	Peers []*gpu.Device
 }
 
@@ -109,10 +109,10 @@ func (m *Memory) Grow(size uint64) error {
 	return b.Grow(size)
 }
 
-// Share maps the pages of size bytes of other Memory, from offset on, behind the end of this
-// Memory, which grows by size. Both have the same memory there: a prompt's prefix, for example, is
-// in many sequences and takes memory once. A write through one Memory is seen through both, so the
-// program must order such work. The pages exist until neither Memory has them.
+// Share maps size bytes of from's pages, from offset on, behind the end of this Memory, which grows
+// by size. Both have the same memory there: a prompt's prefix, for example, is in many sequences
+// and takes memory once. A write through one Memory is seen through both, so the program must order
+// such work. The pages exist until neither Memory has them.
 //
 // Both must be of one device and have pages of the same size. Offset and size are multiples of that
 // size. Share blocks while the driver does. If Shrink has removed pages of this Memory that are not

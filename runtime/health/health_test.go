@@ -135,8 +135,8 @@ func (s gatedSession) Read() (health.Reading, error) {
 	return s.Session.Read()
 }
 
-// TestReadings checks that changes of counts and clocks cause events, and that the first values
-// appear only in the status.
+// TestReadings checks that changes of counts and clocks cause events, and that the first counts
+// cause none.
 func TestReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -176,8 +176,8 @@ func TestReadings(t *testing.T) {
 	})
 }
 
-// TestUntoldClocks tests a device that does not report its clocks for a while. Later clocks are
-// compared with the last reported ones.
+// TestUntoldClocks checks that readings without clocks cause no events, and that later clocks are
+// compared with the last ones that the device reported.
 func TestUntoldClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -377,7 +377,7 @@ func TestLastXID(t *testing.T) {
 	})
 }
 
-// A stuck source blocks in its calls.
+// A stuck source blocks in Wait.
 type stuck struct{ release chan struct{} }
 
 func (s stuck) Watch(driver.Info) (health.Session, error) { return s, nil }
@@ -406,7 +406,8 @@ func TestCloseOfStuckSource(t *testing.T) {
 	})
 }
 
-// TestTexts checks that the texts of the XID numbers are short and different.
+// TestTexts checks the texts of XID numbers, which are short and different, and those of Throttle
+// and Kind.
 func TestTexts(t *testing.T) {
 	if got := health.XID(79).Error(); got != "XID 79: GPU has fallen off the bus" {
 		t.Error(got)

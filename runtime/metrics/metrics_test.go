@@ -250,8 +250,8 @@ func TestOpenMetrics(t *testing.T) {
 // These names differ, but some become equal if invalid bytes are replaced by U+FFFD alone.
 var names = []string{"a\xff", "a\xfe", "a\xff\xff", "a\ufffd", "a\ufffdff", "a\ufffd\ufffd", "a\xffff", "a\xef\xbf", `a\xff`, "a\\ufffd", "a", "", "\xff", "\n", `\n`, "a\r"}
 
-// TestPoolNames uses pool names that are not UTF-8. Each pool must get its own series and JSON
-// member.
+// TestPoolNames checks that each pool gets its own series and JSON member, also if its name is not
+// UTF-8.
 func TestPoolNames(t *testing.T) {
 	dev := open(t, 1)[0]
 	s := &metrics.Source{Pools: map[string]*gpu.Pool{}}
@@ -301,7 +301,7 @@ func (d namedDevice) Info() driver.Info {
 	return i
 }
 
-// TestDeviceNames uses devices of several drivers with the same index and with names that are not
+// TestDeviceNames uses devices of several drivers with the same index. Some of their names are not
 // UTF-8. Each device must get its own series, and no device may count as opened again.
 func TestDeviceNames(t *testing.T) {
 	s := &metrics.Source{}
@@ -373,7 +373,8 @@ func TestOpenedTwice(t *testing.T) {
 	}
 }
 
-// TestEmpty checks the output of a source without devices, and of one whose device is closed.
+// TestEmpty checks the output of sources without devices, with a nil device and a nil pool, and
+// with a closed device.
 func TestEmpty(t *testing.T) {
 	if got := scrape(t, new(metrics.Source)); len(got) != 0 {
 		t.Errorf("%v", got)
@@ -392,7 +393,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestMethods checks that methods other than GET and HEAD are refused.
+// TestMethods checks that HEAD gets no body, and that POST is refused.
 func TestMethods(t *testing.T) {
 	for method, want := range map[string]int{http.MethodHead: 200, http.MethodPost: 405} {
 		w := httptest.NewRecorder()
@@ -425,7 +426,7 @@ func TestExpvar(t *testing.T) {
 	}
 }
 
-// TestWhileWorking reads the metrics while devices work and are closed, for the race detector.
+// TestWhileWorking reads the metrics while a device works and closes, for the race detector.
 func TestWhileWorking(t *testing.T) {
 	dev := open(t, 1)[0]
 	s := &metrics.Source{Devices: []*gpu.Device{dev}}

@@ -50,7 +50,8 @@ func drawn[T any](t *testing.T, dev *gpu.Device, n int, draw func(gpu.Slice[T]) 
 	return got
 }
 
-// TestSample draws the numbers that NVIDIA's sample program of cuRAND prints for seed 1234.
+// TestSample compares drawn numbers with those that NVIDIA's sample program of cuRAND prints for
+// seed 1234.
 func TestSample(t *testing.T) {
 	dev, lib := open(t)
 	o := random.GeneratorOptions{Seed: 1234}
@@ -74,7 +75,8 @@ func TestSample(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestDistributions checks means, deviations and limits.
+// TestDistributions checks means and deviations, the limits of uniform numbers, and how many random
+// bits are set.
 func TestDistributions(t *testing.T) {
 	dev, lib := open(t)
 	const n = 1 << 16
@@ -119,8 +121,8 @@ func TestDistributions(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestSequence checks that draws of pieces of any length, at any offset, give the same numbers as
-// one draw.
+// TestSequence checks that draws in pieces, or from an offset, give the same numbers as one draw,
+// and that another seed gives different numbers.
 func TestSequence(t *testing.T) {
 	dev, lib := open(t)
 	const n = 300
@@ -163,7 +165,7 @@ func TestOddNormals(t *testing.T) {
 }
 
 // TestRecorded checks that each execution of a recording draws the next numbers, in every mode,
-// also if the recording's memory moves.
+// also if it binds other memory.
 func TestRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode, gpu.StreamMode} {
 		dev, lib := open(t)
@@ -201,7 +203,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestNested draws in a recording that is nested twice in another recording.
+// TestNested checks that a recording that another recording executes twice draws the next numbers
+// each time.
 func TestNested(t *testing.T) {
 	dev, lib := open(t)
 	o := random.GeneratorOptions{Seed: 9}

@@ -29,7 +29,7 @@ func (n NCCLCommID) Place() (rank, count int, err error) {
 // EachRankMakesID reports that every rank makes an id and passes it to Share.
 func (n NCCLCommID) EachRankMakesID() bool { return true }
 
-// Share returns the id.
+// Share returns id, which this rank has made. It exchanges nothing.
 func (n NCCLCommID) Share(_ context.Context, name string, id []byte) ([]byte, error) {
 	if secureenv.Get(commID) == "" {
 		return nil, fmt.Errorf("rendezvous: %s: %s is not set: set it to the same host:port on all ranks",

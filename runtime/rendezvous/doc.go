@@ -10,10 +10,10 @@
 //   - [NCCLCommID] without an exchange: the variable NCCL_COMM_ID gives every rank the same id;
 //   - [Func] by a function of the program, over the program's own store.
 //
-// All ranks take part in each exchange, and the exchange ends for all ranks at the same time: when
-// a call returns, the other ranks have the data, or are just receiving it. So a name may be used
-// again, and files of an earlier run are never taken as an answer. If a rank is missing, the other
-// ranks wait until their contexts end.
+// In an exchange by [TCP] or [File] all ranks take part. When a call of Share succeeds, all other
+// ranks have the data, or are just receiving it. So a name may be used again. Files of an earlier
+// run are never taken as an answer. If a rank is missing, the other ranks wait until their contexts
+// end.
 //
 // Anyone with an id can take part in its communicator. [File] uses only a folder of the same user.
 // With [TCP] ranks prove to each other that they know a secret, if there is one

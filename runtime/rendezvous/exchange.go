@@ -92,8 +92,8 @@ func (b *backoff) wait(ctx context.Context) error {
 	}
 }
 
-// errOf joins the error that ended an exchange with the latest other error, if that adds
-// information.
+// errOf returns the error that ended an exchange, together with the last error before it if that is
+// a different one.
 func errOf(end, last error) error {
 	if last == nil || errors.Is(last, end) {
 		return end

@@ -80,8 +80,8 @@ func (f File) Share(ctx context.Context, name string, id []byte) ([]byte, error)
 //	KEY.ack-SUM  the rank, which has renamed its KEY.ask, has the id
 //
 // When all ranks have the id, rank 0 removes all KEY.id files, which releases the ranks, and waits
-// until each has removed its ack. So no rank can be in the next exchange while another is in this
-// one. Files of an earlier run never become an ack of this attempt.
+// until each has removed its ack. So rank 0 does not begin the next exchange while another rank is
+// in this one. Files of an earlier run never become an ack of this attempt.
 type fileExchange struct {
 	path, dir   string // the shared folder, and the exchange's folder in it
 	rank, count int
@@ -208,8 +208,8 @@ func (g *giver) letGo(ctx context.Context) error {
 	}
 }
 
-// remaining removes the answers, and forgets the ranks that have left. left is the error that
-// prevents the other ranks from leaving.
+// remaining removes the answers, and forgets the ranks that have left. left says why a rank has not
+// left; it is nil if all have.
 func (g *giver) remaining() (left, err error) {
 	x, err := g.open(false)
 	if gone(err) { // the last rank has left and removed the folder

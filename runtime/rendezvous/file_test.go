@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// folderName returns the name of the folder of an exchange without a name. Any user can compute it.
+// folderName returns the name of the folder of an exchange whose name is empty.
 func folderName() string {
 	k := token("", "")
 	return fmt.Sprintf("puregpu-%x", k[:12])
 }
 
-// folder returns the folder of an exchange without a name.
+// folder makes the folder of an exchange whose name is empty, and returns its path.
 func folder(t *testing.T, path string) string {
 	t.Helper()
 	dir := filepath.Join(path, folderName())
@@ -34,7 +34,8 @@ func key(rank string, r rune) string {
 	return rank + "-" + strings.Map(func(rune) rune { return r }, rand.Text())
 }
 
-// TestLeftBehind tests files that killed processes can leave at each step.
+// TestLeftBehind checks that ranks meet, and leave an empty folder, although killed processes have
+// left files there at each step.
 func TestLeftBehind(t *testing.T) {
 	checkLeaks(t)
 	path, ctx, id := t.TempDir(), withLimit(t, limit), newID()
@@ -76,7 +77,7 @@ func wantEmpty(t *testing.T, path string) {
 	}
 }
 
-// TestNoSuchRank makes files of impossible ranks. Rank 0 must not count them.
+// TestNoSuchRank checks that rank 0 neither answers nor counts the files of impossible ranks.
 func TestNoSuchRank(t *testing.T) {
 	for _, rank := range []string{"0", "2", "3", "2147483647"} {
 		path := t.TempDir()
@@ -99,7 +100,8 @@ func TestNoSuchRank(t *testing.T) {
 	}
 }
 
-// TestCanceled starts with an ended context. No file may be made.
+// TestCanceled checks that Share with an ended context returns the context's cause, and does not
+// make the folder.
 func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	end := errors.New("out of patience")
@@ -115,7 +117,7 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
-// TestTooMany uses more processes than rank 0 expects: one of them must get an error.
+// TestTooMany checks that one rank gets an error if there are more ranks than rank 0 expects.
 func TestTooMany(t *testing.T) {
 	checkLeaks(t)
 	inTime(t, time.Second, func(short time.Duration) error {
@@ -143,7 +145,8 @@ func TestTooMany(t *testing.T) {
 	})
 }
 
-// TestHalfFile reads incomplete answers.
+// TestHalfFile checks that unpack refuses incomplete answers, and that pack returns other bytes
+// each time.
 func TestHalfFile(t *testing.T) {
 	content, ack := pack(newID())
 	for n := range content {

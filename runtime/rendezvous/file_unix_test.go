@@ -80,8 +80,8 @@ func TestPlantedFolder(t *testing.T) {
 	}
 }
 
-// TestSharedPath lets ranks meet below a path that others can write to, such as /tmp or a
-// container's volume. The exchange's folder must belong to the user alone.
+// TestSharedPath checks that ranks meet below a path that others can write to, such as /tmp or a
+// container's volume.
 func TestSharedPath(t *testing.T) {
 	for _, mode := range []os.FileMode{0o777 | os.ModeSticky, 0o777, 0o775 | os.ModeSetgid} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -97,8 +97,7 @@ func TestSharedPath(t *testing.T) {
 	}
 }
 
-// TestLinkedPath uses a path that is a link, which the user chose. Only the folder that File makes
-// in it must not be a link.
+// TestLinkedPath checks that ranks meet if Path is a link.
 func TestLinkedPath(t *testing.T) {
 	path, ctx, id := t.TempDir(), withLimit(t, limit), newID()
 	link := filepath.Join(t.TempDir(), "link")

@@ -147,7 +147,7 @@ func (x *exchangeDir) remove(name string) error {
 	})
 }
 
-// rename renames a regular file, and replaces no other kind.
+// rename renames a regular file. If the new name is taken, it replaces only a regular file.
 func (x *exchangeDir) rename(from, to string) error {
 	return busyfile.Retry(func() error {
 		if _, err := x.regular(from); err != nil {

@@ -11,8 +11,9 @@ type Func struct {
 	// At is the place of this process; the zero Place means the place in the environment.
 	At Place
 
-	// Exchange returns rank 0's id on all ranks. On other ranks the argument id is nil. Exchange
-	// must return when the context ends. The name distinguishes exchanges, and may be used again.
+	// Exchange returns rank 0's id on all ranks. The argument id is rank 0's id on rank 0, and nil
+	// on the other ranks. Exchange must return when the context ends. The name distinguishes
+	// exchanges, and may be used again.
 	Exchange func(ctx context.Context, name string, id []byte) ([]byte, error)
 }
 

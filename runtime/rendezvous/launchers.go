@@ -27,8 +27,8 @@ type launcher struct {
 	countOnly bool     // a count without a rank is no error
 }
 
-// launchers begins with the innermost launcher: torchrun may run under all others, mpirun under
-// Slurm and in Kubernetes, and srun under neither of these two.
+// launchers lists a launcher before those under which it may run: torchrun may run under all
+// others, and mpirun under Slurm and in Kubernetes.
 var launchers = []launcher{
 	{
 		// PyTorch's programs read RANK and WORLD_SIZE, so other tools also set them, such as
@@ -76,7 +76,8 @@ var launchers = []launcher{
 // errCountOnly is the error for a count without a rank.
 var errCountOnly = errors.New("incomplete")
 
-// place returns the launcher's place, or ErrNone.
+// place returns the place that the launcher's variables give. If the launcher has not started this
+// process as a rank, the error is ErrNone or errCountOnly.
 func (l *launcher) place(e env) (Place, error) {
 	fail := func(format string, args ...any) (Place, error) {
 		return Place{}, fmt.Errorf("rendezvous: %s: %w", l.name, fmt.Errorf(format, args...))

@@ -9,7 +9,8 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// ErrNone is the error if no launcher has set variables in the environment.
+// ErrNone is the error if the environment does not say that a launcher has started this process as
+// a rank.
 var ErrNone = errors.New("not started by a known launcher")
 
 // A Place is the place of this process in a run. In this package's types a Place with a Count of 0
@@ -46,8 +47,8 @@ type Place struct {
 //
 // Invalid or contradictory variables of a launcher are an error, and so is a rank without a count.
 // FromEnv then does not try the next launcher. A count without a rank is an error only if no other
-// launcher gives a place, and never for Slurm and Kubernetes. If no launcher has set variables, the
-// error is [ErrNone].
+// launcher gives a place, and never for Slurm and Kubernetes. If no launcher has started the
+// process as a rank, the error is [ErrNone].
 func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 	if lookup == nil {
 		lookup = secureenv.Lookup

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// environment makes an environment of "A=1 B=2".
+// environment makes an environment of a text such as "A=1 B=2". An underscore in a value stands for
+// a space.
 func environment(text string) env {
 	vars := map[string]string{}
 	for _, v := range strings.Fields(text) {

@@ -44,7 +44,7 @@ func beRank() error {
 	return nil
 }
 
-// TestProcesses runs real processes that get only the launchers' variables.
+// TestProcesses checks that processes exchange ids if a launcher's variables are all that they get.
 func TestProcesses(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -138,7 +138,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestAgain exchanges one id after the other under the same name. No rank may get an earlier one.
+// TestAgain exchanges one id after the other under the same name. No rank may get an earlier id.
 func TestAgain(t *testing.T) {
 	for way, begin := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestNames exchanges ids of several names and runs concurrently.
+// TestNames checks that concurrent exchanges with different names or runs do not mix.
 func TestNames(t *testing.T) {
 	for way, begin := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestUnknownRanks shares one value of a type among ranks. The value's Place says rank 0 for all of
-// them.
+// TestUnknownRanks checks that ranks meet if all of them use the same File or TCP, whose Place says
+// rank 0.
 func TestUnknownRanks(t *testing.T) {
 	for way, begin := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -196,8 +196,8 @@ func TestUnknownRanks(t *testing.T) {
 	}
 }
 
-// TestMissing checks that ranks that wait for a missing rank end with their contexts, and that
-// their errors name the missing rank.
+// TestMissing checks that ranks that wait for a missing rank end with their contexts. The error of
+// rank 0 must list the ranks that have come. If rank 0 is missing, the errors must name it.
 func TestMissing(t *testing.T) {
 	for way, begin := range ways {
 		for _, test := range []struct {
@@ -230,7 +230,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestLate checks a rank that arrives after the other rank has given up. The other rank then tries
+// TestLate checks that two ranks meet if one of them gave up before the other came, and tries
 // again.
 func TestLate(t *testing.T) {
 	for way, begin := range ways {
@@ -317,7 +317,6 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// file makes a file.
 func file(t *testing.T) string {
 	t.Helper()
 	f, err := os.CreateTemp(t.TempDir(), "")

@@ -72,8 +72,8 @@ func TestNoSuchRankByTCP(t *testing.T) {
 	}
 }
 
-// TestSameRankTwice starts two processes with the same rank. One must get the id, and the other an
-// error that says so.
+// TestSameRankTwice makes two peers take part with the same rank. Rank 0 and one of the two must
+// get an error that says so.
 func TestSameRankTwice(t *testing.T) {
 	checkLeaks(t)
 	eachInTime(t, 1, func(short context.Context, _ int) error {
@@ -202,8 +202,8 @@ func TestOldestDropped(t *testing.T) {
 	}
 }
 
-// TestSlowPeer tests a peer that sends a byte a second. It must be dropped after a time limit at
-// each step, however often it sends.
+// TestSlowPeer checks that rank 0 drops a peer after helloTime, although the peer sends a byte each
+// second of its hello or of its proof.
 func TestSlowPeer(t *testing.T) {
 	for step, quick := range map[string]int{"nothing": 0, "hello": len(encode(hello{}))} {
 		t.Run(step, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestMoreThanProof(t *testing.T) {
 	}
 }
 
-// A talker is a connection that sends one extra byte each time.
+// A talker is a connection that sends one extra byte after a proof.
 type talker struct{ net.Conn }
 
 func (c talker) Write(b []byte) (int, error) {
@@ -272,8 +272,8 @@ func (c talker) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestTooLargeID makes rank 0 announce an id above the size limit. The rank must neither wait for
-// it nor allocate memory for it.
+// TestTooLargeID makes rank 0 announce an id of no bytes or above the size limit. The rank must
+// return an error without waiting for the id.
 func TestTooLargeID(t *testing.T) {
 	for _, size := range []uint32{0, maxID + 1, math.MaxUint32} {
 		c, rank0 := net.Pipe()
@@ -296,7 +296,8 @@ func TestListenElsewhere(t *testing.T) {
 	}
 }
 
-// TestUnreachable distinguishes a name with a loopback address from an explicit loopback address.
+// TestUnreachable checks that listening only at a loopback address is an error, unless the
+// exchange's address is itself a loopback address.
 func TestUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -73,7 +73,8 @@ func occupy(t *testing.T, address string, fn func(net.Conn)) (stop func()) {
 	return func() { l.Close(); <-done }
 }
 
-// TestForeign puts another program at the port: first for a time, then permanently.
+// TestForeign checks that ranks get errors while another program uses the port, and that they meet
+// when the program has ended.
 func TestForeign(t *testing.T) {
 	for name, speak := range map[string]func(net.Conn){
 		"closes":  func(net.Conn) {},
@@ -104,8 +105,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestStrangers connects strangers to rank 0, and ranks that leave again. Rank 0 does not wait for
-// strangers.
+// TestStrangers checks that ranks meet although strangers connect to rank 0, and a rank connects
+// and leaves again.
 func TestStrangers(t *testing.T) {
 	checkLeaks(t)
 	address, ctx, id := freeAddress(t), withLimit(t, limit), newID()
@@ -143,7 +144,7 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-// TestDisagree uses ranks that disagree about their number or their run.
+// TestDisagree checks the errors of ranks that disagree about their count or their run.
 func TestDisagree(t *testing.T) {
 	checkLeaks(t)
 	for _, test := range []struct {

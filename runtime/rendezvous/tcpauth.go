@@ -25,9 +25,9 @@ func newNonce() (n nonce) {
 type speaker string
 
 const (
-	ofReply speaker = "reply" // of rank 0
-	ofProof speaker = "proof" // of another rank
-	ofID    speaker = "id"    // of rank 0
+	ofReply speaker = "reply" // from rank 0
+	ofProof speaker = "proof" // from a rank other than 0
+	ofID    speaker = "id"    // from rank 0
 )
 
 // A transcript collects all messages of a connection.

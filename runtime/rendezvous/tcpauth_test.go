@@ -16,8 +16,8 @@ const (
 	another = "Zk4 speak friend and enter"
 )
 
-// TestSecret uses ranks with equal secrets, with different ones, and with a secret on only one
-// side.
+// TestSecret checks that ranks meet with equal secrets, and do not meet with different ones or with
+// a secret on only one side.
 func TestSecret(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -259,7 +259,8 @@ func overPipe(x *tcpExchange, id []byte, change func(from, offset int, b []byte)
 	return got, counted
 }
 
-// TestReplay replays the traffic of another connection.
+// TestReplay checks that rank 0 and the other ranks refuse messages that were sent on another
+// connection.
 func TestReplay(t *testing.T) {
 	x := tcpExchange{token: token("", ""), rank: 1, count: 2, key: [32]byte{1}}
 	var said [2][]byte // bytes sent by the rank, and by rank 0

@@ -21,7 +21,7 @@ type tcpServer struct {
 	greeting []net.Conn // connections without a proof so far, oldest first
 	waiting  map[net.Conn]waiter
 	over     bool  // the exchange is over: no connection is accepted
-	odd      error // the latest error of a peer, for messages
+	odd      error // the latest error of a listener or a peer, for messages
 }
 
 // A waiter is a rank that waits for the id.

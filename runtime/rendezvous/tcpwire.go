@@ -41,7 +41,7 @@ const (
 // tcpPace returns the intervals at which a rank tries to connect, and rank 0 to listen.
 func tcpPace() backoff { return backoff{5 * time.Millisecond, 500 * time.Millisecond} }
 
-// A hello is the first message of a rank.
+// A hello is the first message of a rank other than 0.
 type hello struct {
 	Magic [8]byte
 	Token [sha256.Size]byte
@@ -75,7 +75,7 @@ type reply struct {
 func encode(v any) []byte {
 	b, err := binary.Append(nil, binary.BigEndian, v)
 	if err != nil {
-		panic(err) // their sizes are fixed
+		panic(err) // impossible: all messages have a fixed size
 	}
 	return b
 }
@@ -98,7 +98,7 @@ func (t *transcript) encodeID(id []byte) []byte {
 	return append(b, m[:]...)
 }
 
-// receiveID waits for the id without a deadline.
+// receiveID waits without a deadline until rank 0's last message begins, and then reads it.
 func (t *transcript) receiveID(c net.Conn) ([]byte, error) {
 	var n uint32
 	size, err := receive(c, &n)

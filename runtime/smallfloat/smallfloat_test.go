@@ -120,7 +120,7 @@ func (f *format) check(t *testing.T, x float64) {
 	}
 }
 
-// TestAllBits converts all values to float32 and back.
+// TestAllBits checks the conversion of all values to float32 and back.
 func TestAllBits(t *testing.T) {
 	each(t, func(t *testing.T, f *format) {
 		if least, max := f.numbers[1], f.numbers[len(f.numbers)-1]; least != f.least || max != f.max {
@@ -151,8 +151,8 @@ func TestAllBits(t *testing.T) {
 	})
 }
 
-// TestRounding converts each number, each midpoint of two neighbours, and the next float32 and
-// float64 on both sides of each.
+// TestRounding checks the conversion of each number, of each midpoint of two neighbours, and of the
+// next float32 and float64 on both sides of each.
 func TestRounding(t *testing.T) {
 	each(t, func(t *testing.T, f *format) {
 		near := func(x float64) {

@@ -121,8 +121,8 @@ func ExampleCholeskySolve() {
 	// Output: y = 1.50 x + -0.33
 }
 
-// TestClosed executes an operation and a recording of a closed library. The recording must fail
-// too, because Eigen is not a node of its graph.
+// TestClosed checks that after the library is closed its operations fail, and so does a recording
+// with Eigen, which cannot be a node of a graph.
 func TestClosed(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())
 	values, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 2)

@@ -113,7 +113,7 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 	}, uses...)
 }
 
-// A planKey is the shape of a product.
+// A planKey is the shape of a product and the type of its elements.
 type planKey struct {
 	rows, cols, count int
 	transposed, wide  bool
@@ -130,7 +130,7 @@ type plan struct {
 	alpha, beta [8]byte // factors, in the type of the elements
 }
 
-// plan returns the plan for a shape.
+// plan returns the plan for k. It makes the plan if there is none.
 func (l *Library) plan(h cusparse.Handle, k planKey) (*plan, error) {
 	if p := l.plans[k]; p != nil {
 		return p, nil

@@ -67,8 +67,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOutside multiplies a matrix whose Columns has the number of a column that the matrix lacks.
-// The simulated GPU must be lost.
+// TestOutside checks that the simulated GPU is lost if Columns has the number of a column that the
+// matrix lacks.
 func TestOutside(t *testing.T) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {

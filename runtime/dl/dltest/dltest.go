@@ -95,8 +95,8 @@ func Code(symbol string) uint32 { return uint32(Seed(symbol, -1)%89) + 900 }
 
 // ABI tests a package of bindings. dir has the files zabi.c and zabi.json, which the generator
 // wrote. ABI compiles zabi.c with the C compiler that PUREGPU_TEST_CC names, else cc, else gcc. It
-// opens the result with the package's Open, and calls the functions that zabi.json lists. The test
-// is skipped without a compiler, and on systems where the C source cannot be built.
+// opens the result with open, and calls the functions that zabi.json lists. The test is skipped
+// without a compiler, and on systems where the C source cannot be built.
 func ABI(t *testing.T, dir string, open func(path string) (any, error)) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(dir, "zabi.c"))
@@ -116,8 +116,8 @@ func ABI(t *testing.T, dir string, open func(path string) (any, error)) {
 
 // Proven checks the record that bindgen has written to zproof.json in dir. The record says that a C
 // compiler compared the symbol table, in the folder above, with the headers that the table names.
-// Proven needs neither compiler nor headers. The test fails without a record, or if the table has
-// changed since.
+// Proven needs neither compiler nor headers. The test fails if there is no record, if the table has
+// changed since, or if the record does not cover every header that the table names.
 func Proven(t *testing.T, dir string) {
 	t.Helper()
 	const again = "run bindgen where gcc or clang and the library's headers are"
@@ -175,9 +175,9 @@ func Proven(t *testing.T, dir string) {
 	}
 }
 
-// Prove tests functions with the echo library named name, which it compiles from source. The folder
-// that PUREGPU_TEST_FIXTURES names may have the compiled library, libecho_NAME.so, or on Windows
-// libecho_NAME.dll.
+// Prove tests functions with the echo library named name. If the folder that PUREGPU_TEST_FIXTURES
+// names has libecho_NAME.so, or on Windows libecho_NAME.dll, Prove uses this file. Otherwise it
+// compiles source.
 func Prove(t *testing.T, name, source string, functions []Function, open func(path string) (any, error)) {
 	t.Helper()
 	switch runtime.GOOS + "/" + runtime.GOARCH {

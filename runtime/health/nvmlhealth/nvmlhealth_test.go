@@ -125,7 +125,8 @@ func xid(n uint64, instance uint32) nvml.EventData {
 }
 
 // TestWait checks that a session reports its device's XID errors. For a whole GPU these are all
-// errors. For a MIG instance these are its own errors and the errors that name no instance.
+// errors. For a MIG instance these are its own errors and the errors that name no instance, or all
+// errors if the instance's number is unknown.
 func TestWait(t *testing.T) {
 	all := []nvml.EventData{xid(1, 3), xid(2, 4), {EventType: nvml.EventTypeClock, EventData: 5, GpuInstanceId: anyInstance}, xid(79, anyInstance)}
 	for name, c := range map[string]struct {
@@ -272,7 +273,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestOpenWithoutNVML checks that the error says what is missing.
+// TestOpenWithoutNVML checks the error of Open without NVML.
 func TestOpenWithoutNVML(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
 	s, err := Open(nvml.Options{Path: path})

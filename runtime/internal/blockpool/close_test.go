@@ -77,7 +77,7 @@ func TestDestroy(t *testing.T) {
 	}
 }
 
-// TestTrimUnused trims a pool that has never allocated.
+// TestTrimUnused checks that Trim works on a pool that has never allocated.
 func TestTrimUnused(t *testing.T) {
 	p, _ := newTest(t, Config{})
 	if err := p.Trim(0, allDone{}); err != nil {
@@ -100,7 +100,8 @@ func TestCloseFixed(t *testing.T) {
 	}
 }
 
-// TestCloseWhileGrowing closes a pool while the source makes a slab for it.
+// TestCloseWhileGrowing closes a pool while the source makes a slab for it. Alloc must return
+// ErrClosed, and the source must get the slab back.
 func TestCloseWhileGrowing(t *testing.T) {
 	p, src := newTest(t, Config{})
 	closed := make(chan error)

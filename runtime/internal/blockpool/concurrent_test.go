@@ -50,7 +50,7 @@ type atomicOrder struct{ issued [4]atomic.Uint64 }
 func (o *atomicOrder) Done(tl int, seq uint64) bool         { return seq+8 <= o.issued[tl].Load() }
 func (o *atomicOrder) After(_ int, on int, seq uint64) bool { return seq+4 <= o.issued[on].Load() }
 
-// TestConcurrent shares a pool between goroutines. Each writes its number into its blocks.
+// TestConcurrent checks that goroutines that share a pool never own the same memory at one time.
 func TestConcurrent(t *testing.T) {
 	const unit = 256
 	src := &slowSource{fakeSource: *newSource()}

@@ -190,7 +190,7 @@ func TestGrowForever(t *testing.T) {
 	}
 }
 
-// TestBadSlabs uses a source that returns invalid slabs.
+// TestBadSlabs checks which slabs of a source the pool uses, and which it gives back.
 func TestBadSlabs(t *testing.T) {
 	const k = 1024
 	for _, test := range []struct {

@@ -12,8 +12,8 @@ type Stats struct {
 	Slabs        int
 
 	Hits     uint64 // calls of Alloc that found a block in the pool
-	Misses   uint64 // calls of Alloc that found none and tried to get a slab
-	Failures uint64 // misses that returned an error
+	Misses   uint64 // calls of Alloc that found none before a request for a slab
+	Failures uint64 // misses that returned an AllocError
 	Waits    uint64 // calls of Alloc that returned a mark to wait for
 	Splits   uint64 // number of times a block was cut in two
 	Merges   uint64 // number of times a block was merged with a neighbour

@@ -22,7 +22,6 @@ func (c *Communicator) Phase() Phase { return c.phase() }
 // Post queues a function to run on the communicator's thread.
 func (c *Communicator) Post(fn func()) bool { return c.post(fn) }
 
-// Thread returns the communicator's thread.
 func (c *Communicator) Thread() *wake.Thread { return c.thread }
 
 func (c *Communicator) Ask(seq uint64) bool { return c.ask(seq) }

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 )
 
-// TestPhases checks that each phase can be reached, and that only repeatable phases can be entered
-// again, because their channel is closed once.
+// TestPhases checks that each phase can be reached and leads to IsEnded, and that only IsOpen and
+// IsSuspended can be entered again.
 func TestPhases(t *testing.T) {
 	var reaches func(from, to comm.Phase, seen map[comm.Phase]bool) bool
 	reaches = func(from, to comm.Phase, seen map[comm.Phase]bool) bool {
@@ -75,7 +75,7 @@ func TestAbortOfClosed(t *testing.T) {
 }
 
 // TestCloseWhileShrunk closes a communicator while its Shrink waits for a rank that does not come.
-// Shrink must end, and Close with it.
+// Both Shrink and Close must return.
 func TestCloseWhileShrunk(t *testing.T) {
 	checkLeaks(t)
 	d, g, comms := joined(t, simdriver.Config{Devices: 3})

@@ -145,8 +145,9 @@ func TestCloseBeforeAbort(t *testing.T) {
 	}
 }
 
-// TestWaitForGroup records an event behind a group while the timeline is locked. The communicator's
-// thread holds that lock while the library issues the next group, perhaps until other ranks come.
+// TestWaitForGroup checks that an event can be recorded behind a group while the timeline is
+// locked. The communicator's thread holds that lock while the library issues the next group,
+// perhaps until other ranks come.
 func TestWaitForGroup(t *testing.T) {
 	checkLeaks(t)
 	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{}), gpu.Options{})

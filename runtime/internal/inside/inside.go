@@ -39,7 +39,7 @@ func (d *Device) Ready(op string) error {
 	return d.Engine.Failed()
 }
 
-// Outer returns the *gpu.Device with a scheduler.
+// Outer returns the *gpu.Device that e is the scheduler's part of.
 func Outer(e *engine.Device) any {
 	return e.Owner.(interface{ Outer() any }).Outer()
 }
@@ -55,8 +55,8 @@ type Op struct {
 	// function, so it never becomes a node of a graph.
 	Native any
 
-	// Of a control: its bodies, a []gpu.Op with the bounds of the number for which each runs. The
-	// list is not copied.
+	// Bodies are the bodies of a control, a []gpu.Op, which is not copied. Body i runs if the number
+	// is within Bounds[i].
 	Bodies any
 	Bounds [][2]uint32
 	Loop   bool // there is one body, which runs again and again

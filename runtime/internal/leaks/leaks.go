@@ -46,7 +46,7 @@ func isOurs(f runtime.Frame) bool {
 	return false
 }
 
-// A Reporter logs things that were dropped. One device, with its buffers and pools, has one.
+// A Reporter logs things that were dropped. Each device has one, for its buffers and pools too.
 type Reporter struct {
 	Log    *slog.Logger
 	Device string

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
 
-// TestMakeRoom adds more plans than are kept: the others are destroyed.
+// TestMakeRoom checks that MakeRoom destroys plans when there would be more than MostPlans.
 func TestMakeRoom(t *testing.T) {
 	plans, destroyed := make(map[int]int), make(map[int]bool)
 	for i := range libcall.MostPlans + 10 {
@@ -37,7 +37,8 @@ type part struct{ closed int }
 
 func (p *part) Close() error { p.closed++; return nil }
 
-// TestParts closes the parts that are open, and parts that come too late.
+// TestParts checks that Close closes the parts that are open, once, and that Add closes a part that
+// comes too late.
 func TestParts(t *testing.T) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {

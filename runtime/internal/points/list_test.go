@@ -47,7 +47,7 @@ func fill(n int, f func(i int) uint64) []uint64 {
 	return values
 }
 
-// TestList adds points in many orders, finds each of them, and removes them.
+// TestList checks adding, finding and removing points, for points added in many orders.
 func TestList(t *testing.T) {
 	for name, values := range orders {
 		t.Run(name, func(t *testing.T) {

@@ -1,11 +1,11 @@
 package points
 
-// many implements Set for any number of points. It has the methods of Set.
+// many implements Set for any number of points. Set documents the methods of the same names.
 type many[T comparable] struct {
 	list      list[T]               // points that are not reached, ordered by value
 	fronts    []Front[T]            // one for each producer that has points
 	room      [2]Front[T]           // storage of fronts for two producers
-	turn      int                   // index in fronts of the producer that toPoll returned last
+	turn      int                   // modulo the length of fronts: the index of the producer that toPoll took in turn last
 	overtaken map[Point[T]]struct{} // the overtaken points, which are not in list
 	peak      int                   // largest length of overtaken since it was last empty
 }

@@ -33,7 +33,7 @@ func NewCommunicators(t *testing.T, d driver.Driver, o gpu.Options, of collectiv
 	return g, comms
 }
 
-// Sum is an all-reduce of a buffer in place.
+// Sum returns an all-reduce in place that sums the float32 numbers of a buffer.
 func Sum(b *gpu.Buffer) collective.Operation {
 	return collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum())
 }

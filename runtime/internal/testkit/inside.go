@@ -11,8 +11,7 @@ import (
 )
 
 // Package gpu keeps the scheduler's parts of its types in unexported fields. These functions find
-// them by reflection, for tests of package engine and of package sema that submit through package
-// gpu.
+// them by reflection.
 
 func field(of any, name string) reflect.Value { return reflect.ValueOf(of).Elem().FieldByName(name) }
 

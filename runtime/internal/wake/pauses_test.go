@@ -117,8 +117,8 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// TestLock gives up on a mutex that stays locked for longer than a context lasts. Then it locks the
-// mutex as soon as the holder has unlocked it.
+// TestLock checks that Lock gives up when the context ends, and that it locks a mutex as soon as
+// the holder has unlocked it.
 func TestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

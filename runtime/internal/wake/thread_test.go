@@ -48,7 +48,8 @@ func TestThreadLingers(t *testing.T) {
 	}
 }
 
-// TestThreadParks parks a thread that neither lingers nor sleeps, and wakes it.
+// TestThreadParks checks that a thread that neither lingers nor sleeps parks, and that Signal wakes
+// it.
 func TestThreadParks(t *testing.T) {
 	processors(t, 1)
 	for _, p := range []*Policy{newPolicy(nil), {Spin: -1}} {

@@ -55,7 +55,7 @@ func TestWaiterSpins(t *testing.T) {
 	}
 }
 
-// TestWaiterMoves makes a waiter stand in for one poller after the other.
+// TestWaiterMoves checks that a waiter stands in for one poller at a time.
 func TestWaiterMoves(t *testing.T) {
 	c := newFake()
 	a, b := newPolicy(c), newPolicy(c)

@@ -58,7 +58,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestAlign aligns memory that begins at each word of a line.
+// TestAlign checks the alignment of memory that begins at each word of a line.
 func TestAlign(t *testing.T) {
 	room := make([]uint64, 64)
 	for i := range 16 {

@@ -56,7 +56,7 @@ var names = [kinds]string{
 // String returns the name of the kind for error messages.
 func (k Kind) String() string { return names[k] }
 
-// Sets of kinds, with one bit for each kind.
+// plain is a set of kinds, with one bit for each kind: see Kind.Plain.
 const (
 	plain = 1<<Barrier | 1<<Fill | 1<<Fill8 | 1<<Copy | 1<<ValueWrite | 1<<ValueWait | 1<<Alloc | 1<<Free
 )

@@ -156,7 +156,7 @@ func TestKinds(t *testing.T) {
 	})
 }
 
-// TestRun checks the calls of each operation on a stream, and fails each of the calls.
+// TestRun checks the calls of each operation on a stream, also if one of them fails.
 func TestRun(t *testing.T) {
 	each(t, func(t *testing.T, r *row) {
 		run := func(fail int, peer bool, want []string) {
@@ -244,8 +244,8 @@ func TestNode(t *testing.T) {
 	})
 }
 
-// moveTo returns the new address after an operand at from has moved to to. Addresses that are not
-// at the operand or right after it stay.
+// moveTo returns the new address after an operand at from has moved to to. Addresses before the
+// operand, or more than 8 bytes after from, stay.
 func moveTo(at, from, to driver.Ptr) driver.Ptr {
 	if at < from || at > from+8 {
 		return at

@@ -17,7 +17,7 @@ const (
 
 // A call describes one call of a callback by a C function.
 type call struct {
-	offset uintptr    // return address in the callbacks' code
+	offset uintptr    // offset of the return address in the callbacks' code
 	ints   [6]uintptr // arguments in registers
 	stack  *uintptr   // further arguments
 	result uintptr
@@ -39,8 +39,9 @@ var callbacks struct {
 // callbackFunc is a variable, so that the assembly code gets the ABIInternal entry.
 var callbackFunc = callbackGo
 
-// NewCallback returns the address of a C function that calls fn. fn takes integers and pointers,
-// and returns nothing or one of these. NewCallback panics if fn has another type.
+// NewCallback returns the address of a C function that calls fn. fn takes integers, bools and
+// pointers, and returns nothing or one of these. NewCallback panics if fn is anything else, or if
+// there are maxCallbacks callbacks already.
 func NewCallback(fn any) uintptr {
 	v := reflect.ValueOf(fn)
 	if v.Kind() != reflect.Func {

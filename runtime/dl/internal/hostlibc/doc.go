@@ -81,8 +81,8 @@
 // # Differences from a dynamic program
 //
 //   - Restartable sequences: the kernel would update the processor number of the sleeping thread.
-//     Start sets GLIBC_TUNABLES to turn them off. Set-user-ID programs ignore the variable, so
-//     Start fails in them.
+//     Start sets GLIBC_TUNABLES to turn them off. In a set-user-ID program glibc ignores the
+//     variable, so Start fails there if glibc uses them.
 //   - Thread numbers: gettid returns the Go thread's number, and pthread_t holds the sleeping
 //     thread's. Mutexes work, because they compare the sleeping thread's number with itself.
 //     Mutexes that inherit priority fail when contended, because the kernel compares the number.
@@ -102,10 +102,10 @@
 //
 // # Errors
 //
-// The loader ends the process if it cannot start a program. So Start first tries it in a copy of
-// the process (fork), which shares no memory with it and whose output becomes the text of the
-// error. If glibc or libc.so.6 is missing, or the loader belongs to another C library, Start
-// returns an error and the program continues.
+// The loader ends the process if it cannot start a program. So Start first runs the loader in a
+// forked copy of the process. If the loader fails there, its output becomes the text of the error.
+// If glibc or libc.so.6 is missing, or the loader belongs to another C library, Start returns an
+// error and the program continues.
 //
 // # Tested versions
 //

@@ -53,7 +53,8 @@ var (
 func Enter() uintptr { return entries.enter }
 
 // Start starts the machine's C library in this process, unless it has started already, and returns
-// it. On a machine without glibc the error is [ErrAbsent]. After an error it may be called again.
+// it. On a machine without glibc the error is [ErrAbsent]. After an error Start may be called
+// again.
 func Start() (*Libc, error) {
 	mu.Lock()
 	defer mu.Unlock()

@@ -85,7 +85,7 @@ var (
 // runtime's m holds it.
 var firstTLS [6]uintptr
 
-// These variables are for the assembly code. None is a pointer to the Go heap.
+// These variables are for the assembly code. None points to the Go heap.
 var (
 	table     [len(imports) + 1]uintptr // addresses written by the loader, then the offset of the TLS block
 	identity0 uintptr                   // thread pointer of the loader's thread; not 0 after its start

@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStart checks that a file that is not glibc's loader is an error after which the program
-// continues, and that the C library starts once.
+// TestStart checks that Start returns an error if the file in PUREGPU_LOADER is not glibc's loader,
+// and that calls of Start after the first success return the same C library.
 func TestStart(t *testing.T) {
 	anyLoader(t)
 	for _, path := range []string{"/nonexistent", "/dev/null", os.Args[0]} {
