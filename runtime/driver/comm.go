@@ -4,12 +4,12 @@ import "fmt"
 
 // Comms makes communicators ([Caps.Comms]). With a communicator devices exchange and reduce data,
 // in one process or in several. A communicator has ranks, numbered from 0. Each rank has its own
-// device. A Comm is the handle of one rank. The library is loaded when it is first needed. If the
-// library is missing, or too old for a call, that call returns the error.
+// device. A Comm is the handle of one rank. The library, such as NCCL, is loaded when a call first
+// needs it. If it is missing, or too old for a call, that call returns the error.
 //
 // The methods of a Comm may be called from one goroutine at a time. The exceptions are AbortComm
-// and CommError, which may be called at any time before DestroyComm. All ranks of a communicator
-// must make the calls that involve other ranks in the same order.
+// and CommError: until DestroyComm they may be called at any time, also during other calls. All
+// ranks of a communicator must make the calls that involve other ranks in the same order.
 type Comms interface {
 	// NewUniqueID makes an id with which the ranks of a communicator find each other. The ranks
 	// connect to this process, so it must run until all of them have connected. It needs a bound
@@ -28,33 +28,35 @@ type Comms interface {
 	// destroyed. The other ranks do not take this abort for a failure of this rank. It needs a
 	// bound thread.
 	ShrinkComm(c Comm, exclude []int, abort bool) (Comm, error)
-	// CommReady reports whether a communicator has been made. After an error only AbortComm and
-	// DestroyComm may be called. It needs a bound thread.
+	// CommReady reports whether a communicator has been made. After an error only AbortComm,
+	// CommError and DestroyComm may be called. It needs a bound thread.
 	CommReady(Comm) (bool, error)
 	// CommRank returns the rank and the number of ranks of a communicator that has been made. It
 	// may be called on any thread.
 	CommRank(Comm) (rank, count int, err error)
-	// CommError returns an error that the library met outside any call, for example because another
-	// rank has ended, or nil. It may be called on any thread.
+	// CommError returns the error of a communicator that has failed or was aborted, for example
+	// because another rank has ended. Otherwise it returns nil. It may be called on any thread.
 	CommError(Comm) error
-	// AbortComm ends all work on a communicator. Methods called on other threads return errors.
-	// Work in streams ends, and the memory that it writes is undefined. When those methods have
-	// returned, only DestroyComm may be called. AbortComm returns soon, whatever the other ranks
-	// do. Aborting again does nothing. While SplitComm or ShrinkComm makes a new communicator,
-	// aborting the old or the new one, or destroying the new one, aborts both. It needs a bound
-	// thread.
+	// AbortComm ends all work on a communicator. Calls that other threads are making with it return
+	// errors. Work in streams ends, and the memory that it writes is undefined. When those calls
+	// have returned, only AbortComm, CommError and DestroyComm may be called. AbortComm returns
+	// soon, whatever the other ranks do. Aborting again does nothing. While SplitComm or ShrinkComm
+	// makes a new communicator, aborting the old or the new one, or destroying the new one, aborts
+	// both. It needs a bound thread.
 	AbortComm(Comm) error
 	// DestroyComm destroys a communicator with its registrations and windows. Unless the
-	// communicator was aborted, its work in streams must be complete. The call may then wait until
-	// the other ranks destroy theirs, or until AbortComm. It may wait for a suspended communicator
-	// too, because a library may have to resume it first. It needs a bound thread.
+	// communicator was aborted, its work in streams must be complete, and the call may wait until
+	// the other ranks destroy theirs, or until AbortComm. The library may have to resume a
+	// suspended communicator first, and then waits for the other ranks too. It needs a bound
+	// thread.
 	DestroyComm(Comm) error
 
 	// Collect puts operations into a stream as one group. Each operation progresses only together
 	// with its counterparts on other ranks. After [ErrUnsupported] the stream has none of the
 	// operations, and the communicator is unchanged. After another error the stream may have some
-	// of them. At the first operation between ranks, Collect may wait for the other ranks, or until
-	// AbortComm. All Collects of a Comm must be called on the same thread. It needs a bound thread.
+	// of them. The first Collect that needs another rank may wait until that rank calls Collect
+	// too, or until AbortComm. All Collects of a Comm must be called on the same thread. It needs a
+	// bound thread.
 	Collect(s Stream, c Comm, ops []CommOp) error
 
 	// RegisterComm registers memory made by Alloc with CommMem. The communicator may then use this
@@ -62,22 +64,23 @@ type Comms interface {
 	// rank. It needs a bound thread.
 	RegisterComm(c Comm, p Ptr, size uint64) (CommMemory, error)
 	// NewWindow registers memory on all ranks at once. It is like RegisterComm, but all ranks must
-	// call it with the same size. With symmetric the ranks promise to use the same offsets. It
-	// needs a bound thread.
+	// call it, with the same size. If symmetric is true, the ranks promise that an operation uses
+	// the same offset in the window on all of them. It needs a bound thread.
 	NewWindow(c Comm, p Ptr, size uint64, symmetric bool) (CommMemory, error)
 	// ReleaseCommMemory undoes RegisterComm or NewWindow. All ranks must release a window. It needs
 	// a bound thread.
 	ReleaseCommMemory(c Comm, m CommMemory) error
 }
 
-// A Comms may implement CommLimits, which says in advance which operations the library is too old
-// for. Its methods may be called on any thread. Their errors are ErrUnsupported. For a Comm that is
-// not yet made, or was destroyed, they return nil.
+// A Comms may implement CommLimits, which says in advance which operations are not supported. Its
+// methods may be called on any thread. For a Comm that is not yet made, or was destroyed, they
+// return nil.
 type CommLimits interface {
-	// CheckOp returns the error with which Collect would refuse an operation. It ignores Src, Dst
-	// and Count.
+	// CheckOp returns the ErrUnsupported with which Collect would refuse an operation, or nil. It
+	// ignores Src, Dst and Count.
 	CheckOp(Comm, CommOp) error
-	// CheckShrink returns the error with which ShrinkComm would refuse the communicator.
+	// CheckShrink returns the ErrUnsupported with which ShrinkComm would refuse the communicator,
+	// or nil.
 	CheckShrink(Comm) error
 }
 
@@ -102,12 +105,12 @@ type CommSuspension interface {
 	// The communicator must be idle, and the call may wait for all other work of the device. While
 	// the communicator is suspended, only ResumeComm, CommStats, CommReady, CommRank, CommError,
 	// AbortComm and DestroyComm may be called. After an error other than ErrUnsupported, only
-	// AbortComm and DestroyComm may be called. A library may require CommDesc.Plain. It needs a
-	// bound thread.
+	// AbortComm, CommError and DestroyComm may be called. A library may require CommDesc.Plain. It
+	// needs a bound thread.
 	SuspendComm(Comm) error
 	// ResumeComm allocates the memory again. All ranks must call it. It waits for the other ranks,
-	// or until AbortComm. After an error, such as ErrOutOfMemory, only AbortComm and DestroyComm
-	// may be called. It needs a bound thread.
+	// or until AbortComm. After an error, such as ErrOutOfMemory, only AbortComm, CommError and
+	// DestroyComm may be called. It needs a bound thread.
 	ResumeComm(Comm) error
 }
 
@@ -119,7 +122,8 @@ type CommStats struct {
 	Suspended   bool   // the communicator is suspended
 }
 
-// Handles of communicators and of memory registered with a communicator. Zero means no object.
+// A Comm is the handle of a rank of a communicator. A CommMemory is the handle of memory that is
+// registered with a Comm. Zero means no object.
 type (
 	Comm       uintptr
 	CommMemory uintptr
@@ -142,7 +146,8 @@ type CommDesc struct {
 	// programs do, so that ranks in other programs can take part. The Comm can be aborted like any
 	// other, but SplitComm and ShrinkComm return ErrUnsupported. Some libraries can suspend only
 	// plain communicators. Without Plain the driver may make several native communicators together,
-	// so all ranks must use this kind of driver. All ranks of the driver set the same value.
+	// so all ranks must use this kind of driver. All ranks that use the driver must set the same
+	// value of Plain.
 	Plain bool
 
 	// More holds further ids, made on other ranks. The list must be the same on all ranks. With
@@ -194,7 +199,7 @@ const (
 	Scatter
 	// Send sends Count elements at Src to the rank Peer, which must receive Count elements too.
 	Send
-	// Recv receives Count elements from the rank Peer at Dst.
+	// Recv receives Count elements from the rank Peer, and writes them to Dst.
 	Recv
 )
 
@@ -261,7 +266,7 @@ func (t ElementType) Size() int {
 // A Reduction combines the elements of all ranks into one element.
 type Reduction int
 
-// The reductions. Float types round in an order that the library chooses.
+// The reductions. Floats are combined, and so rounded, in an order that the library chooses.
 const (
 	Sum Reduction = iota
 	Prod

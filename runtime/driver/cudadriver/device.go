@@ -22,7 +22,7 @@ type device struct {
 	*ncclcomm.Comms
 
 	streamsMu sync.Mutex
-	streams   map[cuda.Stream]struct{} // streams that settle queries: made by the device, and not being captured
+	streams   map[cuda.Stream]struct{} // streams for the method settle: made by the device, and not being captured
 
 	mu      sync.Mutex               // protects modules and peers
 	modules map[driver.Module]module // loaded modules

@@ -109,7 +109,8 @@ func TestGPUAdopted(t *testing.T) {
 	}
 }
 
-// TestGPUAdoptRefused tests streams that cannot be adopted, and a stream that is captured.
+// TestGPUAdoptRefused tests streams that cannot be adopted, and an adopted stream while it is being
+// captured.
 func TestGPUAdoptRefused(t *testing.T) {
 	x := openShop(t)
 	for _, s := range []driver.Stream{0, 1, 2} {
@@ -266,7 +267,7 @@ func TestGPUValues(t *testing.T) {
 			ok(t, b.Close())
 		})
 	}
-	h := x.stream(cuda.StreamNonBlocking) // made on the test's own thread, which subtests do not use
+	h := x.stream(cuda.StreamNonBlocking) // made here, because the device is current only on the test's own thread, and subtests run on others
 	t.Run("queue and stream of CUDA's", func(t *testing.T) {
 		b, r := word(gpu.DeviceMem), x.dev.Queue(0).NewStream()
 		began := time.Now()
@@ -309,7 +310,7 @@ func TestGPUValueNever(t *testing.T) {
 	if !d.caps.Values {
 		t.Skip("the device has no values in memory")
 	}
-	m := alloc(t, d, driver.HostMem, 8) // not of the runtime's device, so that the memory outlives it
+	m := alloc(t, d, driver.HostMem, 8) // memory of d and not of dev, so that it outlives dev
 	at := (*atomic.Uint64)(m.Host)
 	at.Store(0)
 	drv, err := New(d.lib)

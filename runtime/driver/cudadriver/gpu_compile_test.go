@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// scaleSource has an extern "C" kernel, a template, and a header by name.
+// scaleSource has an extern "C" kernel and a template, and includes a header from Headers.
 var scaleSource = compile.Source{
 	Name:    "scale.cu",
 	Headers: map[string]string{"scale.h": "#pragma once\n#define FACTOR 3\n__device__ inline float axpy(float a, float x, float y) { return a * x + y; }\n"},
@@ -39,9 +39,9 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 `,
 }
 
-// TestGPUCompile compiles an extern "C" kernel, two instances of a template and a header by name.
-// It launches them from a fresh compilation, from the disk cache, and, if the driver can load it,
-// from PTX.
+// TestGPUCompile compiles the kernels of scaleSource: an extern "C" kernel and two instances of a
+// template. It launches them from a fresh compilation, from the disk cache, and, if the driver can
+// load it, from PTX.
 func TestGPUCompile(t *testing.T) {
 	drv, err := New(openGPU(t).lib)
 	ok(t, err)

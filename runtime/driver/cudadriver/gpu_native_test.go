@@ -122,7 +122,7 @@ func newMatrix(seed int) (m matrix) {
 	return m
 }
 
-// realMatrix makes a matrix of numbers between -1 and 1, whose sums round.
+// realMatrix makes a matrix of random numbers between -1 and 1. Sums of such numbers are rounded.
 func realMatrix(seed int) (m matrix) {
 	r := rand.New(rand.NewPCG(uint64(seed), 1))
 	for i := range m {
@@ -158,7 +158,7 @@ func (m *matrix) bytes() (p []byte) {
 	return p
 }
 
-// A blas is a device with cuBLAS and the kernels of these tests.
+// A blas is a device with cuBLAS, a kernel, and the right factor of all products.
 type blas struct {
 	*testing.T
 	lib   *cublas.Library
@@ -305,8 +305,8 @@ func TestGPUCuBLAS(t *testing.T) {
 		if testing.Short() {
 			t.Skip("PyTorch takes its time")
 		}
-		// The elements are some hundreds at most, and each float32 addition rounds them by 1.5e-5.
-		// Factors of lower precision, such as TF32, would exceed this bound.
+		// An element is some hundreds at most, so one float32 addition is off by at most 1.5e-5.
+		// Factors of lower precision, such as TF32, would exceed the bound.
 		const bound = "1e-3"
 		dir, all := t.TempDir(), make([]byte, 0, rounds*matrixSize)
 		for i := range in {
@@ -347,7 +347,7 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 			out, err := c.Binding()
 			ok(t, err)
 			middle := x.buffer(1)
-			// One handle per command, because each has its own workspace.
+			// One multiplier per command, because each multiplier has its own workspace.
 			first, second := x.multiplier(), x.multiplier()
 			from, to := in.Range(0, matrixSize), out.Range(0, matrixSize)
 			one, err := c.Add(gpu.Native("", x.product(first), middle.All(), from, x.right.All()))

@@ -60,8 +60,8 @@ func TestMemSharing(t *testing.T) {
 	}
 }
 
-// TestMemSharingMistakes exports memory that is not shareable, and makes each native call fail.
-// Nothing leaks.
+// TestMemSharingMistakes passes wrong memory and wrong files, and makes each native call fail.
+// Nothing leaks, except a handle whose release fails.
 func TestMemSharingMistakes(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -140,8 +140,8 @@ func TestMemSharingMistakes(t *testing.T) {
 	ok(t, d.Free(m))
 }
 
-// TestNoMemSharing tests devices and drivers without shareable memory, and drivers too old for some
-// attributes.
+// TestNoMemSharing tests devices without shareable memory, a driver that is too old for the RDMA
+// attribute, and a device whose granularity cannot be read.
 func TestNoMemSharing(t *testing.T) {
 	for _, attr := range []string{"attr 102", "attr 103", "granularity"} {
 		f := newFake(t, 13000)

@@ -143,8 +143,8 @@ func (d *device) Unload(m driver.Module) error {
 	return nil
 }
 
-// Function loads the kernel's code, and allows the maximum of shared memory and the largest
-// clusters. So no launch has to load code, which may wait for all work of the device.
+// Function loads the kernel's code now: loading it at a launch may have to wait for all work of the
+// device. Function also allows the maximum of shared memory and the largest clusters.
 func (d *device) Function(m driver.Module, kernel string) (driver.Function, driver.FuncInfo, error) {
 	d.mu.Lock()
 	code := d.modules[m].code

@@ -11,9 +11,9 @@ import (
 )
 
 // libraryEnv is the variable that names a HIP library for the tests of this file and of
-// library_test.go. They run on the devices that the library finds, with and without HIP's own
-// pools. If the variable is not set, or there is no device, they skip, or fail if
-// PUREGPU_TEST_REQUIRE_GPU is set.
+// library_test.go. These tests run on the devices that the library finds, with and without HIP's
+// own pools. They skip if the variable is not set. They also skip if there is no device, but fail
+// then if PUREGPU_TEST_REQUIRE_GPU is set.
 const libraryEnv = "PUREGPU_TEST_HIP_LIBRARY"
 
 // namedLibrary opens the library that libraryEnv names.
@@ -45,7 +45,7 @@ func TestNativePoolsConformance(t *testing.T) {
 	conform(t, libraryWithPools(t), nil, WithPools())
 }
 
-// libraryWithPools opens the named library if its device 0 has pools.
+// libraryWithPools opens the named library. It skips the test if device 0 has no pools.
 func libraryWithPools(t testing.TB) *hip.Library {
 	t.Helper()
 	lib := namedLibrary(t)

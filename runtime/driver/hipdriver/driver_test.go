@@ -18,8 +18,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// TestOldReleases tests old releases without newer functions, and libraries that lack functions of
-// their release.
+// TestOldReleases tests releases from 5.2 on, and libraries that lack functions of their release.
 func TestOldReleases(t *testing.T) {
 	caps := driver.Caps{Managed: true, HostRegister: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
 		Native: true, MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{1, -1}, IPCMem: true, Compile: true}
@@ -191,7 +190,7 @@ func TestProbe(t *testing.T) {
 		t.Error("copies do nothing, but submitting does not set it")
 	}
 	f.Set("idle", 0)
-	// Without a graph, Open does not try to launch one.
+	// If Open cannot make a graph, it does not try to launch one.
 	for _, name := range []string{"hipGraphCreate", "hipGraphInstantiateWithFlags"} {
 		f.Set(name, int(hip.ErrorOutOfMemory))
 		f.Set("bound hipGraphLaunch", 1)
@@ -234,7 +233,7 @@ func TestThreads(t *testing.T) {
 			}
 			same("Open", theirs)
 			elsewhere := 0
-			for _, c := range f.Calls() { // Open makes its objects while the device is current
+			for _, c := range f.Calls() { // while another device is current, Open may make only submitting calls
 				call, on, ok := strings.Cut(c, " on ")
 				name, _, _ := strings.Cut(call, "(")
 				switch {
@@ -287,7 +286,7 @@ func TestThreads(t *testing.T) {
 			}
 		}
 	}
-	// Close does not change a thread that is not bound to its device.
+	// If the thread's current device is another one, Close does not change it.
 	d, err := f.driver().Open(0)
 	if err != nil {
 		t.Fatal(err)
@@ -433,8 +432,8 @@ func TestFillStrided(t *testing.T) {
 	}
 }
 
-// TestGraphs tests all releases with graphs. If a struct had another layout in one of them, values
-// would be wrong.
+// TestGraphs tests graphs with fakes of several releases. If the driver used another layout of a
+// struct than the release has, values in the calls would be wrong.
 func TestGraphs(t *testing.T) {
 	for _, release := range []dl.Version{hip61, hip64, hip70, hip71} {
 		t.Run(hip.FormatVersion(release), func(t *testing.T) { testFakeGraphs(t, newFake(t, release)) })
@@ -562,8 +561,9 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	}
 }
 
-// TestLastError sets the thread's last error as other code would. The error must still be there
-// after each call, on releases that keep it.
+// TestLastError sets the thread's last error, as other code would, and checks that it is still set
+// after each call. Before HIP 7.0 this is impossible, because every call of HIP replaces the last
+// error.
 func TestLastError(t *testing.T) {
 	for _, release := range []dl.Version{hip64, hip70} {
 		f := newFake(t, release)
@@ -598,8 +598,9 @@ func TestLastError(t *testing.T) {
 	}
 }
 
-// TestLaunchLost makes launches fail with "launch failure". The device counts as lost only if other
-// calls fail too.
+// TestLaunchLost makes calls fail with "launch failure". For a query this always means a lost
+// device. For the other calls it may mean a refused launch, so the driver then calls the function
+// ask. The device counts as lost only if ask returns an error that means a lost device.
 func TestLaunchLost(t *testing.T) {
 	f := newFake(t, hip70)
 	d := f.device()
@@ -619,7 +620,7 @@ func TestLaunchLost(t *testing.T) {
 				f.Set(c.ask, int(code))
 			}
 			call := all(d)[c.op]
-			if c.op == "set node" { // setNode without SetNode, which gets the thread's device first
+			if c.op == "set node" { // not by SetNode, which would call hipGetDevice first
 				call = func() error { return d.setNode(exec0, node0, &nodeOps[1], new(nodeParams)) }
 			}
 			err := call()

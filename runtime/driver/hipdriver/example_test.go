@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
 )
 
-// This program uses only HIP, here with HIP's own memory pools. It opens the driver itself.
+// A program that uses only HIP opens this driver directly, here with HIP's own memory pools.
 func ExampleOpen() {
 	d, err := hipdriver.Open(
 		hip.Options{Path: "/no/such/libamdhip64.so.7"}, // as on a machine without ROCm

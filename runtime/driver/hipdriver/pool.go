@@ -189,8 +189,8 @@ func (d *device) busy(op string) (bool, error) {
 	return false, nil
 }
 
-// PoolAttr reads a property. After a reset HIP returns a maximum of 0 until the next allocation, so
-// PoolAttr returns at least the current value.
+// PoolAttr reads an attribute. For a maximum it returns at least the current value, because after a
+// reset HIP returns 0 until the next allocation.
 func (d *device) PoolAttr(p driver.Pool, a driver.PoolAttr) (uint64, error) {
 	if d.noPools != nil {
 		return 0, d.refusePools("pool attribute")

@@ -21,7 +21,7 @@ var moreSpec = dl.Spec{
 	Symbols: []dl.Symbol{{Name: "hipMemsetD2D32Async", Since: 7_01_00000, Set: 1, Sig: "wwwwww"}},
 }
 
-// openMore returns nil if the library has none of these functions.
+// openMore opens the functions of more. It returns nil if the library has none of them.
 func openMore(lib *hip.Library) *more {
 	m := new(more)
 	if err := m.Open(&moreSpec, m.fns[:], dl.Options{Path: lib.Path()}); err != nil || !m.HasSymbol("hipMemsetD2D32Async") {

@@ -29,7 +29,8 @@ func (d *device) askVirtual(symbols func(names ...string) bool) (able bool, err 
 	return d.pageSize > 0, nil
 }
 
-// virtual makes a call of the library that manages virtual memory.
+// virtual makes a call of HIP about virtual memory. On a device without Caps.VirtualMem it returns
+// ErrUnsupported instead.
 func (d *device) virtual(op string, call func() error, format string, args ...any) error {
 	if !d.caps.VirtualMem {
 		return d.refuse(op, driver.ErrUnsupported, "virtual memory")

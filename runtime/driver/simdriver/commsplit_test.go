@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// with returns a cluster with the devices and streams of x, and other communicators.
+// with returns a copy of x with the communicators cs.
 func (x *cluster) with(cs []driver.Comm) *cluster {
 	y := *x
 	y.cs = cs
@@ -96,7 +96,8 @@ func TestShrinkComm(t *testing.T) {
 			shrink := func(i int, exclude []int, abort bool) {
 				kids[i] = must(comms(x.vs[i]).ShrinkComm(x.cs[i], exclude, abort))(t)
 			}
-			// An excluded rank may make the next call of all ranks before the others do.
+			// ShrinkComm does not involve the excluded ranks 0 and 2. So they may call SplitComm,
+			// the next call of all ranks, before the other ranks call ShrinkComm.
 			again := make([]driver.Comm, 4)
 			split := func(i int) { again[i] = must(comms(x.vs[i]).SplitComm(x.cs[i], 0, 0))(t) }
 			split(2)
@@ -121,7 +122,8 @@ func TestShrinkComm(t *testing.T) {
 	}
 }
 
-// TestShrinkAbort makes a communicator without the dead ranks, while operations hang.
+// TestShrinkAbort calls ShrinkComm with abort to exclude a dead rank, while operations of the other
+// ranks hang.
 func TestShrinkAbort(t *testing.T) {
 	for mode, c := range commModes {
 		for _, mismatch := range []bool{false, true} {
@@ -208,7 +210,8 @@ func TestShrinkOneByOne(t *testing.T) {
 	}
 }
 
-// TestMakingErrors tests ranks that do not call, or make another call.
+// TestMakingErrors tests SplitComm when another rank leaves, makes a different call, or disagrees
+// about an operation.
 func TestMakingErrors(t *testing.T) {
 	t.Run("gone", func(t *testing.T) {
 		for how, f := range map[string]func(x *cluster) error{
@@ -254,7 +257,8 @@ func TestMakingErrors(t *testing.T) {
 				t.Errorf("%d communicators", n)
 			}
 		}
-		// If ranks disagree about an operation, SplitComm fails on all of them.
+		// If the other ranks disagree about an operation, the communicator that rank 0 is making
+		// fails too.
 		x := newCluster(t, 3, simdriver.Config{})
 		ms := x.numbers(t, 4)
 		kid := must(comms(x.vs[0]).SplitComm(x.cs[0], 0, 0))(t)

@@ -81,8 +81,8 @@ func TestSuspendComm(t *testing.T) {
 	}
 }
 
-// TestSuspendCommErrors tests communicators that cannot be suspended, and calls of SuspendComm that
-// other ranks do not make.
+// TestSuspendCommErrors suspends ranks that are not plain, or have operations in flight, and a rank
+// while the other rank makes no call or a different one.
 func TestSuspendCommErrors(t *testing.T) {
 	x := newCluster(t, 2, simdriver.Config{})
 	refused(t, suspend(comms(x.vs[0]), x.cs[0]), driver.ErrUnsupported, "CommDesc.Plain")
@@ -151,8 +151,8 @@ func TestResumeCommOutOfMemory(t *testing.T) {
 	})
 }
 
-// TestDestroySuspended destroys a suspended rank while the other rank resumes, is aborted, or has
-// died.
+// TestDestroySuspended destroys a suspended rank. The call waits until the other rank resumes, or
+// until the destroyed rank is aborted.
 func TestDestroySuspended(t *testing.T) {
 	for what, f := range map[string]func(x *cluster) error{
 		"the other one resumes": func(x *cluster) error { return resume(comms(x.vs[1]), x.cs[1]) },

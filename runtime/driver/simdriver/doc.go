@@ -27,8 +27,9 @@
 //
 // Drivers with the same [Machine] are processes of one machine. They can share memory and events.
 //
-// The compiler reads only the names of the kernels in a source, which must be registered. It does
-// not find kernels that a macro makes. It does find kernels that a preprocessor condition excludes.
+// The compiler reads only the names of the kernels in a source. Each must be in [Config.Kernels].
+// The compiler does not find kernels that a macro makes. It does find kernels that a preprocessor
+// condition excludes.
 //
 // # Strictness
 //
@@ -58,5 +59,5 @@
 //
 // With [Config.Deterministic] nothing executes by itself: [Driver.Step] executes one of the ready
 // operations, chosen by [Config.Seed]. Without Deterministic the driver works inside bubbles of
-// testing/synctest: its goroutines wait only for channels and timers.
+// testing/synctest: its goroutines wait only for channels, timers and wait groups.
 package simdriver

@@ -21,9 +21,9 @@ type graph struct {
 	index map[driver.Node]int
 	total int // number of nodes, including nodes of child graphs
 
-	conditions map[driver.Condition]bool // conditions of conditional nodes; true if a node uses the condition
-	root       *graph                    // if this is a body, the graph that it belongs to
-	bodies     []driver.Graph            // bodies of conditional nodes in this graph and in its bodies
+	conditions map[driver.Condition]bool // conditions made for this graph; true if a conditional node has the condition; nil in a body
+	root       *graph                    // if this is a body, the outermost graph that contains it
+	bodies     []driver.Graph            // all bodies inside this graph, also those inside other bodies; nil in a body
 }
 
 // A node is one node of a graph. It is immutable.
@@ -31,7 +31,7 @@ type node struct {
 	id    driver.Node
 	name  string // NodeOp.Name
 	kind  driver.NodeKind
-	op    operation    // operation of the node; empty for nodes that do nothing
+	op    operation    // the node's operation; in empty, child and conditional nodes only op.node is set
 	event driver.Event // event of a RecordNode
 	child []node       // nodes of a ChildNode
 	total int          // 1 plus the number of the child's nodes

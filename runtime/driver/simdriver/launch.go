@@ -11,7 +11,8 @@ var _ driver.Priorities = (*device)(nil)
 // maxCluster is the maximum number of blocks in a cluster.
 const maxCluster = 16
 
-// checkAttrs checks the attributes of a launch of f. The caller has checked its dimensions.
+// checkAttrs checks the attributes of a launch of f. The caller has checked the dimensions of the
+// launch.
 func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 	a, caps := &l.Attrs, &v.d.caps
 	if *a == (driver.LaunchAttrs{}) {

@@ -99,8 +99,8 @@ func captured(t testing.TB, v driver.Device, s driver.Stream, f func()) driver.G
 }
 
 // TestCapture captures every kind of operation that can be captured. A launch of the graph executes
-// the operations in order. Arguments have the values of the capture, and host memory is read at the
-// launch.
+// the operations in order. Kernels get the arguments that were passed during the capture, and host
+// memory is read when the graph executes.
 func TestCapture(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		d, vs := open(t, simdriver.Config{Deterministic: manual, Kernels: adder()})
@@ -346,8 +346,8 @@ func TestSetChild(t *testing.T) {
 		d.Run()
 		check(t, wait(t, v, e))
 
-		// A child that has a child itself cannot be set. On a device without Caps.Capture no child
-		// can be set.
+		// A child graph that has child nodes itself cannot be set. On a device without Caps.Capture
+		// no child can be set.
 		deep := graph(t, v)
 		dn := node(t, v, deep, driver.NodeOp{Kind: driver.ChildNode, Child: nested})
 		x = instantiate(t, v, deep)

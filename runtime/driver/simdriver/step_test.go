@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// order runs operations on four streams, each of which waits for the next. It returns the order of
-// execution.
+// order runs operations on four streams. In each round one stream begins to wait for the stream
+// before it. order returns the order of execution.
 func order(t *testing.T, seed uint64) []simdriver.Executed {
 	var got []simdriver.Executed
 	d := simdriver.New(simdriver.Config{Deterministic: true, Seed: seed, OnExecute: func(e simdriver.Executed) { got = append(got, e) }})

@@ -8,21 +8,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A task is a node of an exec. A child node whose graph is not empty has two tasks, one before and
-// one after the tasks of that graph's nodes. Unordered tasks run concurrently. The race detector
-// must not see an order of tasks that the graph does not have. So after a task its goroutine runs
-// only an heir of the task, which comes after the task in the graph. Each task has its own
-// WaitGroup for its other predecessors. Wait orders the waiting goroutine after these predecessors,
-// but does not order the predecessors with each other.
+// A task is the work of a node of an exec. A child node whose graph is not empty has two tasks, one
+// before and one after the tasks of that graph's nodes. Unordered tasks run concurrently, and the
+// race detector must not see an order that the graph does not have. So a goroutine that has run a
+// task runs or starts only heirs of the task, which come after it in the graph. A task is the heir
+// of one of its predecessors, and waits for the others with its own WaitGroup. Wait orders the
+// waiting goroutine after the calls of Done, but does not order these calls with each other.
 type task struct {
 	exec  *exec
 	index int
 	kind  driver.NodeKind
-	name  string      // the node's name, or ""
-	node  driver.Node // handle of the node in the instantiated graph; for a node of a child graph, the handle of the child node
+	name  string      // the node's name, or else the name of the child node that contains the node; or ""
+	node  driver.Node // handle of the node; for a node inside a child node, the handle of the outermost child node
 	uses  uses        // used only if exec.tracks is set
 	after []*task
-	inner []*task // of a task after a child's nodes: the tasks of these nodes
+	inner []*task // only for the second task of a child node: the tasks of the child's nodes
 	next  []*task // tasks that come after this one, except heirs
 	heirs []*task // tasks that this task's goroutine starts: the first on itself, the others on new goroutines
 
@@ -40,7 +40,7 @@ type task struct {
 	going  bool      // a launch of the body has begun; only for Step
 }
 
-// A run is the execution of an exec's launch. An exec has one run at a time.
+// A run is the execution of a launch. An exec has one run at a time.
 type run struct {
 	roots  []*task
 	chains int            // number of goroutines, including the one that calls execute

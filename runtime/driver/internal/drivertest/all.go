@@ -26,8 +26,8 @@ func NodeOps(p driver.Ptr, attrs driver.LaunchAttrs, child driver.Graph) []drive
 	}
 }
 
-// All returns calls of d's methods for each Op of their errors, except the Ops of Bind, Unbind,
-// Close, Compiler, driver.Comms and driver.VirtualMem.
+// All returns calls of d's methods, by the Op of their errors. It leaves out Bind, Unbind, Close,
+// Compiler, and the methods of driver.Comms and driver.VirtualMem.
 func (a *API) All(d Device) map[string]func() error {
 	buf := make([]uint64, 8)
 	p, ptr := unsafe.Pointer(&buf[0]), driver.Ptr(uintptr(unsafe.Pointer(&buf[0])))

@@ -54,8 +54,8 @@ func Programs(t testing.TB, path string) int {
 	return int(int32(n))
 }
 
-// Set makes a function return a code from now on. With 0 the function works normally again. The
-// fake's source lists settings with other names.
+// Set makes the function with this name return value from now on, or work normally again if value
+// is 0. The fake's source has settings with other names too.
 func (f *Fake) Set(name string, value int) {
 	f.t.Helper()
 	c, err := dl.CString(name)
@@ -93,8 +93,8 @@ func (f *Fake) Number(handle int, args ...uintptr) uint64 {
 // Live returns the number of objects that were made and not destroyed.
 func (f *Fake) Live() int { return int(int32(f.Number(2))) }
 
-// Want fails the test unless the calls since the last use of Calls or Want, without Trim, are
-// these.
+// Want fails the test unless the calls since the last use of Calls or Want are those in want. It
+// first removes Trim from the end of each call.
 func (f *Fake) Want(want ...string) {
 	f.t.Helper()
 	got := f.Calls()

@@ -24,8 +24,8 @@ import (
 // stream is a made-up handle of a stream.
 const stream = 0x5000
 
-// A fake is the NCCL built from testdata/fakes/comms.c, with its test functions and communicators
-// over it.
+// A fake is the NCCL built from testdata/fakes/comms.c. ctl has its test functions, and Comms uses
+// it.
 type fake struct {
 	*Comms
 	t   testing.TB
@@ -110,7 +110,7 @@ func (f *fake) set(name string, value int) {
 	}
 }
 
-// text calls a test function that copies lines of text.
+// text calls a test function that copies lines of text, and returns the lines.
 func (f *fake) text(i int) []string {
 	b := make([]byte, 1<<16)
 	n := f.number(i, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
