@@ -29,8 +29,8 @@ type watch struct {
 	explain sync.Once
 	suffix  error // the last XID error, or nil; set in explain.Do
 
-	// mu is held during calls of NVML, which may hang. So it is locked only by functions that within
-	// runs, and by the goroutine of start.
+	// mu is held during calls of NVML, which may hang. So it is locked only by functions that
+	// within runs, and by the goroutine of start.
 	mu      sync.Mutex
 	session health.Session // protected by mu; nil until NVML has started, and after stop
 }
@@ -104,8 +104,8 @@ func (w *watch) last() error {
 // end. It returns the last error, or 0. The caller holds w.mu.
 func (w *watch) drain(patience time.Duration, end time.Time) (last health.XID) {
 	for {
-		// With a timeout of 0, Wait would return at the first error of another MIG instance, even if
-		// there are more errors.
+		// With a timeout of 0, Wait would return at the first error of another MIG instance, even
+		// if there are more errors.
 		xid, ok, err := w.session.Wait(max(patience, time.Millisecond))
 		if !ok || err != nil {
 			return last

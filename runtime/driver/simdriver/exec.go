@@ -21,7 +21,7 @@ type exec struct {
 	mu    sync.Mutex
 	plan  *plan   // the plan of the next launch
 	plans []*plan // all plans, which later launches use again
-	last  mark    // position in the stream of the last launch, behind that launch
+	last  mark    // behind the last launch, in its stream
 
 	before [][]uint64 // for each task, a bit for each task before it; see findOrder
 	tracks bool       // the tasks record which memory they use
