@@ -100,8 +100,9 @@ func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt 
 func WithHIPRTC(opt hiprtc.Options) Option { return func(o *options) { o.hiprtc = opt } }
 
 // WithLibraryDirs adds folders that are searched for every library, after the folders of the
-// library's own options ([dl.Options].Dirs) and before all other places. A folder may be Python's
-// site-packages with NVIDIA's wheels.
+// library's own options ([dl.Options].Dirs) and before all other places. They are not searched for
+// a library whose file is named by [dl.Options].Path or the library's environment variable. A
+// folder may be Python's site-packages with NVIDIA's wheels.
 func WithLibraryDirs(dirs ...string) Option {
 	return func(o *options) { o.dirs = append(o.dirs, dirs...) }
 }

@@ -74,7 +74,7 @@ type rank struct {
 	begun  []*group // groups that have begun
 	last   mark     // position in a stream behind the last group
 	spare  []*group
-	count  map[[2]int]uint64 // number of operations so far: of Send and Recv by peer and kind, of all collectives by anyone and anyone
+	count  map[[2]int]uint64 // number of operations so far, by peer and kind; all collectives count under {anyone, anyone}
 	linked map[[2]int]bool   // by link: the rank has used it
 	memory []*commMemory
 }

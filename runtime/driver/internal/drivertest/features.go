@@ -195,7 +195,7 @@ func testCaptureErrors(t *testing.T, a *API) {
 type AdoptTest struct {
 	Releases []dl.Version
 	Calls    []string
-	Each     string // what each has its own default streams, in the words of the error: such as "device"
+	Each     string // word that follows "a default stream is another one with each" in the error, such as "device"
 }
 
 func testAdopt(t *testing.T, a *API) {
