@@ -15,7 +15,7 @@ type IPCMem interface {
 	ExportMem(Mem) (MemHandle, error)
 	// OpenMem makes memory of another process accessible. The memory may be on another device if
 	// the hardware has a link. The returned Size is the allocation's, or 0 if the API does not
-	// report it. Opening the memory again returns the same address, which needs one more CloseMem.
+	// report it. Opening the memory again returns the same address. Each OpenMem needs a CloseMem.
 	// For memory of this process the error is [ErrSameProcess]. It needs a bound thread.
 	OpenMem(MemHandle) (Mem, error)
 	// CloseMem undoes OpenMem, and may wait for the device. It needs a bound thread.

@@ -9,8 +9,8 @@ type VirtualMem interface {
 	// PageSize returns the granularity of physical memory in bytes. It is the same in all calls.
 	PageSize() uint64
 
-	// ReserveAddresses reserves addresses without memory. Work that touches them loses the device.
-	// It needs a bound thread.
+	// ReserveAddresses reserves addresses without memory. Work that touches addresses where nothing
+	// is mapped loses the device. It needs a bound thread.
 	ReserveAddresses(size uint64) (Ptr, error)
 	// FreeAddresses frees a whole reservation, in which nothing may be mapped. It needs a bound
 	// thread.

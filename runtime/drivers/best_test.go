@@ -49,7 +49,8 @@ func nothing(t *testing.T) drivers.Option {
 	return drivers.WithSim(simdriver.Config{Devices: 2})
 }
 
-// absent reports whether err is the error of a library that does not exist.
+// absent reports whether err says that a library does not exist, or that this build cannot load
+// libraries.
 func absent(err error) bool {
 	return errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported)
 }

@@ -48,12 +48,12 @@ var (
 	// ErrUnknown is the error of an unknown driver name.
 	ErrUnknown = errors.New("unknown driver")
 
-	// ErrNoGPU is the error of [Best] if [WithoutSim] excludes the simulated GPU, and either no
-	// other driver has a device, or PUREGPU_DRIVER is sim.
+	// ErrNoGPU is the error of [Best] if only the simulated GPU is left, and [WithoutSim] excludes
+	// it.
 	ErrNoGPU = errors.New("no GPU can be used")
 )
 
-// An Option configures a driver. Options for drivers that are not opened do nothing.
+// An Option configures a driver, or [Best]. Options for drivers that are not opened do nothing.
 type Option func(*options)
 
 type options struct {
@@ -78,28 +78,31 @@ func WithCUDA(opt cuda.Options) Option { return func(o *options) { o.cuda = opt 
 // WithHIP sets the options for the library of the HIP runtime.
 func WithHIP(opt hip.Options) Option { return func(o *options) { o.hip = opt } }
 
-// WithNCCL sets the options for NCCL, which the CUDA driver opens for the first communicator.
+// WithNCCL sets the options for NCCL, which the CUDA driver opens when it is first needed.
 func WithNCCL(opt nccl.Options) Option { return func(o *options) { o.nccl = opt } }
 
-// WithNVRTC sets the options for NVRTC, which the CUDA driver opens at the first compilation.
+// WithNVRTC sets the options for NVRTC, which the CUDA driver opens when a Compiler is first asked
+// for.
 func WithNVRTC(opt nvrtc.Options) Option { return func(o *options) { o.nvrtc = opt } }
 
-// WithNVJitLink sets the options for nvJitLink, which the CUDA driver opens at the first link of
-// sources.
+// WithNVJitLink sets the options for nvJitLink, which the CUDA driver opens when a Linker is first
+// asked for.
 func WithNVJitLink(opt nvjitlink.Options) Option { return func(o *options) { o.nvjitlink = opt } }
 
 // WithNVML sets the options for NVML, which the CUDA driver opens for the first device.
 func WithNVML(opt nvml.Options) Option { return func(o *options) { o.nvml = opt } }
 
-// WithRCCL sets the options for RCCL, which the HIP driver opens for the first communicator.
+// WithRCCL sets the options for RCCL, which the HIP driver opens when it is first needed.
 func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
 
-// WithHIPRTC sets the options for hipRTC, which the HIP driver opens at the first compilation.
+// WithHIPRTC sets the options for hipRTC, which the HIP driver opens when a Compiler is first asked
+// for.
 func WithHIPRTC(opt hiprtc.Options) Option { return func(o *options) { o.hiprtc = opt } }
 
 // WithLibraryDirs adds folders that are searched for every library, after the folders of the
-// library's own options ([dl.Options].Dirs) and before all other places. A folder may be Python's
-// site-packages with NVIDIA's wheels.
+// library's own options ([dl.Options].Dirs) and before all other places. They are not searched for
+// a library whose file is named by [dl.Options].Path or the library's environment variable. A
+// folder may be Python's site-packages with NVIDIA's wheels.
 func WithLibraryDirs(dirs ...string) Option {
 	return func(o *options) { o.dirs = append(o.dirs, dirs...) }
 }

@@ -26,7 +26,7 @@ func newID(t testing.TB, d *device) driver.UniqueID {
 	return id
 }
 
-// soon fails the test if fn takes too long.
+// soon calls fn. It fails the test if fn fails or takes more than five seconds.
 func soon(t testing.TB, what string, fn func() error) {
 	t.Helper()
 	start := time.Now()
@@ -63,8 +63,8 @@ func TestGPUComm(t *testing.T) {
 	copied := func(what string, n int, dst driver.Ptr, ops ...driver.CommOp) {
 		t.Helper()
 		var want [room]byte
-		// The bytes are normal numbers in every float type, because an average multiplies them by
-		// 1.
+		// The bytes are normal numbers in every float type. An average multiplies the data by 1,
+		// which may change other numbers.
 		for i := range data {
 			data[i] = 0x38 + byte(i+i>>3+i>>6+n)&7
 		}

@@ -52,7 +52,7 @@ func TestGPUParams(t *testing.T) {
 	}
 }
 
-// TestGPUOtherArchitecture loads a cubin for an architecture that does not exist.
+// TestGPUOtherArchitecture loads a cubin for sm_20, which the device is not.
 func TestGPUOtherArchitecture(t *testing.T) {
 	d := openGPU(t)
 	code := image(t, "params.cubin")

@@ -120,7 +120,7 @@ func TestGPUTensorMap(t *testing.T) {
 			}
 		}
 	}
-	for first := range uint32(40) { // each launch makes a new record of arguments, whose memory has another alignment
+	for first := range uint32(40) { // each launch copies its arguments to another place, which may be aligned differently
 		ok(t, s.Do(k.Launch(grid, args{first, *m, out})))
 	}
 	check("a stream", 39)
@@ -277,8 +277,8 @@ func TestGPULaunchEvents(t *testing.T) {
 		}
 	}
 	t.Logf("in %d of %d rounds the fill came beside the kernel", beside, rounds)
-	// Concurrency is allowed but not guaranteed. Tools that watch kernels may prevent it; tests run
-	// with -short under them.
+	// Concurrency is allowed but not guaranteed. Tools that watch kernels may prevent it. With such
+	// a tool the tests run with -short.
 	if beside == 0 && !testing.Short() {
 		t.Error("work after the beginning of a kernel never ran concurrently with it")
 	}
@@ -299,8 +299,8 @@ func TestGPULaunchEvents(t *testing.T) {
 	}
 }
 
-// TestGPUPriorities makes streams of each priority and submits work to all of them. It measures
-// launches with and without attributes.
+// TestGPUPriorities makes streams of each priority, and of one priority beyond each end of the
+// range. It submits work to all of them. It measures launches with and without attributes.
 func TestGPUPriorities(t *testing.T) {
 	d := openGPU(t)
 	fn, _ := load(t, d, []byte(emptyPTX), "empty")

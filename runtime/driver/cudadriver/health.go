@@ -27,11 +27,12 @@ const (
 type watch struct {
 	ready   chan struct{} // closed when NVML has started or failed; nil until start is called
 	explain sync.Once
-	suffix  error // set by explain: the last XID error, or nil
+	suffix  error // the last XID error, or nil; set in explain.Do
 
-	// mu is held during calls of NVML, which may hang. So stop and of lock it only inside within.
+	// mu is held during calls of NVML, which may hang. So it is locked only by functions that
+	// within runs, and by the goroutine of start.
 	mu      sync.Mutex
-	session health.Session // protected by mu; nil without NVML and after stop
+	session health.Session // protected by mu; nil until NVML has started, and after stop
 }
 
 // start begins the recording on a new goroutine, because NVML takes about ten milliseconds to
@@ -103,8 +104,8 @@ func (w *watch) last() error {
 // end. It returns the last error, or 0. The caller holds w.mu.
 func (w *watch) drain(patience time.Duration, end time.Time) (last health.XID) {
 	for {
-		// Wait skips errors of other MIG instances only before its timeout, so the timeout must not
-		// be 0.
+		// With a timeout of 0, Wait would return at the first error of another MIG instance, even
+		// if there are more errors.
 		xid, ok, err := w.session.Wait(max(patience, time.Millisecond))
 		if !ok || err != nil {
 			return last

@@ -58,7 +58,7 @@ func TestLaunchAttrsMissing(t *testing.T) {
 		release dl.Version
 		lacks   []string // settings of the fake driver
 		says    string
-		kept    string // first byte of each hint that the driver gets
+		kept    string // numbers of the hints that the driver gets
 	}{
 		"an old driver":  {11040, nil, "the driver has CUDA 11.4, and launch attributes need CUDA 11.8", ""},
 		"an old device":  {13000, []string{"attr 75", "attr 95", "attr 120"}, " on sm_", " 8 14"},

@@ -79,8 +79,7 @@ func TestEnter(t *testing.T) {
 	<-done
 }
 
-// TestCapture captures a graph and sets a child node to another graph, on each release that
-// supports this.
+// TestCapture captures a graph and sets a child node to another graph, on several releases.
 func TestCapture(t *testing.T) {
 	for _, release := range []dl.Version{11040, 11080, 12000, 13000} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {

@@ -38,7 +38,7 @@ func TestPeersOnce(t *testing.T) {
 	defer again.Close()
 	f.Calls()
 	ok(t, devs[1].EnablePeer(again))
-	f.Want(ask...) // the second call returns that access is enabled already
+	f.Want(ask...) // cuCtxEnablePeerAccess returns that access is enabled already
 }
 
 // TestPeersUntouched checks that the calling thread keeps its context.
@@ -59,7 +59,8 @@ func TestPeersUntouched(t *testing.T) {
 	}
 }
 
-// TestAccessPoolApart gives a device access to a pool without a link to it.
+// TestAccessPoolApart gives a device access to another device's pools. A pool of device memory
+// needs a link between the devices. A host pool does not.
 func TestAccessPoolApart(t *testing.T) {
 	runtime.LockOSThread() // the context is current on this thread
 	defer runtime.UnlockOSThread()

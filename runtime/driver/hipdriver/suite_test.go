@@ -157,7 +157,7 @@ func init() { // init avoids a cycle: the functions use suite
 			Image: "\x7fELFname k.hip\nheader a.h: \n\nheader b.h: two\noption --offload-arch=gfx90a\noption -DX=1\noption -O3\n",
 			Log:   "k.hip:1:5: warning: unused variable 'odd' [-Wunused-variable]\nint odd;\n    ^\n1 warning generated when compiling for gfx90a.",
 			Own:   []string{"--offload-arch=gfx90a:xnack-", "--gpu-architecture=gfx942"}, Debug: "-g",
-			// Neither the name of the file nor the library tells the version.
+			// The error has no version, because neither the file's name nor the library tells it.
 			Failed: "hip: compile: hipRTC for gfx90a: ",
 			Errors: []drivertest.CompileError{
 				{Name: "the source", Source: driver.Source{Text: "odd\nwrong"}, Kind: hiprtc.ErrorCompilation, Text: "sub/bad.h(1): error: unknown type name 'bad' (and 1 more)\n", Messages: 3},

@@ -42,8 +42,8 @@ type communicator struct {
 	parted  chan struct{} // closed when all ranks are leaving
 
 	makings []*making
-	lines   map[[2]int]*line // by sender and receiver; for all ranks both are anyone
-	links   map[[2]int]*link // by sender and receiver; for all ranks both are anyone
+	lines   map[[2]int]*line // by sender and receiver; for collectives both are anyone
+	links   map[[2]int]*link // by sender and receiver; for collectives both are anyone
 }
 
 // A rank is one end of a communicator.
@@ -59,7 +59,7 @@ type rank struct {
 
 	out     error         // reason for which the rank has left the communicator; nil until then
 	ended   chan struct{} // closed when out is set
-	orderly bool          // the rank was destroyed with nothing in flight, which is an error only for ranks that need it
+	orderly bool          // the rank was destroyed with nothing in flight; this is an error only for ranks that still need the rank
 	secret  bool          // other ranks never notice that the rank has left
 	noticed time.Time     // time at which other ranks notice that the rank has left, unless secret
 	shrunk  *rank         // the new rank that ShrinkComm makes, if ShrinkComm aborted this one
@@ -74,7 +74,7 @@ type rank struct {
 	begun  []*group // groups that have begun
 	last   mark     // position in a stream behind the last group
 	spare  []*group
-	count  map[[2]int]uint64 // number of operations so far, by peer and kind; for collectives both are anyone
+	count  map[[2]int]uint64 // number of operations so far, by peer and kind; all collectives count under {anyone, anyone}
 	linked map[[2]int]bool   // by link: the rank has used it
 	memory []*commMemory
 }
@@ -205,8 +205,8 @@ func (m *communicator) fail(format string, args ...any) {
 	}
 }
 
-// absent returns why r has left, or nil if r has not left, was destroyed in order, or other ranks
-// cannot know yet that it has left.
+// absent returns why r has left, or that its device is lost. It returns nil if r is still there or
+// was destroyed with nothing in flight, or if other ranks have not noticed yet that it has left.
 func (r *rank) absent() error {
 	if r.orderly {
 		return nil
@@ -220,8 +220,8 @@ func (r *rank) absent() error {
 	return fmt.Errorf("%w: rank %d, on device %d: %v", ErrRankGone, r.number, r.dev.index, r.out)
 }
 
-// expects reports whether ShrinkComm has aborted r, and o must call ShrinkComm for the same new
-// communicator. The ranks that remain do not take each other's abort for a failure.
+// expects reports whether ShrinkComm has aborted r to make a new communicator, and o takes part in
+// the new communicator too. For o, that abort of r is no failure.
 func (r *rank) expects(o *rank) bool {
 	return r.shrunk != nil && r.shrunk.absent() == nil && r.shrunk.from.takesPart(o.number)
 }
@@ -296,7 +296,7 @@ func (v *device) CommReady(h driver.Comm) (bool, error) {
 		return false, err
 	}
 	if r.made && r.out == nil {
-		return true, nil // CommReady stays true, even if the communicator has failed since
+		return true, nil // CommReady stays true until this rank leaves, even if the communicator fails
 	}
 	if err := r.trouble(); err != nil {
 		return false, failf(codeCommReady, "%v: %w", r, err)
@@ -330,7 +330,7 @@ func (v *device) CommRank(h driver.Comm) (number, count int, err error) {
 	return r.number, len(r.of.ranks), nil
 }
 
-// CommError returns an error if ranks disagree or a rank has left.
+// CommError returns the error that the rank can know now, or nil; see trouble.
 func (v *device) CommError(h driver.Comm) error {
 	if err := v.communicate(codeCommError, false); err != nil {
 		return err

@@ -35,11 +35,12 @@ func (c compiler) Info() driver.CompilerInfo {
 func (c compiler) Linker() (driver.Compiler, error) { return c, nil }
 
 // Compile makes an image with the kernels of a source in CUDA C++. It reads only the names of the
-// functions declared __global__ in the text and in the headers that the text includes by name. As
-// with a real compiler, the image names an extern "C" kernel by its plain name, and other kernels
-// by the expressions of Source.Names. Each kernel must be registered in Config.Kernels under the
-// same name, such as "scale<float>". The error, a [*driver.CompileError], names every kernel that
-// is not registered. Compile also reads lines in the form that [Image] writes.
+// functions declared __global__, in the text and in the headers that the text includes. As with a
+// real compiler, the image names an extern "C" kernel by its plain name, and other kernels by the
+// expressions of Source.Names. Each kernel must be registered in Config.Kernels under its name in
+// the image, such as "scale<float>", or else under its plain name. Templates that no expression
+// asks for are skipped. If kernels are not registered, the error is a [*driver.CompileError] that
+// names all of them. Compile also reads lines in the form that [Image] writes.
 func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	v := c.v
 	if err := v.enter(codeCompile, false); err != nil {
@@ -82,7 +83,7 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	}
 	for i, k := range s.kernels {
 		if k.template || slices.ContainsFunc(s.kernels[:i], func(o declared) bool { return o.name == k.name && !o.template }) {
-			continue // skip a template that no expression asks for, and a repeated declaration
+			continue // the loop above has added instances of templates; a kernel may be declared repeatedly
 		}
 		if _, ok := v.d.kernels[k.name]; !ok && !called[k.name] {
 			lack(k.file, k.line, "kernel %s has no Go function in Config.Kernels", k.name)
@@ -139,7 +140,7 @@ type scanner struct {
 	headers map[string]string
 	seen    map[string]bool // names of the headers read so far
 	kernels []declared
-	vars    []string // variables from lines in the form that Image writes
+	vars    []string // names of kernels and variables, from lines in the form that Image writes
 }
 
 // line returns the line of a kernel's first declaration.

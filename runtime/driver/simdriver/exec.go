@@ -21,7 +21,7 @@ type exec struct {
 	mu    sync.Mutex
 	plan  *plan   // the plan of the next launch
 	plans []*plan // all plans, which later launches use again
-	last  mark    // position in the stream of the last launch, behind that launch
+	last  mark    // behind the last launch, in its stream
 
 	before [][]uint64 // for each task, a bit for each task before it; see findOrder
 	tracks bool       // the tasks record which memory they use
@@ -102,8 +102,8 @@ func (x *exec) build(nodes []node) {
 
 // add adds the nodes of a graph. Nodes without predecessors run after entry, if entry is not nil.
 // add returns the task of each node; for a child node, this is the task after the child's nodes.
-// name is the name of the parent node. outer is the child node of the instantiated graph that
-// contains the nodes, or 0.
+// Nodes without a name get name. For the nodes of a child node, at any depth, outer is the
+// outermost child node. Otherwise outer is 0.
 func (x *exec) add(nodes []node, entry *task, name string, outer driver.Node) []*task {
 	tasks := make([]*task, len(nodes))
 	for i := range nodes {
@@ -244,7 +244,7 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 		}
 		return nil
 	}
-	x = t.exec // x itself, or the exec of a body in it, which its mu protects too
+	x = t.exec // the same exec, or that of a body in it; the mutex locked above protects both
 	if was := x.plan.ops[t.index].call; was != nil && was.attrs != op.Launch.Attrs {
 		return failf(codeSetNode, "node %#x: %w: the attributes of its launch are %+v and cannot change to %+v", uint64(nh), ErrInvalidValue, was.attrs, op.Launch.Attrs)
 	} else if was != nil && was.f != f {
@@ -258,8 +258,7 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 	return nil
 }
 
-// spare returns a plan that no launch uses. A launch must be using the current plan. The caller
-// holds mu.
+// spare returns a plan that no launch uses, and makes one if necessary. The caller holds mu.
 func (x *exec) spare() *plan {
 	for _, p := range x.plans {
 		if p.launches.Load() == 0 {

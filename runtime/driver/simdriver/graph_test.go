@@ -48,7 +48,7 @@ func copyOp(dst, src driver.Ptr, n uint64) driver.NodeOp {
 	return driver.NodeOp{Kind: driver.CopyNode, Dst: dst, Src: src, Count: n}
 }
 
-// TestGraph runs a graph with a node of each kind.
+// TestGraph runs a graph with nodes of all kinds except tests and conditional nodes.
 func TestGraph(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		d, vs := open(t, simdriver.Config{Deterministic: manual, Kernels: kernels(map[string]any{
@@ -85,7 +85,7 @@ func TestGraph(t *testing.T) {
 		} {
 			op.Kind = driver.FillNode
 			n = node(t, v, g, op, n)
-			if i == 0 { // Instantiate has copied the graph, so later nodes have no effect on the exec
+			if i == 0 { // nodes can be added after Instantiate
 				check(t, graphs(v).DestroyExec(instantiate(t, v, g)))
 			}
 		}
@@ -282,7 +282,7 @@ func TestSetNode(t *testing.T) {
 			}
 			check(t, graphs(v).LaunchGraph(s, x))
 		}
-		check(t, graphs(v).LaunchGraph(s, y)) // an exec of the same graph that was not changed
+		check(t, graphs(v).LaunchGraph(s, y)) // y is of the same graph, and SetNode has not changed it
 		want = append(want, 1000)
 		run := func() {
 			e := record(t, v, s)
@@ -396,8 +396,8 @@ func TestGraphOtherStreamGone(t *testing.T) {
 	check(t, destroyed(graphs(v).DestroyExec, x))
 }
 
-// TestGraphFails tests all ways in which a node can fail. The error names the node, and later nodes
-// do not begin.
+// TestGraphFails tests ways in which a node can fail. The error names the node, and later nodes do
+// not begin.
 func TestGraphFails(t *testing.T) {
 	type env struct {
 		t   *testing.T
@@ -605,7 +605,7 @@ func TestGraphFaults(t *testing.T) {
 	}
 }
 
-// TestGraphTimers reads the timers that a graph records before its launch is complete.
+// TestGraphTimers reads timers that nodes record, while the launch of their graph still executes.
 func TestGraphTimers(t *testing.T) {
 	for _, rerecord := range []bool{true, false} {
 		ran, release := make(chan bool), make(chan bool)
@@ -636,12 +636,12 @@ func TestGraphTimers(t *testing.T) {
 			check(t, err)
 		} else {
 			refused(t, err, simdriver.ErrBusy, "1 waits")
-			check(t, d.StallStream(o)) // launch again in o, so that the timer has two records
+			check(t, d.StallStream(o)) // so that e stays pending
 		}
 		check(t, d.ResumeStream(s))
 		<-ran
-		// The first launch recorded the timer first, so o continues. The timer then has the record
-		// of the second launch.
+		// The launch has recorded the timer that o waits for. If there is a second launch in s, the
+		// timer is pending again until that launch records it.
 		if rerecord {
 			check(t, wait(t, v, e))
 			pending(t, v, first)

@@ -11,7 +11,7 @@ import (
 // marker begins the line of an image that names its kernels and variables.
 const marker = "// sim:"
 
-// An image holds the parts of an image that a module needs.
+// An image is a parsed GPU image, with only the parts that a module needs.
 type image struct {
 	kernels map[string][]int  // sizes of the parameters by kernel; nil if the image does not say
 	shared  map[string]uint64 // bytes of static shared memory, by kernel

@@ -146,8 +146,8 @@ func (v *device) ExportMem(m driver.Mem) (driver.MemHandle, error) {
 	return h, nil
 }
 
-// OpenMem opens memory of another process. The memory may be on another device if there is a link
-// to that device.
+// OpenMem opens memory of another process. Opening memory of another device needs Caps.Peers, and
+// fails if Config.Apart is set.
 func (v *device) OpenMem(h driver.MemHandle) (driver.Mem, error) {
 	if err := v.enter(codeOpenMem, true); err != nil {
 		return driver.Mem{}, err

@@ -13,8 +13,8 @@ import (
 
 func memSharing(v driver.Device) driver.MemSharing { return v.(driver.MemSharing) }
 
-// TestMemSharing shares memory between two processes. One process maps the memory twice. The memory
-// exists until the last mapping is freed.
+// TestMemSharing shares memory between two processes. Each process maps the memory twice. The
+// memory exists until the last mapping is freed.
 func TestMemSharing(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
@@ -120,8 +120,8 @@ func TestMemSharingMistakes(t *testing.T) {
 	}
 }
 
-// TestMemSharerKilled kills the exporting process. Its memory stays in processes that have imported
-// it, but can no longer be imported.
+// TestMemSharerKilled kills the exporting process. The memory stays in a process that has imported
+// it, and this process can import it again.
 func TestMemSharerKilled(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
@@ -133,7 +133,7 @@ func TestMemSharerKilled(t *testing.T) {
 	check(t, drain(t, a, s))
 	o := must(memSharing(b).ImportShareable(f, 100))(t)
 	ds[0].Kill()
-	a.Free(m) // a program closes the device when it finds it lost
+	a.Free(m) // a program must still free memory of a lost device and close the device
 	a.Close()
 	if got := read(t, b, o.Ptr, 100); got[99] != 1 {
 		t.Errorf("%v", got)

@@ -138,8 +138,8 @@ func (c *capture) note(d *Driver) {
 }
 
 // setChild makes a child node do the work of another graph, whose nodes are in child. t is the task
-// after the nodes of the present child graph. Both graphs must have as many nodes, with the same
-// kinds, kernels and edges, and no child nodes. The caller holds mu of the outermost exec.
+// after the nodes of the present child graph. Both graphs must have the same number of nodes, with
+// the same kinds, kernels and edges, and no child nodes. The caller holds mu of the outermost exec.
 func (x *exec) setChild(t *task, child []node) error {
 	if len(child) != len(t.inner) {
 		return fmt.Errorf("%w: a child of %d nodes instead of %d", ErrInvalidValue, len(child), len(t.inner))
@@ -169,7 +169,7 @@ func (x *exec) setChild(t *task, child []node) error {
 // must have no predecessor in the child.
 func (t *task) sameEdges(tasks []*task, after []int) bool {
 	if len(after) == 0 {
-		// A task without a predecessor in the child comes after the task before the child's nodes.
+		// The only predecessor must be the task before the child's nodes, which is not in tasks.
 		return len(t.after) == 1 && !slices.Contains(tasks, t.after[0])
 	}
 	return slices.EqualFunc(t.after, after, func(a *task, i int) bool { return i < len(tasks) && a == tasks[i] })

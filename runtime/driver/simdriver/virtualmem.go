@@ -25,7 +25,7 @@ type reservation struct {
 // A mapping is pages that are mapped in a reservation.
 type mapping struct {
 	pages   *pages
-	first   int   // index of the range's page at which the mapping begins
+	first   int   // page of the reservation at which the mapping begins
 	devices []int // indexes of the devices with access
 }
 

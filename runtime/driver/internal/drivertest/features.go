@@ -195,7 +195,7 @@ func testCaptureErrors(t *testing.T, a *API) {
 type AdoptTest struct {
 	Releases []dl.Version
 	Calls    []string
-	Each     string // what has default streams of its own, according to the error: such as "device"
+	Each     string // word that follows "a default stream is another one with each" in the error, such as "device"
 }
 
 func testAdopt(t *testing.T, a *API) {
@@ -290,7 +290,7 @@ func testIPC(t *testing.T, a *API) {
 type PeersTest struct {
 	Releases []dl.Version
 	Enable   string // the function that enables access
-	Codes    []int  // codes of Enable that mean that there is no link, in addition to NoPeers
+	Codes    []int  // results of Enable, besides NoPeers, that mean that there is no link
 }
 
 func testPeers(t *testing.T, a *API) {
@@ -358,7 +358,7 @@ func testPeers(t *testing.T, a *API) {
 
 // FactsTest describes the facts of a device and its links.
 type FactsTest struct {
-	Env       string // variable with the path of an optional library, or ""
+	Env       string // environment variable with the path of an optional library, or ""
 	Total     uint64 // bytes of memory
 	MemInfo   string // the call that returns free and total memory
 	Settings  map[string]int

@@ -15,9 +15,9 @@ import (
 )
 
 // TestOperations checks the library's calls for each kind of operation on rank 1 of 3, with a
-// library that has a function for every kind, and with one that has not.
+// library that has a function for every kind, and with an older one that lacks some.
 func TestOperations(t *testing.T) {
-	type want struct{ new, old []string } // calls of a library that has a function for every kind, and of one that has not; old is nil if it equals new
+	type want struct{ new, old []string } // calls of a library that has a function for every kind, and of an older one that lacks some; old is nil if it equals new
 	op := func(k driver.CommOpKind, peer int, r driver.Reduction) driver.CommOp {
 		return driver.CommOp{Kind: k, Type: driver.Float32, Reduction: r, Src: 0x1000, Dst: 0x2000, Count: 5, Peer: peer}
 	}
