@@ -20,7 +20,7 @@ const (
 	EmptyNode  NodeKind = iota // no operation; joins the edges between two groups of nodes
 	KernelNode                 // uses Launch
 	FillNode                   // uses Dst, Pattern, Width, Count, Stride
-	CopyNode                   // uses Dst, Src, Count in bytes; copies as [Device].Copy does, and to and from pinned host memory
+	CopyNode                   // uses Dst, Src, Count in bytes; copies as [Device].Copy does
 	ChildNode                  // uses Child, which the node copies
 	RecordNode                 // uses Event, made by NewTimer
 	TestNode                   // uses Test; reads a uint32 at Src, which is a multiple of 4
@@ -113,8 +113,8 @@ type Graphs interface {
 
 // Timers makes events that record times ([Caps.Timers]).
 type Timers interface {
-	// NewTimer makes an event that records the time at which a stream reaches it. DestroyEvent
-	// destroys it. It needs a bound thread.
+	// NewTimer makes an event that records the time at which a stream reaches it. It needs a bound
+	// thread. DestroyEvent destroys the timer.
 	NewTimer() (Event, error)
 	// Elapsed returns the time between the last records of two timers. Streams must have reached
 	// both. Any thread may call it.
@@ -127,19 +127,20 @@ type Timers interface {
 // its condition has undefined results.
 //
 // A body may have kernel, fill, copy, test, child and conditional nodes. AddNode or Instantiate may
-// refuse nodes of other kinds, even inside a child node.
+// refuse other kinds of nodes in a body and in its child graphs. They may refuse any child graph
+// with conditional or test nodes.
 type Conditionals interface {
 	// ReadyConditionals prepares the device for conditional nodes. It is called before the other
 	// methods. If it returns an error, the device has no conditional nodes, whatever
 	// Caps.Conditionals says. It needs a bound thread.
 	ReadyConditionals() error
-	// NewCondition makes a condition for a conditional node of a graph. The condition is destroyed
-	// with the graph. It needs a bound thread.
+	// NewCondition makes a condition for a conditional node of a graph. It needs a bound thread.
+	// DestroyGraph destroys the condition too.
 	NewCondition(Graph) (Condition, error)
 	// AddConditional adds a conditional node that runs after the given nodes. No node may be given
 	// twice. An IfNode runs its body once if the condition is true. A WhileNode repeats its body as
 	// long as the condition is true. Each condition is for one conditional node only.
 	// AddConditional returns the body, an empty graph to which the caller adds nodes. The body
-	// belongs to g: DestroyGraph is for g only. It needs a bound thread.
+	// belongs to g: do not pass it to DestroyGraph. AddConditional needs a bound thread.
 	AddConditional(g Graph, after []Node, op *NodeOp) (n Node, body Graph, err error)
 }

@@ -8,9 +8,10 @@ type Peers interface {
 	// [ErrUnsupported], and copies go through the host. It needs a bound thread.
 	EnablePeer(other Device) error
 
-	// CopyPeer copies from memory of device from to memory of device to. Neither device needs
-	// access to the other's memory, even if the memory is in a pool. Host memory counts as memory
-	// of any device. If this device has no access to a pool, pass memory of the pool only to
-	// CopyPeer: other methods may crash the process. Any thread may call it.
+	// CopyPeer copies n bytes to dst, in memory of the device to, and from src, in memory of the
+	// device from. Neither device needs access to the other's memory, even if the memory is in a
+	// pool. Host memory counts as memory of any device. If this device has no access to a pool,
+	// pass memory of the pool only to CopyPeer: other methods may crash the process. Any thread may
+	// call it.
 	CopyPeer(s Stream, dst Ptr, to Device, src Ptr, from Device, n uint64) error
 }

@@ -21,8 +21,8 @@ func withNCCL(t *testing.T, release int) {
 	t.Setenv("PUREGPU_NCCL_LIBRARY", lib.Build(t))
 }
 
-// TestComms takes a communicator through all its calls, and checks the thread's contexts. Package
-// ncclcomm tests the details.
+// TestComms uses a communicator from NewComm to DestroyComm, and checks the contexts of threads.
+// Package ncclcomm tests the details.
 func TestComms(t *testing.T) {
 	f := newFake(t, 13000)
 	withNCCL(t, 22803)
@@ -64,7 +64,8 @@ func TestComms(t *testing.T) {
 	if f.stack() != stack {
 		t.Errorf("contexts %#x, want %#x", f.stack(), stack)
 	}
-	// Cleanup functions run on other threads. They have the context only during the call.
+	// AbortComm and DestroyComm call the library on other threads. These have the context only
+	// during the call.
 	calls := f.Calls()
 	if n := len(slices.DeleteFunc(calls, func(c string) bool { return c != "cuCtxSetCurrent(0xc0)" })); n < 6 {
 		t.Errorf("the context is set %d times: %v", n, calls)

@@ -14,7 +14,7 @@ import (
 
 // contents describes the code of an image.
 type contents struct {
-	params map[string]int // number of parameters, or untold, by kernel; has a cubin's other functions too
+	params map[string]int // by kernel, and by other function of a cubin: number of parameters, or untold
 
 	targets []string // architectures of the code, without duplicates: sm_90, or sm_90 as PTX
 
@@ -26,7 +26,8 @@ type contents struct {
 // untold stands for an unknown number of parameters.
 const untold = -1
 
-// note adds a kernel. In a fat binary the same kernel comes once for each architecture.
+// note adds a kernel. A fat binary has the same kernel once for each architecture. If the numbers
+// of parameters differ, the result is untold.
 func (c *contents) note(kernel string, params int) {
 	if had, ok := c.params[kernel]; ok && had != params {
 		params = untold

@@ -53,7 +53,8 @@ func TestGPUBlockSize(t *testing.T) {
 }
 
 // TestGPUOccupancy compares Occupancy with the driver's own answer for a module of the test, for
-// every block size and shared memory size that can be launched. Other sizes are errors.
+// every block size and shared memory size that can be launched. For other sizes Occupancy must
+// return 0.
 func TestGPUOccupancy(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)
@@ -123,9 +124,9 @@ func TestGPUMemInfo(t *testing.T) {
 	}
 }
 
-// elsewhereSaid compares facts of a device with facts from another source. names, theirs and ours
-// have the same order. The other source must know as many of the first facts as need says. The test
-// logs the other facts that the source does not know.
+// elsewhereSaid compares facts of a device (ours) with those of another source (theirs). The three
+// lists have the same order. The other source must know the first need facts. Facts that it does
+// not know are logged.
 func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) {
 	t.Helper()
 	if len(theirs) != len(names) || len(ours) != len(names) {
@@ -244,8 +245,8 @@ func TestGPUFactsElsewhere(t *testing.T) {
 
 // linksElsewhere compares the links between devices with the matrix of nvidia-smi topo -m. If the
 // matrix has NV and a number for a pair of devices, the link must give direct access to memory and
-// support all atomic operations. Other links must not be faster or have these features. The columns
-// of the matrix are in nvidia-smi's order.
+// support all atomic operations. Other links must not be faster or support all atomic operations.
+// The columns of the matrix are in nvidia-smi's order.
 func linksElsewhere(t *testing.T, drv *Driver, uuids []string, smi func(t *testing.T, args ...string) string) {
 	if len(uuids) < 2 {
 		t.Skipf("needs two GPUs, and there are %d", len(uuids))

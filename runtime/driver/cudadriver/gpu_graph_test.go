@@ -73,8 +73,8 @@ func kernelOp(f driver.Function, blocks, threads uint32, args ...unsafe.Pointer)
 	}}
 }
 
-// TestGPUGraph runs a graph with a node of every kind that moves memory. The result is right only
-// if each node runs in its order.
+// TestGPUGraph runs a graph of kernels, fills and copies. The result is right only if each node
+// runs after the nodes that it depends on.
 func TestGPUGraph(t *testing.T) {
 	d := openGraphs(t)
 	s := newStream(t, d)
@@ -322,7 +322,7 @@ func TestGPURecordedOverlap(t *testing.T) {
 	overlap(t, each, measure)
 }
 
-// TestGPUGraphMany runs chains of nodes, each of which depends on the result of the previous one.
+// TestGPUGraphMany runs a long chain of nodes, a wide graph, and graphs with one node or none.
 func TestGPUGraphMany(t *testing.T) {
 	d := openGraphs(t)
 	a, b := newStream(t, d), newStream(t, d)

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// convertPTX is code with a kernel that converts n numbers. CONVERT is replaced by an instruction
-// between %f (32 bits) and %h.
+// convertPTX is code with a kernel that converts n numbers. CONVERT is replaced by instructions
+// that load, convert and store one number. They use %f for a float32, and %h for the other type.
 const convertPTX = `.version VERSION
 .target TARGET
 .address_size 64
@@ -72,8 +72,9 @@ func converted[To, From any](t *testing.T, dev *gpu.Device, k *gpu.Kernel, from 
 	return to
 }
 
-// testConversion compares package smallfloat with a device: for all values of a type, and for
-// float32 with all upper 24 bits and lower bits at and next to midpoints.
+// testConversion compares package smallfloat with a device. It converts all values of T, and all
+// numbers of type float32 whose lowest byte is 0, 1 or 0xff. These include the midpoints between
+// values of T and the numbers next to midpoints.
 func testConversion[T smallfloat.Float](t *testing.T, dev *gpu.Device, version, target, size, to, from string) {
 	narrow := converter(t, dev, version, target, "4", size, to)
 	wide := converter(t, dev, version, target, size, "4", from)

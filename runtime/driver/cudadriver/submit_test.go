@@ -14,8 +14,8 @@ import (
 )
 
 // TestSubmittingSetsContext tests a driver that needs a context for every call. Several threads
-// submit at once, without a context or with another device's. Afterwards each thread has its own
-// context again.
+// submit at once. Some have no context, the others that of another device. After each call the
+// thread must have the same context as before.
 func TestSubmittingSetsContext(t *testing.T) {
 	f := newFake(t, 13000)
 	f.Set("bound", 1)
@@ -49,8 +49,8 @@ func TestSubmittingSetsContext(t *testing.T) {
 		})
 	}
 	threads.Wait()
-	// A failing call restores the thread's context too. So does a call for which the context cannot
-	// be set.
+	// Record returns the error if the call itself fails, or if the context cannot be set or
+	// restored.
 	for name, code := range map[string]cuda.Result{"cuEventRecord": cuda.ErrorInvalidHandle, "cuCtxPushCurrent_v2": cuda.ErrorUnknown, "cuCtxPopCurrent_v2": cuda.ErrorUnknown} {
 		f.Set(name, int(code))
 		if err := d.Record(event0, stream0); !errors.Is(err, code) || errors.Is(err, driver.ErrLost) {

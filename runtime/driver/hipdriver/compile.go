@@ -80,7 +80,8 @@ func (c *compilerFor) output(p hiprtc.Program) ([]byte, error) {
 // them from 5.3 on.
 var errNoCode = fmt.Errorf("the options give no code object, so nothing can be loaded: %w", driver.ErrUnsupported)
 
-// filled returns the source without empty texts, because HIP 5.2 refuses an empty source or header.
+// filled returns the source with a newline in place of each empty text, because HIP 5.2 refuses an
+// empty source or header.
 func filled(src *driver.Source) *driver.Source {
 	own := *src
 	own.Headers = maps.Clone(src.Headers)

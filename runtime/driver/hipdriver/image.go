@@ -71,8 +71,8 @@ func checkBundle(image []byte) (targets []string, _ error) {
 	return targets, nil
 }
 
-// keep returns a copy of an image, which the library can read until Unload. The copy begins at a
-// page, is at least a page long, and has a NUL after the image.
+// keep returns a copy of an image. The library may read the copy until Unload. The copy begins at a
+// multiple of page, is at least a page long, and has a NUL after the image.
 func keep(image []byte) []byte {
 	b := make([]byte, page+max(page, len(image)+1))
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % page

@@ -588,7 +588,9 @@ func testCapture(b *bench) {
 	if takesPTX(b.drv) {
 		index = b.kernel(kernels.Basic, "index")
 	}
-	// The first half is filled, the second half is numbered, and all of the memory is copied.
+	// capture captures a fill of one half, some kernels on the other half, and a copy of both. half
+	// is the index of the first word to fill. times is the number of kernels. They number words
+	// from base on. If there is no kernel, fills with base replace them.
 	capture := func(with, base uint32, half uint64, times int) driver.Graph {
 		b.Helper()
 		b.ok(d.BeginCapture(s))

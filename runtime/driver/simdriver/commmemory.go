@@ -18,7 +18,7 @@ type commMemory struct {
 	size      uint64
 	window    *making // the call of NewWindow; nil if RegisterComm has registered the memory
 	symmetric bool
-	uses      int // number of operations in streams that use the memory
+	uses      int // number of unfinished operations that use the memory
 }
 
 // has reports whether all of an area is in the registered memory.

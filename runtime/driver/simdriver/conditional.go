@@ -135,7 +135,7 @@ func (x *exec) condition(c driver.Condition) *condition {
 }
 
 // track sets tracks, which says whether the tasks of an exec record the memory that they use. They
-// do if tasks are unordered in the exec, or in the exec of the conditional node whose body it is.
+// do if the graph leaves some of them unordered. The exec of a body also does if its parent does.
 func (x *exec) track() {
 	x.tracks = x.before != nil || x.parent != nil && x.parent.tracks
 	for _, b := range x.bodies {

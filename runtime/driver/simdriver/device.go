@@ -20,7 +20,7 @@ type device struct {
 	gone    atomic.Pointer[chan struct{}] // closed when the device is lost
 	lossMu  sync.Mutex                    // held while the device becomes lost or works again; no other lock is taken under it
 	stalled atomic.Bool
-	stuck   atomic.Bool // a destroyed stream waited for something outside the driver's working devices
+	stuck   atomic.Bool // a stream was destroyed while it waited for a value, another process or a lost device
 	calls   [codes]atomic.Uint64
 	retired atomic.Uint64 // operations that destroyed streams had executed
 
@@ -197,8 +197,8 @@ func (v *device) enter(c code, bound bool) error {
 }
 
 // end begins a call that frees or destroys something. With Config.Strict it needs a bound thread.
-// If ok is true, the call must do its work even if err is not nil. As with GPU APIs, err is then
-// about the device, and the caller cannot try again.
+// If ok is true, the call must do its work even if err is not nil. err then says that the device is
+// lost, or is an injected fault. As with GPU APIs, the caller cannot try again.
 func (v *device) end(c code) (err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.strict {
@@ -216,8 +216,8 @@ func (v *device) end(c code) (err error, ok bool) {
 	return err, p == nil || p.lost
 }
 
-// release begins a call that frees something in stream order. Its results are those of submit and
-// of end.
+// release begins a call that frees something in stream order. later has the same meaning as for
+// submit, and err and ok as for end.
 func (v *device) release(c code) (later, err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.armed.Load() != 0 {
@@ -301,7 +301,8 @@ func (v *device) renew() {
 	v.gone.Store(&gone)
 }
 
-// recover makes a lost device work again when it is opened the next time, after its last Close.
+// recover is called after the last Close. A lost device then becomes a closed one, so that it works
+// when it is next opened. With Config.StaysLost it stays lost.
 func (v *device) recover() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -29,7 +29,7 @@ var (
 type AccessError struct {
 	Op     Op            // the operation
 	Kernel string        // the kernel's name, if Op is OpLaunch
-	Node   driver.Node   // the graph's node, if the operation is a node's
+	Node   driver.Node   // the node, if the operation was in a graph; else 0
 	Device int           // the device that executed it
 	Stream driver.Stream // the stream that executed it
 	Addr   driver.Ptr    // the first byte of the access
@@ -38,13 +38,13 @@ type AccessError struct {
 	Base   driver.Ptr    // address of the nearest allocation; 0 if there is none
 	Length uint64        // size of that allocation in bytes
 	Freed  bool          // that allocation was freed
-	Early  bool          // that allocation is of a pool, and its stream has not reached it
+	Early  bool          // that allocation is of a pool, and its stream has not made it yet
 	Barred bool          // that allocation is shareable or in another device's pool, and this device has no access
 	Apart  bool          // that allocation is another device's, and kernels of this device have no access
 
 	Opened   bool // that allocation is another process's; with Freed, that process has freed it, or this one has closed it
 	Unmapped bool // that allocation is a reservation, and no pages are mapped at the address; with Barred, this device has no access to the pages
-	ReadOnly bool // that allocation is the program's memory, which devices must not write
+	ReadOnly bool // that allocation is memory of the program that was registered as read-only
 }
 
 // Error names the operation, its access and the nearest allocation.

@@ -334,8 +334,8 @@ func (e *exchange) finish() {
 	}
 }
 
-// settle ends the group of a rank that has left the communicator. If a part is executing, the group
-// ends when that part does.
+// settle ends the group of a rank that has left the communicator. If parts of the group are
+// executing, the group ends with the last of them.
 func (g *group) settle() {
 	g.cut.Store(true)
 	if g.moving == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// A Kernel is a Go function that replaces a kernel. Make it with [NewKernel].
+// A Kernel is a Go function that stands in for a GPU's kernel. Make it with [NewKernel].
 type Kernel struct {
 	k *kernel
 }
@@ -106,7 +106,8 @@ func (k Kernel) Params() []int {
 	return slices.Clone(k.k.sizes)
 }
 
-// plain reports whether any bytes are a valid value of type t, as a GPU's memory requires.
+// plain reports whether any bytes are a valid value of type t. Memory of a device may hold any
+// bytes.
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,

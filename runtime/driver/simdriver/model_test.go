@@ -72,8 +72,8 @@ func mix(b, a []byte, k uint8) {
 	}
 }
 
-// after makes stream s wait until stream o has executed its first operations, as many as time. It
-// does nothing if s already waits for them.
+// after makes stream s wait until stream o has executed as many operations as time says. It does
+// nothing if s already waits for them.
 func (w *world) after(s, o, time int) {
 	if o < 0 || o == s || w.seen[s][o] >= time || !w.wait {
 		return

@@ -14,10 +14,10 @@ import (
 // simulated GPU loses the device with this error, as a GPU does after an illegal access.
 //
 // The simulated GPU reports only what it can prove. It knows the memory of fills, copies and test
-// nodes. It takes the memory of a [ReadView] as read by the kernel, and the bytes of a [View] that
-// the kernel has changed as written. Other uses of a View are unknown. If Views of two unordered
-// kernels overlap, it is unknown which kernel has written, unless [Config.Deterministic] runs them
-// one after the other. Graphs of more than about 4096 nodes are not checked.
+// nodes. The memory of a [ReadView] counts as read by the kernel. Bytes of a [View] count as
+// written if the kernel has changed them. Other uses of a View are unknown. If Views of two
+// unordered kernels overlap, it is unknown which kernel has written, unless [Config.Deterministic]
+// runs them one after the other. Graphs of more than about 4096 nodes are not checked.
 type OrderError struct {
 	Nodes  [2]string // the nodes, for example "command 3, launch of scale"
 	Device int       // the device that executed the graph
@@ -70,12 +70,12 @@ type viewed struct {
 	before []byte
 }
 
-// maxKept is the size, in bytes, of the largest buffer for the content of a View that is kept for
-// the next execution.
+// maxKept is the maximum size, in bytes, of a buffer (viewed.before) that is kept for the next
+// execution.
 const maxKept = 64 << 10
 
-// maxRuns is the largest number of changed pieces of one View that are compared with other
-// accesses.
+// maxRuns is the maximum number of changed pieces that are recorded of one View, and the maximum
+// number of accesses that are recorded of one conditional node.
 const maxRuns = 256
 
 // maxOrdered is the maximum number of tasks of a graph whose accesses are compared. For more tasks,
@@ -150,8 +150,8 @@ func (u *uses) view(t *task, at driver.Ptr, memory []byte) {
 	copyUnseen(v.before, memory)
 }
 
-// note records the memory that an operation has used. For a kernel this is the memory that the
-// kernel has changed in its Views.
+// note records the memory that an operation has used. Of a kernel it records the bytes that changed
+// in its Views; read has recorded its ReadViews.
 func (u *uses) note(t *task, o *operation) {
 	switch o.code {
 	case codeFill:
@@ -176,7 +176,8 @@ func (u *uses) note(t *task, o *operation) {
 }
 
 // addRuns appends the pieces of a View that have changed, at most maxRuns. It hides its reads from
-// the race detector, because other nodes may write other parts of the memory.
+// the race detector, because other nodes may be writing bytes of the View that this kernel does not
+// use.
 //
 //go:norace
 func (v *viewed) addRuns(to []access) []access {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestUnorderedNodes runs graphs of two nodes that use one buffer, with and without an edge between
-// them. Only a conflict is an error. The error names both nodes.
+// them. The result is an error only if the nodes conflict and have no edge. The error names both.
 func TestUnorderedNodes(t *testing.T) {
 	kernels := map[string]simdriver.Kernel{
 		"set": simdriver.MustKernel(func(g *simdriver.Grid, p driver.Ptr, n, v int64) error {
@@ -51,7 +51,7 @@ func TestUnorderedNodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		ops  func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp
 		want string // part of the error if there is no edge; "" if the nodes do not conflict
-		// The error is expected only if the nodes run one after the other.
+		// The error is expected only with Config.Deterministic.
 		manual bool
 	}{
 		"fill, fill": {func(_ func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {

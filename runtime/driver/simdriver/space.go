@@ -34,13 +34,13 @@ type allocation struct {
 	readOnly   bool           // devices must not write the memory
 	segment    *segment       // the segment, if the memory is a pool's; else nil
 	origin     *allocation    // the exported allocation, if this one was opened or imported; else nil
-	opens      int            // calls that have opened or imported it, minus calls that have closed it; protected by the space's mu
+	opens      int            // calls that have opened it, minus calls that have closed it; protected by the space's mu
 	withdrawn  atomic.Bool    // it was exported, and was freed before its process ended
-	virtual    *reservation   // the reservation, if the allocation is one of addresses; else nil
-	shared     *sharedMem     // the export by ExportShareable that has this memory, or nil; protected by Machine.mu
+	virtual    *reservation   // the reservation, if the allocation is reserved addresses; else nil
+	shared     *sharedMem     // the export of this memory by ExportShareable, or nil; protected by Machine.mu
 
 	mu   sync.Mutex
-	data atomic.Pointer[byte] // pointer to the first byte; nil until the memory is first touched
+	data atomic.Pointer[byte] // pointer to the first byte; nil before the memory is first touched, and for freed device memory
 }
 
 // bytes returns the memory as a slice.
@@ -52,8 +52,9 @@ func (a *allocation) bytes() []byte {
 	return unsafe.Slice(p, a.size)
 }
 
-// touch allocates the bytes of an allocation at first use. If the allocation was freed meanwhile,
-// as may happen on a lost device, the bytes are new ones that no allocation has.
+// touch allocates the bytes of an allocation at first use. The allocation may have been freed
+// meanwhile, as may happen on a lost device. The bytes are new in that case too, and no other
+// allocation has them.
 func (a *allocation) touch() *byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -297,8 +298,8 @@ func (s *deviceSpace) release(p driver.Ptr, v *device, kind driver.MemKind) erro
 	return err
 }
 
-// bury drops the bytes of an allocation that was removed. It keeps only the last allocations in
-// freed.
+// bury drops the bytes of a removed allocation, and the oldest allocations in freed if there are
+// too many.
 func (s *deviceSpace) bury(a *allocation) {
 	if a.virtual == nil { // the host addresses of a reservation stay valid
 		a.data.Store(nil) // a goroutine that still uses the memory keeps it alive
@@ -348,9 +349,9 @@ func (s *hostSpace) release(p driver.Ptr, v *device, kind driver.MemKind) error 
 	return err
 }
 
-// bury keeps the memory of an allocation that was removed, for a while.
+// bury keeps the memory of a removed allocation until newer ones need the room. Until then the
+// garbage collector cannot use the address for something else.
 func (s *hostSpace) bury(a *allocation) {
-	// While freed memory is kept, the garbage collector cannot use its address for something else.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept += a.size

@@ -42,8 +42,8 @@ func TestTimer(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		elapsed(3 * time.Second)
 
-		// A record counts from its position in the stream, whatever was recorded before it, or
-		// executes earlier in another stream.
+		// The record that was submitted last counts, even if an earlier one executes later in
+		// another stream.
 		check(t, d.StallStream(b))
 		check(t, v.Fill(b, m.Ptr, 1, 1, 64))
 		check(t, v.Record(to, b))

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A memory is a registration of RegisterComm or NewWindow. handle and window are both 0 if the
+// A memory is a registration by RegisterComm or NewWindow. handle and window are both 0 if the
 // library has returned neither.
 type memory struct {
 	handle uintptr     // set by RegisterComm
@@ -17,7 +17,7 @@ type memory struct {
 	all    bool        // NewWindow has made the registration, on all ranks
 }
 
-// MemAlloc allocates memory of kind driver.CommMem. The error is the library's.
+// MemAlloc allocates memory of kind driver.CommMem. Its error is not yet a driver.Error.
 func (c *Comms) MemAlloc(size uint64) (driver.Ptr, error) {
 	lib, err := c.lib.get()
 	if err != nil {
@@ -39,7 +39,7 @@ func outOfMemory(err error) error {
 	return err
 }
 
-// MemFree frees memory of MemAlloc. The error is the library's.
+// MemFree frees memory of MemAlloc. Its error is not yet a driver.Error.
 func (c *Comms) MemFree(p driver.Ptr) error {
 	lib, err := c.lib.get()
 	if err != nil {

@@ -6,10 +6,11 @@
 // If the library has ncclCommSplit, which came with NCCL 2.18, a rank that is not plain
 // (CommDesc.Plain) has three communicators of the library:
 //
-//   - base is nonblocking, so its creation can be polled and aborted. The others are split off it by
-//     all ranks, with splitShare, so that the three share one abort flag, connections and memory.
-//   - ops is blocking, and is used for operations and registrations. A nonblocking one would start a
-//     thread for each group, and its caller would have to wait for that thread.
+//   - base is nonblocking, so its creation can be polled and aborted. All ranks split ops and
+//     source off base. base has splitShare, so the three share one abort flag, connections and
+//     memory.
+//   - ops is blocking, and is used for operations and registrations. A nonblocking one would start
+//     a thread for each group, and its caller would have to wait for that thread.
 //   - source is nonblocking. Other ranks are split or shrunk from it. It has no splitShare, so
 //     those ranks have an abort flag and all other state of their own.
 //
@@ -19,8 +20,8 @@
 // and sets the abort flag, which ends the calls and operations in flight in ops. DestroyComm later
 // releases ops, when no call uses it any more.
 //
-// The library can stop a split only by aborting the source of the split. So until a split is
-// complete, aborting the new rank also aborts the rank that it is made from.
+// The library can stop a split only by aborting the communicator that is being split. So until a
+// split is complete, aborting the new rank also aborts the rank that it is made from.
 //
 // Destroying a communicator may wait for other ranks: the library waits for its own threads, and
 // these wait for other ranks. Nothing can interrupt the wait. So the call runs on a separate
@@ -205,7 +206,7 @@ var (
 	errLeft      = errors.New("the library did not end its work in time; its thread was left behind")
 )
 
-// explain adds the library's text about its last error to an error of the library.
+// explain adds the library's last error message to err, if err is an error code of the library.
 func explain(lib *nccl.Library, err error) error {
 	if _, ok := errors.AsType[nccl.Result](err); !ok {
 		return err
