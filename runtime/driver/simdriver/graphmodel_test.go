@@ -76,7 +76,7 @@ func newGraphWorld(t *testing.T, seed uint64, c simdriver.Config) *graphWorld {
 	return w
 }
 
-// draw makes a random graph that orders all conflicting uses of a buffer.
+// draw makes a random graph. Unless skip is set, the graph orders all conflicting uses of a buffer.
 func (w *graphWorld) draw(depth int) *drawing {
 	d := &drawing{g: graph(w.t, w.v)}
 	var behind []map[int]bool // for each node, the nodes before it
