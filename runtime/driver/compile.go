@@ -9,8 +9,9 @@ import (
 
 // Compilers compiles programs for the device at run time ([Caps.Compile]).
 type Compilers interface {
-	// Compiler returns the compiler for this device, which is opened when it is first needed. If it
-	// is missing, the error says what to install, and is [ErrUnsupported]. It needs a bound thread.
+	// Compiler returns the compiler for this device. The first call opens the compiler's library.
+	// If the library is missing, the error says what to install, and is [ErrUnsupported]. Compiler
+	// needs a bound thread.
 	Compiler() (Compiler, error)
 }
 

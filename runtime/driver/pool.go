@@ -41,21 +41,21 @@ type PoolStats struct {
 type PoolReuse struct {
 	Events        bool // if an event orders the free before the new allocation: PoolReuseEvents
 	Opportunistic bool // if the free happens to be complete: PoolReuseOpportunistic
-	Internal      bool // the driver may make the other stream wait for the free: PoolReuseInternal
+	Internal      bool // if the driver makes the allocating stream wait for the free: PoolReuseInternal
 }
 
 // Pools allocates and frees memory in stream order ([Caps.Pools]).
 //
-// If [Caps.PoolsByStream] is set, memory must be freed in the stream that it was allocated in.
-// Otherwise the API could give out the memory again while the freeing stream still uses it. After
+// If [Caps.PoolsByStream] is set, memory must be freed in the stream that it was allocated in. If
+// another stream freed it, the API could give it out again while that stream still uses it. After
 // the stream of the allocation has been destroyed, any other stream may free the memory. If
 // Caps.PoolsByStream is set, PoolReuseEvents is 0, and setting it to 1 is [ErrUnsupported].
 type Pools interface {
 	// DefaultPool returns the pool that the device always has. It is never destroyed. It needs a
 	// bound thread.
 	DefaultPool() (Pool, error)
-	// CurrentPool returns the pool that the code of a process shares by agreement. It is the
-	// default pool until SetCurrentPool. It needs a bound thread.
+	// CurrentPool returns the device's current pool, which other code in the process may use too.
+	// It is the default pool until SetCurrentPool is called. It needs a bound thread.
 	CurrentPool() (Pool, error)
 	// SetCurrentPool makes a pool of this device the current one. It needs a bound thread.
 	SetCurrentPool(Pool) error

@@ -128,9 +128,9 @@ func (c *compilerFor) Compile(src *driver.Source) (driver.Code, error) {
 // all other options.
 //
 // CUDA may share a folder with the C library, such as /usr/include. The program must not get
-// stdio.h from there. So compile first gives the program an empty text for each of CUDA's headers
-// in that folder. If nothing else is missing, compile compiles once more, with -I for the folder
-// instead of the empty texts.
+// stdio.h from there. So for each of CUDA's headers that is missing and that is in such a folder,
+// compile first adds an empty text. If nothing else is missing, compile compiles once more, with -I
+// for the folder instead of the empty texts.
 func (c *compilerFor) compile(src *driver.Source, options []string, output func(nvrtc.Program) ([]byte, error)) (driver.Code, error) {
 	options = slices.Clone(options)
 	with := *src // the source plus the empty texts

@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// decodePTX has the kernels of the tests of package control.
+// decodePTX has the kernels of the tests in this file.
 const decodePTX = `.version 6.4
 .target sm_52
 .address_size 64
@@ -65,7 +65,7 @@ $end:
 `
 
 // TestGPUConditionalLoading loads the kernel of test nodes in each possible way and logs which ways
-// work. The driver must resolve cudaGraphSetConditional itself.
+// work. The kernel calls cudaGraphSetConditional, which the CUDA driver must provide.
 func TestGPUConditionalLoading(t *testing.T) {
 	d := openGPU(t)
 	if !d.caps.Conditionals {

@@ -233,7 +233,7 @@ func (x *exchange) turn(v int, seen gpu.Range) error {
 }
 
 // whole sends a tensor of different elements to the other process and back, and checks all of them.
-// It writes v to seen.
+// It copies the element with the value v to seen.
 func (x *exchange) whole(v int, seen gpu.Range) error {
 	data := make([]byte, x.theirs.Size)
 	first := uint32(v) - uint32(4*uint64(v)%x.theirs.Size/4)
@@ -311,7 +311,7 @@ func TestGPUSharingKilled(t *testing.T) {
 	right, all := 0, 0 // counted only for the packages that Python has
 	for _, with := range []string{"torch", "cuda"} {
 		missing := 0
-		// try runs and counts a test with a context.
+		// try runs a subtest with a deadline, and counts it.
 		try := func(name string, f func(ctx context.Context, t *testing.T)) {
 			t.Run(name, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)

@@ -95,8 +95,8 @@ func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns
 	ok(t, p.cmd.Wait())
 }
 
-// TestGPUSharingVirtualKilled kills the Python process. Its memory keeps its content, and the
-// device still works. No stream waits for the process.
+// TestGPUSharingVirtualKilled kills the Python process. The memory that the process exported keeps
+// its content, and the device still works. No stream waits for the process.
 func TestGPUSharingVirtualKilled(t *testing.T) {
 	if !openGPU(t).Caps().MemSharing {
 		t.Skip("the device shares no memory by descriptors")

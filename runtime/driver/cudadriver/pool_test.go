@@ -182,7 +182,7 @@ func TestNoPools(t *testing.T) {
 }
 
 // TestStreamsAreSettledWhileTheyLive trims a pool and makes a stream while another stream is being
-// destroyed. The trim must not query the destroyed stream.
+// destroyed. The trim must not wait for the destroyed stream.
 func TestStreamsAreSettledWhileTheyLive(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()

@@ -15,8 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// withHIPRTC builds testdata/fakes/hiprtc.c, names the file as given, and makes devices load it. It
-// returns the file's path.
+// withHIPRTC builds testdata/fakes/hiprtc.c as a library with the given file name, and makes
+// devices load it. It returns the library's path.
 func withHIPRTC(t *testing.T, file string) string {
 	t.Helper()
 	path := testlib.Fake{File: file, Source: "hiprtc.c"}.Build(t)

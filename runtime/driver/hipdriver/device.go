@@ -113,8 +113,8 @@ func (d *device) during(op string, device int32, what string, f func() error) (e
 	return f()
 }
 
-// has reports whether an attribute is not 0. If the library is too old for the attribute, has
-// returns the argument unknown.
+// has reports whether an attribute is not 0. If the library is too old for the attribute, the
+// result is the value of the parameter unknown.
 func (d *device) has(attr hip.DeviceAttribute, unknown bool) (bool, error) {
 	v, err := d.lib.DeviceGetAttribute(attr, d.id)
 	switch {

@@ -89,7 +89,8 @@ func TestOverFakeCUDA(t *testing.T) {
 			if c.suite || !testing.Short() && (name == "from the stream" || name == "pools, strict") {
 				t.Run("conformance", func(t *testing.T) { conform(t, lib, stall, c.opts...) })
 			}
-			// The library keeps up to 64 events to watch its waits, and destroys all others.
+			// The library keeps the events of completed waits for reuse. All other objects must
+			// have been destroyed.
 			if n := live() - before; n > 64 {
 				t.Errorf("%d objects are left", n)
 			}
@@ -167,8 +168,8 @@ func TestGraphFromAnyThread(t *testing.T) {
 		}
 	}
 	launch(10)
-	// The library already has an event for each wait that it watches, because all waits are
-	// complete.
+	// The library needs an event for each pending wait. All waits are complete, so it reuses the
+	// events that it has.
 	if n := made(t, ctl, 0) - events; n != 0 {
 		t.Errorf("launches have made %d events", n)
 	}

@@ -38,7 +38,6 @@ func testDestroyPool(t *testing.T, f *fake) {
 	if ok(t, err); p != pool1 {
 		t.Errorf("pool %#x", p)
 	}
-	// No stream has work, so the pool is emptied and destroyed.
 	s, err := d.NewStream()
 	ok(t, err)
 	f.Calls()
@@ -51,6 +50,7 @@ func testDestroyPool(t *testing.T, f *fake) {
 	if err := d.DestroyPool(p); !errors.Is(err, driver.ErrLost) || f.last() != 0 {
 		t.Errorf("on a lost device: %v; the thread's last error is %d", err, f.last())
 	}
+	// No stream has work, so the pool is emptied and destroyed.
 	f.Set("hipStreamQuery", 0)
 	f.Calls()
 	ok(t, d.DestroyPool(p))

@@ -17,10 +17,10 @@ type group struct {
 	parts  []part
 	left   int         // number of parts that are not done
 	moving int         // number of parts that are executing
-	begun  bool        // the stream has reached the group; protected by the stream's queue and by mu
+	begun  bool        // the stream has reached the group; set by the code that executes the stream, with comms.mu held
 	err    error       // if not nil, the device is lost with this error; set before over
 	over   atomic.Bool // the group is over, so the stream may continue
-	cut    atomic.Bool // the rank has left the communicator, so the stream may continue at once
+	cut    atomic.Bool // the rank has left the communicator, so the stream does not wait for the latency of Collect
 }
 
 // A part is one operation of a group.
@@ -222,7 +222,7 @@ func hasPeer(k driver.CommOpKind) bool {
 	return true
 }
 
-// connect waits for each link that the group uses for the first time, until the ranks of the link
+// connect waits for each link that the rank has not used before, until the other ranks of the link
 // have called Collect too. mu is unlocked while it waits.
 func (g *group) connect() error {
 	r := g.rank

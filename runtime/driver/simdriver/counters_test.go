@@ -235,7 +235,7 @@ func TestNoGarbageCollect(t *testing.T) {
 		}
 	}
 	check(t, x.d.ResumeDevice(0))
-	end() // wait for all groups: those for more operations must be reused, not replaced by smaller ones
+	end() // wait until all groups are free, so that the next rounds reuse them
 	run()
 	if n := testing.AllocsPerRun(20, run); n >= 1 {
 		t.Errorf("%v allocations for 200 groups", n)

@@ -76,7 +76,7 @@ func newGraphWorld(t *testing.T, seed uint64, c simdriver.Config) *graphWorld {
 	return w
 }
 
-// draw makes a random graph that orders all conflicting uses of a buffer.
+// draw makes a random graph. Unless skip is set, the graph orders all conflicting uses of a buffer.
 func (w *graphWorld) draw(depth int) *drawing {
 	d := &drawing{g: graph(w.t, w.v)}
 	var behind []map[int]bool // for each node, the nodes before it
@@ -196,7 +196,7 @@ func (d *drawing) ordered(t *testing.T, at map[driver.Node]int) {
 }
 
 // run launches a graph a few times and changes the graph in between. It reports whether the memory
-// then equals the model.
+// then equals the model. If skip is set, it instead reports whether there is no OrderError.
 func (w *graphWorld) run(depth int) bool {
 	var streams []driver.Stream
 	for range 3 {
@@ -283,8 +283,8 @@ func TestGraphModel(t *testing.T) {
 	}
 }
 
-// TestGraphModelNotices leaves edges out. Some of the graphs must then give an error or wrong
-// memory.
+// TestGraphModelNotices leaves edges out. Launches of some of the graphs must then end with an
+// OrderError.
 func TestGraphModelNotices(t *testing.T) {
 	found := 0
 	for seed := range uint64(30) {

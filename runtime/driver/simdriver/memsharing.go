@@ -91,8 +91,8 @@ func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
 func sharedPages(size uint64) uint64 { return (size + 2<<20 - 1) / (2 << 20) }
 
 // ImportShareable makes the memory that a file names accessible at a new address. As with CUDA,
-// size may leave out bytes of the last page. Importing memory of another device needs Caps.Peers,
-// and fails if Config.Apart is set.
+// size may be less than the size of the memory if both take the same number of pages. Importing
+// memory of another device needs Caps.Peers, and fails if Config.Apart is set.
 func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
 	if err := v.enterIf(codeImportShareable, true, v.d.caps.MemSharing); err != nil {
 		return driver.Mem{}, err

@@ -27,7 +27,7 @@ func (v *device) EnablePeer(other driver.Device) error {
 }
 
 // peer returns other as a device of this driver. It returns an error if other belongs to another
-// driver, or is closed and not v itself.
+// driver. It also returns an error if other has been closed, unless other is v.
 func (v *device) peer(c code, other driver.Device) (*device, error) {
 	w, ok := other.(*device)
 	if !ok || w.d != v.d {
@@ -40,8 +40,8 @@ func (v *device) peer(c code, other driver.Device) (*device, error) {
 }
 
 // CopyPeer copies n bytes between memory of two devices. Counters, faults and latencies treat the
-// call as Copy. It returns ErrInvalidValue if dst is an address of a device that is not to, or src
-// of one that is not from.
+// call as Copy. It returns ErrInvalidValue if dst is memory of a device other than to, or if src is
+// memory of a device other than from.
 func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	if !v.d.caps.Peers {
 		return v.cannot(codeCopy)

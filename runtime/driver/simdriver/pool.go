@@ -260,8 +260,8 @@ func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) err
 	return nil
 }
 
-// TrimPool gives back segments that have no allocations, and whose frees have all executed. It
-// keeps at least keep bytes reserved, if as many are.
+// TrimPool gives back segments that have no allocations, and whose frees have all executed. It does
+// not reduce the reserved memory below keep bytes.
 func (v *device) TrimPool(h driver.Pool, keep uint64) error {
 	p, err := v.usePool(codeTrimPool, h)
 	if err != nil {

@@ -29,7 +29,7 @@ type poolWorld struct {
 
 	time   []int   // for each stream, the number of operations submitted
 	frees  []int   // for each stream, the number of frees submitted
-	seen   [][]int // for each stream, the time in each other stream after which it comes
+	seen   [][]int // seen[s][o]: the next operation of stream s comes after so many operations of stream o
 	blocks []*poolBlock
 	live   []*poolBlock // blocks that are not freed yet
 	where  []string     // address of each allocation
@@ -90,8 +90,8 @@ func newPoolWorld(t *testing.T, seed uint64, c simdriver.Config, limit uint64) *
 	return w
 }
 
-// before makes the first operations of stream o, as many as time, come before the next operations
-// of stream s.
+// before orders the next operations of stream s after the first operations of stream o. time is the
+// number of these first operations.
 func (w *poolWorld) before(s, o, time int) {
 	if s == o || w.seen[s][o] >= time {
 		return

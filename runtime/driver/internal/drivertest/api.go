@@ -28,7 +28,7 @@ const (
 	Unknown            = 999
 )
 
-// names are the names of these errors without the API's prefix.
+// names has the name of each of these error codes, without the API's prefix.
 var names = map[int]string{
 	InvalidValue: "invalidvalue", OutOfMemory: "outofmemory", NoDevice: "nodevice", InvalidDevice: "invaliddevice",
 	InvalidContext: "invalidcontext", NoPeers: "peeraccessunsupported", InvalidHandle: "invalidhandle", IllegalState: "illegalstate",

@@ -54,13 +54,15 @@ func testDevices(t *testing.T, a *API) {
 
 // OpenErrorsTest lists the functions that can fail while a driver and a device are opened.
 type OpenErrorsTest struct {
-	Init map[string]struct { // by function that New calls: the code that the function returns, and the Op and a part of the text of New's error
+	// Init has, for each function that New calls, the code that the function returns, the Op of
+	// New's error, and a part of its text.
+	Init map[string]struct {
 		Code int
 		Op   string
 		Says string
 	}
 	Device []string // functions that must succeed when device 1 is opened
-	Lost   string   // one of the functions that Open calls, which can return that the device is lost
+	Lost   string   // a function that Open calls, and that can return that the device is lost
 }
 
 func testOpenErrors(t *testing.T, a *API) {

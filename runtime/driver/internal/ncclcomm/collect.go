@@ -74,8 +74,8 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 	return err
 }
 
-// wait waits until a nonblocking ops is ready. ops is nonblocking in plain ranks, and in other
-// ranks if an environment variable of the library says so.
+// wait waits until x is ready, if it is nonblocking. x is the rank's communicator ops, which is
+// nonblocking in plain ranks, and in other ranks if an environment variable of the library says so.
 func (r *rank) wait(x nccl.Comm) error {
 	for p := pause(0); ; p.wait() {
 		done := false
@@ -135,8 +135,7 @@ func (r *rank) check(o *driver.CommOp) error {
 	return nil
 }
 
-// CheckOp returns an error if the rank is ready, and the library lacks a function or a type for an
-// operation.
+// CheckOp returns an error if the rank is ready, and the library does not support an operation.
 func (c *Comms) CheckOp(h driver.Comm, o driver.CommOp) error {
 	r := c.made(h)
 	if r == nil {
