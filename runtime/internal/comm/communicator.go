@@ -73,8 +73,8 @@ type Communicator struct {
 	tl     *engine.Timeline
 	memory memories
 
-	// deriveMu is held by calls that split, shrink, suspend, resume or close the communicator. So
-	// only one of them runs at a time.
+	// deriveMu protects the native communicator: only one call at a time splits, shrinks, suspends,
+	// resumes or closes it.
 	deriveMu sync.Mutex
 	// mu protects comm, opt.Rank, opt.Count and fields of the two structs below. Only the
 	// communicator's thread changes comm, and it reads comm without mu. While mu is held, the

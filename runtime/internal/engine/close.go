@@ -218,9 +218,9 @@ func (d *Device) awaitBorrowers(ctx context.Context) bool {
 // being closed. m is on another device. That device may be lost and still run its work, so
 // outlasted waits up to GiveBackTime until the stream has passed the mark.
 //
-// If m's stream waits for work of a device that the driver has lost, the work behind that wait
-// never begins. So outlasted also returns true if the stream has passed all work in front of the
-// first such wait.
+// If m's stream waits for work that never begins, because the driver has lost a device, the work
+// behind that wait never begins either. So outlasted also returns true if the stream has passed all
+// work in front of the first such wait.
 func (m Mark) outlasted() bool {
 	d := m.Timeline.Device
 	if m.Timeline.passed.Load() >= m.Seq {
@@ -242,7 +242,7 @@ func (m Mark) outlasted() bool {
 	if m.Timeline.hasPassedIn(ctx, m.Seq) {
 		return true
 	}
-	stuck := m.Timeline.firstBehindDead(m.Seq)
+	stuck := deadSearch{}.first(m.Timeline, m.Seq)
 	// There is an event behind stuck-1 to query, because one is recorded in front of every native
 	// wait.
 	return stuck > 0 && m.Timeline.hasPassed(stuck-1)

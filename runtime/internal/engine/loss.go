@@ -111,7 +111,9 @@ func (d *Device) failInFlight() {
 func (tl *Timeline) Abandon() {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
-	for last := tl.issued.Load(); tl.ring.head <= last; {
+	last := tl.issued.Load()
+	tl.neverBegins.Store(deadSearch{}.first(tl, last))
+	for tl.ring.head <= last {
 		tl.ring.mu.Lock()
 		s := tl.ring.at(tl.ring.head)
 		tl.ring.head++
@@ -143,7 +145,7 @@ func (d *Device) loseFollowers() {
 func (tl *Timeline) loseBehind(from, to uint64) {
 	seq, err := tl.behindLost(from, to)
 	if err != nil && tl.Device.lost.Load() == nil && !tl.hasPassed(seq) {
-		tl.Device.Lose(fmt.Errorf("a stream waits for work of another device: %w", err))
+		tl.Device.Lose(&behindError{err})
 	}
 }
 
@@ -161,50 +163,75 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	return 0, nil
 }
 
-// firstBehindDead returns the number of the first submission that waits for unfinished work of a
-// device that the driver has lost. That work never ends. A device that was lost for another reason
-// may go on: the driver refused an event, Close gave up waiting, or one of the device's queues waits
-// for a lost device. firstBehindDead looks at numbers up to last, and returns 0 if there is no such
-// submission.
-func (tl *Timeline) firstBehindDead(last uint64) uint64 {
-	type follower struct {
-		seq  uint64
-		mark Mark
+// A deadSearch finds work that never begins, because it waits for work of a device that the driver
+// has lost, or for other work that never begins. A device that was lost for another reason may go
+// on: the driver refused an event, Close gave up waiting, or another of its queues waits for a lost
+// device. The search remembers for each timeline how far it has looked, and what it has found.
+type deadSearch map[*Timeline]struct{ upTo, first uint64 }
+
+// first returns the number of the first submission of tl that never begins. It looks at numbers up to
+// last, and returns 0 if there is none.
+func (d deadSearch) first(tl *Timeline, last uint64) uint64 {
+	x := d[tl]
+	if x.first == 0 {
+		x.first = tl.neverBegins.Load()
 	}
-	var all []follower
+	if x.first == 0 && x.upTo < last {
+		for _, f := range tl.followsLost(x.upTo+1, last) {
+			// Work waits only for work that was issued before it, so this ends.
+			if f.mark.dead() || d.first(f.mark.Timeline, f.mark.Seq) > 0 {
+				x.first = f.seq
+				break
+			}
+		}
+		x.upTo = last
+		d[tl] = x
+	}
+	if x.first > last {
+		return 0
+	}
+	return x.first
+}
+
+// A follower is a submission that waits for the work at a mark.
+type follower struct {
+	seq  uint64
+	mark Mark
+}
+
+// followsLost returns the submissions from from to last that wait for unfinished work of lost
+// devices, in order.
+func (tl *Timeline) followsLost(from, last uint64) (all []follower) {
 	tl.ring.mu.Lock()
-	for seq := tl.ring.head; seq <= min(last, tl.issued.Load()); seq++ {
+	defer tl.ring.mu.Unlock()
+	for seq := max(from, tl.ring.head); seq <= min(last, tl.issued.Load()); seq++ {
 		for _, m := range tl.ring.at(seq).Follows.marks {
-			if m.Lost() != nil && m.Timeline.Device != tl.Device {
+			if m.Lost() != nil && m.Timeline != tl {
 				all = append(all, follower{seq, m})
 			}
 		}
 	}
-	tl.ring.mu.Unlock()
-	for _, f := range all {
-		if f.mark.dead() {
-			return f.seq
-		}
-	}
-	return 0
+	return all
 }
 
-// dead reports whether the driver has lost the mark's device, and the stream has not passed the
-// mark. It queries the driver.
+// dead reports whether the driver lost the device before the stream was known to have passed the
+// mark.
 func (m Mark) dead() bool {
-	d := m.Timeline.Device
-	if d.Stay() != nil {
-		return false
-	}
-	defer d.Leave()
-	e, _ := m.Timeline.eventOf(m.Seq)
-	if e == nil {
-		return false
-	}
-	defer e.Drop()
-	_, err := d.Native.Query(e.Handle)
-	return errors.Is(err, driver.ErrLost)
+	var e *driver.Error
+	var behind *behindError
+	err := m.Lost()
+	return errors.As(err, &e) && e.Lost && !errors.As(err, &behind)
 }
+
+// A behindError is the error with which a device is lost because one of its streams waits for work
+// of a lost device. err is the error with which that device was lost.
+type behindError struct{ err error }
+
+func (e *behindError) Error() string {
+	return fmt.Sprintf("a stream waits for work of another device: %v", e.err)
+}
+
+func (e *behindError) Unwrap() error { return e.err }
 
 // behindLost returns an error if the submission is ordered after unfinished work of another device
 // that is lost: the error with which that device was lost. Otherwise it returns nil.

@@ -68,6 +68,10 @@ type Timeline struct {
 	retireMu sync.Mutex
 	awaiters []awaiter
 	failures atomic.Pointer[[]failedRange] // issued work that has failed, in the order of the numbers
+
+	// neverBegins is set when the device has been closed. It is the number of the first submission
+	// that never begins, or 0: see deadSearch.
+	neverBegins atomic.Uint64
 }
 
 // NewTimeline returns a timeline of the device d. The caller then sets NewRecord and Stream, and
