@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -86,6 +88,22 @@ func TestRandom(t *testing.T) {
 		must(t, m.Close())
 	}
 	eventually(t, "all memory is freed", func() bool { return mapped(d, 0) == 0 && dev.Stats().Device.Live == 0 }, dev)
+}
+
+// TestGrowAgainstClose closes a peer while Grow gives it access to new pages. Grow must succeed.
+func TestGrowAgainstClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2})
+		dev, peer := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+		m := reserve(t, dev, 8*page, page, growing.Options{Peers: []*gpu.Device{peer}})
+		d.SetLatency(simdriver.OpAccessPages, time.Second)
+		grown := make(chan error)
+		go func() { grown <- m.Grow(2 * page) }()
+		time.Sleep(time.Second / 2)
+		must(t, peer.Close())
+		must(t, <-grown)
+		must(t, m.Close())
+	})
 }
 
 // TestRandomClose closes memories, a peer and the device while goroutines grow, shrink, share and

@@ -276,7 +276,7 @@ func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (e
 		}
 		fresh = append(fresh, page{of: p})
 	}
-	if err := v.AccessPages(m.at(have), uint64(n-have)*m.page, m.access()); err != nil {
+	if err := m.giveAccess(have, n); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -288,16 +288,17 @@ func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (e
 	return nil
 }
 
-// access returns the driver's devices that get access to new pages. Peers that are closed or lost
-// get none.
-func (m *Growing) access() []driver.Device {
+// giveAccess gives the devices access to the pages from number have to number n-1. Peers that are
+// closed or lost get none. A peer is not closed during the call of the driver.
+func (m *Growing) giveAccess(have, n int) error {
 	all := []driver.Device{m.dev.Engine.Native}
 	for _, u := range m.users[1:] {
-		if u.Failed() == nil {
+		if u.Failed() == nil && u.Engine.Stay() == nil {
+			defer u.Engine.Leave()
 			all = append(all, u.Engine.Native)
 		}
 	}
-	return all
+	return m.dev.Faces.VirtualMem.AccessPages(m.at(have), uint64(n-have)*m.page, all)
 }
 
 // remove unmaps consecutive pages. first is the number of the first page. It runs on a bound
