@@ -18,7 +18,7 @@ type Grid struct {
 	SharedMem uint32      // dynamic shared memory in bytes; the device limits the sum of dynamic and static
 	Attrs     LaunchAttrs // the zero value means no attributes
 
-	none bool  // GridFor made the Grid for no elements: if Blocks[0] is 0, the launch does nothing
+	none bool  // GridFor made the Grid for no elements: the launch does nothing, unless Blocks[0] was changed from 0
 	flaw error // the error for invalid arguments of GridFor; every launch returns it
 }
 

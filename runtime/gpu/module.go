@@ -111,7 +111,8 @@ func (x *Module) releaseAll(n int32) {
 	})
 }
 
-// native returns the native name of a kernel or variable that the program has named.
+// native returns the name by which the driver knows a kernel or variable. name is a C++ expression
+// in names, or already that name.
 func (x *Module) native(name string) string {
 	if n, ok := x.names[name]; ok {
 		return n

@@ -76,7 +76,7 @@ func noteSignal(s *sema.Semaphore, value uint64, err error) {
 }
 
 // waits tells the observers of the points' semaphores, one after the other, that the program begins
-// to wait. It returns the first observer of the wait that one of them returns, or nil.
+// to wait, until one of them returns an observe.Wait. waits returns that, or nil if none does.
 func waits(ctx context.Context, points []Point, all bool) observe.Wait {
 	for _, p := range points {
 		if o := observe.OfSemaphore(&p.Semaphore.sema); o != nil {

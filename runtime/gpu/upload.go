@@ -10,10 +10,11 @@ import (
 )
 
 // Upload returns an Op that writes host data to a range of the same size. Do not change the data
-// until a signal of the operation is reached. Data larger than [Options.StageSize] goes through
-// pinned memory in pieces: when the waits are reached, up to 8 goroutines begin to move the pieces,
-// each with up to 3 blocks of pinned memory. Do or Submit copies smaller data to pinned memory, as
-// with [UploadCopy]. A recording copies the data to pinned memory when the Op is added.
+// until a signal of the operation is reached or, in a recording, until the Op has been added. Use
+// [UploadCopy] to change the data sooner. Do or Submit copies data of up to [Options.StageSize]
+// bytes to pinned memory, and a recording copies data of any size. Larger data that is submitted
+// goes through pinned memory in pieces: when the waits are reached, up to 8 goroutines begin to move
+// the pieces. Each goroutine uses up to 3 blocks of pinned memory.
 func Upload(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadOp, dst
 	op.setData(data)

@@ -360,9 +360,9 @@ func TestSharedEventErrors(t *testing.T) {
 	})
 }
 
-// TestOtherProcessKilled kills a process while another process uses its memory and waits for its
-// event. The other process can fail the semaphore that the wait signals, its other queues work, and
-// it can close its device, although the stream never passes the wait.
+// TestOtherProcessKilled kills process a while process b uses a's memory and waits for a's event. The
+// stream of b never passes that wait. Nevertheless b can fail the semaphore that the wait signals,
+// its other queues work, and its Close returns.
 func TestOtherProcessKilled(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {

@@ -93,9 +93,9 @@ func ExportMemoryFile(b *gpu.Buffer) (*os.File, error) {
 // may close it afterwards. ImportMemoryFile blocks while the driver does.
 //
 // The caller must supply the size, since the descriptor does not contain it: the exported buffer's
-// size, or the size given to cuMemCreate. The memory can only be imported as a whole. size may omit
-// some bytes of the last page. If size has more or fewer pages than the memory, the driver returns
-// an error. The memory may be another device's if the hardware supports that. It may be this
+// size, or the size given to cuMemCreate. The memory can only be imported as a whole: if size,
+// rounded up as for [ExportMemoryFile], is not the rounded size of the memory, the driver returns an
+// error. The memory may be another device's if the hardware supports that. It may be this
 // process's own memory. Then the buffer is another address of the same memory, and the program
 // orders uses of both addresses like uses of one buffer. The buffer behaves like a buffer of kind
 // [gpu.ShareableMem] that [gpu.Device.Alloc] made, except that it cannot be exported, and that its

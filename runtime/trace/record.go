@@ -99,12 +99,12 @@ type Record struct {
 	Rank         int
 	Ranks        int // 0 unless this is a collective, or a communicator failed
 
-	Submitted time.Duration // the call began; for other kinds than submissions, the event began
+	Submitted time.Duration // the submitting call began, also in the record of a command; for other kinds, the event began
 	Parked    time.Duration // the submission was first parked; see Parked of [gpu.Stats]
 	Issued    time.Duration // the host began to give the work to the device, or to call the function
 	Begun     time.Duration // the device began the work, or the function began
 	Ended     time.Duration // the device ended the work, or the function ended
-	Done      time.Duration // the host saw the work done, or it failed; for other kinds, the event ended
+	Done      time.Duration // the host saw the submission done, or it failed, also in the record of a command; for other kinds, the event ended
 
 	Within time.Duration // error margin of the device times
 	// The device may have begun the work before Begun, by up to Early. This happens if the device

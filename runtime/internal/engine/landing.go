@@ -8,8 +8,7 @@ import (
 
 // Limits of the pauses between polls of downloads that nobody waits for. The pauses begin with
 // firstPause and double up to longestPause. After a poll that found finished work, they begin again
-// with firstPause. If the program waits for a download, the waiting goroutine polls it without such
-// pauses.
+// with firstPause. A download that the program waits for is polled sooner: see package wake.
 const (
 	firstPause   = time.Millisecond
 	longestPause = 8 * time.Millisecond

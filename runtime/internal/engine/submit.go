@@ -161,8 +161,8 @@ func (tl *Timeline) run(s *Submission) {
 	}
 }
 
-// If a Stream that the submission waits for has failed, failedStream returns the Stream's error,
-// otherwise nil. The submission's wait for the Stream may have been reached before the failure.
+// failedStream returns the error of a failed Stream that the submission waits for, or nil. It returns
+// the error even if the submission's wait was reached before the Stream failed.
 func (s *Submission) failedStream() error {
 	for _, w := range s.Waits {
 		if w.Semaphore.Tag.Load() == IsStream {

@@ -57,11 +57,11 @@ func (d *Device) ready(op string) error {
 	return d.Engine.Failed()
 }
 
-// FreeUnused first waits for two things. Parked Frees must be issued if their memory is no longer
-// used. Trims must give their pages to the reclaimer if no work uses these pages any more. Then the
-// reclaimer frees unused memory and trims the pools, and FreeUnused waits for that. It returns
-// early if the context ends. If the device is closed, or a stream may be waiting for other code,
-// the reclaimer is not called.
+// FreeUnused waits until the reclaimer has freed unused memory and trimmed the pools. Before, it waits
+// for memory that is about to become unused: parked Frees whose memory nothing uses any more are
+// issued, and the pages that growing memory has given up, and that nothing uses any more, go to the
+// reclaimer. FreeUnused returns early if the context ends. If the device is closed, or a stream may
+// be waiting for other code, the reclaimer is not called.
 func (d *Device) FreeUnused(ctx context.Context) {
 	d.delays.awaitReady(ctx)
 	freed := make(chan struct{})

@@ -587,8 +587,8 @@ func (p *Pool) Close() error {
 // later sweep or until the device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
-// sweepPoolsAfter is sweepPools with a pause. If a pool is busy, it tries again after that pause,
-// and doubles the pause each time, up to a second.
+// sweepPoolsAfter does the work of sweepPools at once. If a pool is busy, it sweeps again after the
+// pause, and doubles the pause each time, up to a second.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	d.Engine.Reclaim(func() {
 		d.pools.mu.Lock()

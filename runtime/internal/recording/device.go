@@ -27,7 +27,7 @@ type Device struct {
 	condMu    sync.Mutex    // protects condReady; Engine.Do is called under it
 	condReady bool          // conditional nodes can be made
 	standInMu sync.Mutex    // protects standsIn
-	standsIn  driver.Mem    // the stand-in: see standIn
+	standsIn  driver.Mem    // graphs use it in place of addresses that are not known yet: see standInSize
 }
 
 // A Host has the methods of the layer above that recordings need.
