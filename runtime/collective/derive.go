@@ -24,9 +24,10 @@ const NoColor = driver.NoColor
 
 // Shrink makes a communicator of all ranks except the excluded ones, which must not call Shrink.
 // With abort, this communicator and its unfinished operations fail first: set abort after a rank
-// has died. Without abort, Shrink first waits until the unfinished operations are done. Then Shrink
-// waits for the other ranks until the context ends. If some rank has not called Shrink by then,
-// this communicator fails, as with [Communicator.Split].
+// has died. Without abort, Shrink first waits until the unfinished operations are done. In both
+// cases Shrink then waits for the other ranks, at most until the context ends. If some rank has not
+// called Shrink by then, Shrink returns an error. Without abort, this communicator then fails, as
+// with [Communicator.Split].
 //
 // A communicator that has already failed cannot be shrunk, even if it failed because the library
 // found that a rank is gone: close it, and make a new one. The remaining ranks need not call Shrink

@@ -69,9 +69,9 @@ func (q *Queue) alloc(o *Order, p *Pool, size uint64) (*Buffer, error) {
 }
 
 // Free returns an Op that frees memory that [Alloc] allocated, on this or another queue, in the
-// order of the queue's work. Order the Free after all work that uses the memory, by the queue or by
-// waits. Once the waits of the Free have been issued, new uses of the memory fail with
-// [ErrUnallocated]. Free does not block, unless the driver does. A recording cannot free.
+// order of the queue's work. Order the Free after all work that uses the memory, by waits or by the
+// order of the queue's stream. Once the waits of the Free have been issued, new uses of the memory
+// fail with [ErrUnallocated]. Free does not block, unless the driver does. A recording cannot free.
 //
 // The pool does not reuse the memory until the streams have passed all work that may use it, even
 // if the signals of that work have failed. If the Free is not ordered after some of that work, the

@@ -251,7 +251,8 @@ var wrongOrders = map[string]struct {
 	"a list of 1,000 with one reached": {func(m *mistake) gpu.Order { return m.long(4, 9) }, gpu.ErrValue},
 }
 
-// long returns an order that signals s with first, then x 1,000 times, and then s with second.
+// long returns an order that signals x with 1, s with first, x 1,000 times more, and last s with
+// second.
 func (m *mistake) long(first, second uint64) gpu.Order {
 	o := m.signals(first)
 	for v := range uint64(1000) {
@@ -261,8 +262,8 @@ func (m *mistake) long(first, second uint64) gpu.Order {
 	return o
 }
 
-// wrongCalls are calls with other mistakes. A function returns the error of its call. If the called
-// method has no error result, the function checks what the call has done.
+// wrongCalls are calls whose mistake is not in an Order. A function returns the error of its call.
+// If the called method has no error result, the function checks what the call has done.
 var wrongCalls = map[string]struct {
 	call func(m *mistake) error
 	want error

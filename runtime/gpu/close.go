@@ -67,10 +67,10 @@ func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 
 // Shutdown is like Close, with a context instead of the ten seconds. The device accepts no new
 // work, and parked work fails immediately. Shutdown waits for work in flight and host calls until
-// the context ends, but at least half a second if they need it. Then the device is given up. The
-// runtime destroys the native objects, as far as the driver allows. Shutdown returns within three
-// seconds after that, or within fifteen if the device has communicators. The error is a
-// [CloseError] that wraps the context's error.
+// the context ends, but at least half a second if they need it. If they have not ended by then, the
+// device is given up, and the error is a [CloseError] that wraps the context's error. In any case
+// the runtime destroys the native objects, as far as the driver allows. Shutdown returns at most
+// three seconds after the context has ended, or fifteen if the device has communicators.
 //
 // Close and Shutdown may be called concurrently and again. The first of their contexts to end
 // bounds all of them, and they return the same error. If a call of the driver, a function of

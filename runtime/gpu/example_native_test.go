@@ -28,8 +28,8 @@ func ExampleNative() {
 	// Output: workwork
 }
 
-// A graph contains the work that the function gives to the stream. The function is called again
-// when the address of the binding changes.
+// The recording runs as a graph, which contains the work that the function of Native gives to the
+// stream. When the address of the binding changes, the function is called again.
 func ExampleNative_recorded() {
 	dev := simulated()
 	defer dev.Close()

@@ -111,8 +111,8 @@ func (x *Module) releaseAll(n int32) {
 	})
 }
 
-// native returns the name by which the driver knows a kernel or variable. name is a C++ expression
-// in names, or already that name.
+// native returns the name by which the driver knows a kernel or variable. If name is a C++
+// expression in x.names, native returns the name there, otherwise it returns name itself.
 func (x *Module) native(name string) string {
 	if n, ok := x.names[name]; ok {
 		return n

@@ -30,7 +30,8 @@ type observer struct {
 	nodeTimes
 }
 
-// Observe returns the observer of a device that is being opened, for package gpu.
+// Package gpu calls Observe when it opens a device with a tracer. It reports the work of the device
+// to the observe.Device that Observe returns.
 func (t *Tracer) Observe(dev *gpu.Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error) {
 	if t.slots == nil {
 		return nil, fmt.Errorf("trace: a tracer that was not made: make one with NewTracer: %w", gpu.ErrArgument)

@@ -116,8 +116,8 @@ func (e *env) bufferOn(d *gpu.Device, size uint64) *gpu.Buffer {
 	return b
 }
 
-// read downloads a buffer when the points in after are reached. A queue of the first device does
-// the download.
+// read returns the bytes of a buffer. A queue of the first device waits for the given points and
+// then downloads the bytes.
 func (e *env) read(b *gpu.Buffer, after ...gpu.Point) []byte {
 	e.Helper()
 	data := make([]byte, b.Size())
@@ -127,7 +127,7 @@ func (e *env) read(b *gpu.Buffer, after ...gpu.Point) []byte {
 	return data
 }
 
-// holds checks that every byte of a buffer is want, when the points in after are reached.
+// holds checks that every byte of a buffer is want, once all given points are reached.
 func (e *env) holds(b *gpu.Buffer, want byte, after ...gpu.Point) {
 	e.Helper()
 	for i, got := range e.read(b, after...) {

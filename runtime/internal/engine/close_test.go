@@ -564,9 +564,9 @@ func TestBusyStreams(t *testing.T) {
 	})
 }
 
-// TestRecordBehindEnd closes a lost device while a submission of another device looks for events.
-// The submission waits for work of a third device and of the lost device. It must not record an
-// event in a stream of the lost device that is being destroyed.
+// TestRecordBehindEnd closes a lost device while a submission of another device is being issued.
+// The submission waits for work of a third device and of the lost device. Once the lost device's
+// streams are being destroyed, the submission must record no event in them.
 func TestRecordBehindEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSim(t, simdriver.Config{Devices: 3})

@@ -112,8 +112,8 @@ func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 // If work that the submission waited for has failed, cause returns the error of that work,
 // otherwise nil. The stream has passed the submission.
 func (s *Submission) cause() error {
-	// If afterBarrier is set, a wait is for a barrier. A barrier may fail even if the work that it
-	// waits for succeeds.
+	// If afterBarrier is set, the submission waits for a barrier. A barrier may fail even if the
+	// work that the barrier waits for succeeds.
 	failed := s.Deps.afterBarrier || s.Timeline.failures.Load() != nil
 	for _, m := range s.Follows.marks {
 		failed = failed || m.Timeline.failures.Load() != nil

@@ -34,9 +34,9 @@ func (f *Frontier) Add(m Mark) {
 	*f = append(*f, m)
 }
 
-// AddLive adds a mark, and removes the marks of other timelines that have been passed. It is for
-// frontiers whose users ignore passed marks. Without the removal, marks of closed timelines would
-// pile up.
+// AddLive adds a mark, and removes each mark of another timeline if the mark has been passed. It is
+// for frontiers whose users ignore passed marks. Without the removal, marks of closed timelines
+// would pile up.
 func (f *Frontier) AddLive(m Mark) {
 	*f = slices.DeleteFunc(*f, func(at Mark) bool { return at.Timeline != m.Timeline && at.Timeline.passed.Load() >= at.Seq })
 	f.Add(m)

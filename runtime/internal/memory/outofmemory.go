@@ -50,7 +50,8 @@ func (d *Device) trimPools() {
 	d.pools.mu.Unlock()
 	for _, p := range all {
 		switch {
-		// A pool over a buffer has no memory of the system. A closed pool gives everything back.
+		// Skip a pool that takes its memory from a buffer: the buffer keeps the memory. Skip a
+		// closed pool: it gives everything back without a trim.
 		case p.over != nil || p.closed.Load():
 		case p.blocks != nil:
 			d.Engine.NotTaken(p.blocks.Trim(0, p.order()))
@@ -67,7 +68,7 @@ type memoryError struct {
 	of      *Pool  // the pool of the allocation, or nil
 	device  string
 	buffers uint64 // bytes of buffers that are not from a pool
-	growing uint64 // bytes of pages of growing memory
+	growing uint64 // bytes that growing memory holds
 	pools   []poolUse
 	err     error
 }

@@ -10,8 +10,8 @@ import (
 // A Command names a command of a recording, by its number.
 type Command int
 
-// A commandList stores commands in pages, so that a command never moves. It also stores the lists
-// of the commands.
+// A commandList stores commands in arrays of a fixed size, the pages. So a command never moves in
+// memory.
 type commandList struct {
 	pages  []*[pageSize]command
 	n      int
@@ -65,7 +65,7 @@ type command struct {
 }
 
 // A rareCommand has the fields that most commands do not need. Fills, copies, and launches without
-// a gpu.Param, have none.
+// a gpu.Param have no rareCommand.
 type rareCommand struct {
 	stage  *memory.Block // pinned memory of an upload
 	fn     func() error  // the function of a host call
@@ -85,8 +85,9 @@ type argRef struct {
 }
 
 // joins reports whether a command continues a group of the communicator lane. A collective of lane
-// does, unless it has commands in after. A command that does nothing but has a communicator
-// continues any group: a collective that moves no data, or the end of a nested recording.
+// continues the group, unless cmd.after lists commands. A command that does nothing but has a
+// communicator continues any group: a collective that moves no data, or the end of a nested
+// recording.
 func (cmd *command) joins(lane *comm.Communicator) bool {
 	if cmd.op.Kind == work.Collect && len(cmd.after) > 0 {
 		return false

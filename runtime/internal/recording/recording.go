@@ -175,7 +175,7 @@ func (c *Recording) Fail(op work.Kind, err error) error {
 	return fmt.Errorf("command %d, %s: %w", c.cmds.n, op, err)
 }
 
-// SetLabel sets the label of a command, which errors and traces show.
+// SetLabel sets the label that errors and traces show for a command.
 func (c *Recording) SetLabel(at Command, label string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,8 +192,8 @@ func (c *Recording) Refuse(err error) (Command, error) {
 	return -1, fmt.Errorf("command %d: %w", c.cmds.n, err)
 }
 
-// enter locks the recording for a call that records. Until Leave is called, the recording is not
-// destroyed. If enter returns an error, the recording is not locked.
+// enter locks the recording. Until Leave is called, the recording is not destroyed. If the
+// recording has ended or is closed, enter returns an error and does not lock it.
 func (c *Recording) enter() error {
 	if !engine.HoldLive(&c.refs, 1) {
 		return fmt.Errorf("gpu: command buffer: %w", errs.ErrClosed)
@@ -213,7 +213,7 @@ func (c *Recording) Leave() {
 	c.release()
 }
 
-// checkAfter returns an error if a command in after does not exist.
+// checkAfter returns an error if the list after has a command that does not exist.
 func (c *Recording) checkAfter(op work.Kind, after []Command) error {
 	for _, a := range after {
 		if a < 0 || int(a) >= c.cmds.n {
@@ -223,7 +223,8 @@ func (c *Recording) checkAfter(op work.Kind, after []Command) error {
 	return nil
 }
 
-// record adds a command with its references, after the commands in after.
+// record adds a command with its references. The command is executed after the commands of the list
+// after.
 func (c *Recording) record(cmd *command, after []Command) (Command, error) {
 	if err := c.checkAfter(cmd.op.Kind, after); err != nil {
 		return -1, err

@@ -140,8 +140,8 @@ func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	return released, nil
 }
 
-// addJoin copies the marks of all work that the barrier with the signal value waits for. It reuses
-// the memory of a removed join, if there is one.
+// addJoin adds a join for the barrier that signals value. It copies behind, the marks of all work
+// that the barrier waits for. It reuses the memory of a removed join, if there is one.
 func (l *expected) addJoin(value uint64, behind []Mark) {
 	n := len(l.joins)
 	l.joins = slices.Grow(l.joins, 1)[:n+1]

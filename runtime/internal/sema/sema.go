@@ -165,8 +165,8 @@ func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 	}
 }
 
-// Backward returns the error for a signal of p when the semaphore's value, now, is not below
-// p.Value.
+// Backward returns the error for a signal of p if the semaphore's current value is p.Value or
+// higher. now is the current value.
 func Backward(p Point, now uint64) error { return backward(p.Value, p.Semaphore.String(), now) }
 
 func backward(value uint64, name string, now uint64) error {
