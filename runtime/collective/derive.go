@@ -8,8 +8,8 @@ import (
 
 // Split divides the communicator into new communicators. Ranks that pass the same color form a new
 // communicator, ordered by key and then by rank. All ranks must call Split. A rank that passes
-// [NoColor] gets a nil communicator. Until the context ends, Split waits for earlier operations and
-// for the other ranks. Other goroutines must not submit operations during the call. The new
+// [NoColor] gets a nil communicator. Split waits for earlier operations and for the other ranks, at
+// most until the context ends. Other goroutines must not submit operations during the call. The new
 // communicator inherits the name and the timeout, and stays open when this communicator is closed.
 // If the library has begun to make the new communicator and cannot finish, this communicator fails
 // too, because only aborting this communicator stops the library. An example is a context that ends

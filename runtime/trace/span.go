@@ -30,8 +30,8 @@ type observer struct {
 	nodeTimes
 }
 
-// Package gpu calls Observe when it opens a device with a tracer. It reports the work of the device
-// to the observe.Device that Observe returns.
+// Package gpu calls Observe when it opens a device with a tracer, and then reports to the result
+// what the device does.
 func (t *Tracer) Observe(dev *gpu.Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error) {
 	if t.slots == nil {
 		return nil, fmt.Errorf("trace: a tracer that was not made: make one with NewTracer: %w", gpu.ErrArgument)
@@ -97,8 +97,8 @@ type span struct {
 	*observer
 	rec  Record
 	kind work.Kind
-	// The work lies between the events begin and last. The span holds both. begin is nil if times
-	// are not recorded, or are missing.
+	// The work lies between the events begin and last. The span holds both. begin is nil if the
+	// submission is not timed.
 	begin    *engine.Event
 	last     *engine.Event // the submission's own event
 	shared   bool          // begin is the event behind the previous submission
