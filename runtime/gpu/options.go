@@ -20,8 +20,8 @@ type Options struct {
 	Priorities []int
 
 	// Events is how many events the device's pool of events has at first; 0 means 1,024, which take
-	// about 0.3 ms to make on CUDA. More events are made in advance when few are free: at most half
-	// of the pool's events, and at most 512.
+	// about 0.3 ms to make on CUDA. More events are made in advance when only half of the pool's
+	// events or fewer are free, in a large pool only when 512 or fewer are free.
 	Events int
 
 	// Spin is how long each waiting goroutine polls the device. Then it sleeps, or polls for all
