@@ -30,10 +30,10 @@ type Options struct {
 	// negative means that waiting goroutines sleep at once.
 	Spin time.Duration
 
-	// Poll is how long one goroutine polls without a pause, on behalf of all waiting goroutines. If
-	// only one goroutine waits, it polls itself; otherwise a goroutine of the device polls. After
-	// that time a goroutine of the device polls with pauses of up to a millisecond. 0 means 10
-	// milliseconds; negative means a pause after every poll.
+	// Poll is how long one goroutine polls without a pause, on behalf of all waiting goroutines,
+	// while it finds no finished work. If only one goroutine waits, that goroutine polls; otherwise
+	// a goroutine of the device polls. After that time a goroutine of the device polls with pauses
+	// of up to a millisecond. 0 means 10 milliseconds; negative means a pause after every poll.
 	Poll time.Duration
 
 	// StageSize is the size in bytes of a block of pinned memory for uploads and downloads; 0 means
