@@ -148,7 +148,8 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 // Close closes the communicator and ends its registrations. Operations that have not been issued
 // fail with [gpu.ErrClosed]. Close waits for operations in flight. Some libraries destroy a
 // communicator only when the other ranks destroy theirs. Then Close waits for those ranks too.
-// After ten seconds of waiting, the communicator is aborted, and Close returns [gpu.ErrClosed].
+// After ten seconds of waiting, the communicator is aborted, and Close returns [gpu.ErrClosed], or
+// [driver.ErrBusy] if a call of the library still does not return.
 // Closing a failed communicator is not an error by itself. [gpu.Device.Close] closes the remaining
 // communicators. Closing again returns the same error.
 func (c *Communicator) Close() error { return c.in().Close() }

@@ -221,10 +221,10 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	return Command(at), err
 }
 
-// Elapsed returns the time from one timestamp to another in the execution that was issued last. Wait
-// for a signal of that execution first. If nothing was issued, or the device has not reached both
-// timestamps, the error is [ErrArgument]. If a later execution is in flight, the time may mean
-// nothing. Elapsed blocks until the driver has answered.
+// Elapsed returns the time from one timestamp to another in the execution that was issued last.
+// Wait for a signal of that execution first. If no execution was issued, or the device has not
+// reached both timestamps, the error is [ErrArgument]. If a later execution is in flight, the time
+// may mean nothing. Elapsed blocks until the driver has answered.
 func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	if c.isZero() {
 		return 0, errs.Zero("elapsed", "CommandBuffer")

@@ -47,8 +47,8 @@ type Device struct {
 	timings map[*Timing]struct{}
 }
 
-// Open opens a device of a driver. index is the device's index in the result of d.Devices. Open
-// blocks while the driver does. The program closes the device ([Device.Close]).
+// Open opens a device of a driver, and waits until the driver has opened it. index is the device's
+// index in the result of d.Devices. The program closes the device ([Device.Close]).
 func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 	dev, err := open(d, index, opt, new(wake.Processors))
 	if err == nil {
@@ -269,9 +269,9 @@ type Stats struct {
 	Events     ObjectStats
 	Timepoints ObjectStats
 	Records    ObjectStats // records of submissions
-	// Parked counts submissions that are not issued yet, because they wait for a point whose work
-	// has not been issued. Host calls that wait until a point is reached count too, and so do Frees
-	// that wait for uses of their memory.
+	// Parked counts submissions that are not issued yet, for example because they wait for a point
+	// whose work has not been issued. Host calls that wait until a point is reached count too, and
+	// so do Frees that wait for uses of their memory.
 	Parked    int
 	InFlight  int    // submissions issued and neither done nor failed, as far as the host knows
 	Buffers   int    // live

@@ -25,8 +25,8 @@ var (
 	// ErrUnallocated is the error of using pool memory before it is allocated or after it is freed.
 	ErrUnallocated = errs.ErrUnallocated
 
-	// ErrLost is the error of a lost device, which runs no more work, for example after a fault of
-	// a kernel.
+	// ErrLost is the error of a lost device. A device is lost for example after a fault of a
+	// kernel. A lost device accepts no more work.
 	ErrLost = driver.ErrLost
 
 	// ErrOutOfMemory is the error of an allocation for which there is no memory.
@@ -53,7 +53,7 @@ type SubmitError struct {
 	Device string
 	Err    error
 
-	received *atomic.Bool // set when the program receives the error; nil if Close never returns it
+	received *atomic.Bool // set when the program receives the error (see receipt); nil if Close never returns it
 }
 
 func (e *SubmitError) Error() string {

@@ -20,8 +20,8 @@ type Options struct {
 	Priorities []int
 
 	// Events is how many events the device's pool of events has at first; 0 means 1,024, which take
-	// about 0.3 ms to make on CUDA. More events are made in advance when few are free: at most half
-	// of the pool's events, and at most 512.
+	// about 0.3 ms to make on CUDA. More events are made in advance when only half of the pool's
+	// events or fewer are free, in a large pool only when 512 or fewer are free.
 	Events int
 
 	// Spin is how long each waiting goroutine polls the device. Then it sleeps, or polls for all
@@ -30,10 +30,10 @@ type Options struct {
 	// negative means that waiting goroutines sleep at once.
 	Spin time.Duration
 
-	// Poll is how long one goroutine polls without a pause, on behalf of all waiting goroutines. If
-	// only one goroutine waits, it polls itself; otherwise a goroutine of the device polls. After
-	// that time a goroutine of the device polls with pauses of up to a millisecond. 0 means 10
-	// milliseconds; negative means a pause after every poll.
+	// Poll is how long one goroutine polls without a pause, on behalf of all waiting goroutines,
+	// while it finds no finished work. If only one goroutine waits, that goroutine polls; otherwise
+	// a goroutine of the device polls. After that time a goroutine of the device polls with pauses
+	// of up to a millisecond. 0 means 10 milliseconds; negative means a pause after every poll.
 	Poll time.Duration
 
 	// StageSize is the size in bytes of a block of pinned memory for uploads and downloads; 0 means

@@ -30,7 +30,7 @@ func ExampleEvent() {
 	check(
 		writer.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.All(), []byte{1, 2, 3, 4})),
 		writer.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, interop.RecordEvent(written)),
-		s.WaitIssued(ctx, 2), // now the other process may wait for the event
+		s.WaitIssued(ctx, 2), // now the reader may wait for the event
 	)
 	memory, err := interop.ExportMemory(mem)
 	check(err)

@@ -143,7 +143,7 @@ func (s *soaker) ok(err error) bool {
 	return err == nil
 }
 
-// next returns an order that comes after the previous order of next.
+// next returns an order that waits for the signal of the previous order that next returned.
 func (s *soaker) next() gpu.Order {
 	s.v++
 	return gpu.Order{Wait: []gpu.Point{{Semaphore: s.s, Value: s.v - 1}}, Signal: []gpu.Point{{Semaphore: s.s, Value: s.v}}}

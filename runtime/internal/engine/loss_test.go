@@ -487,7 +487,7 @@ func TestCloseBehind(t *testing.T) {
 				closed := make(chan error, 1)
 				go func() { closed <- dev.Close() }()
 				time.Sleep(100 * time.Millisecond) // time of the synctest bubble
-				// Without that stream Close leaves everything to the driver at once.
+				// With of.refused, Close leaves everything to the driver at once, and the point fails.
 				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused {
 					t.Errorf("the point of Free is at %d, %v", v, err)
 				}
@@ -559,10 +559,10 @@ func TestCloseLentBehind(t *testing.T) {
 	}
 }
 
-// TestCloseLentBehindQueue closes a device whose memory is used by a second device, behind a queue of
-// a third one. The third device is lost because another one of its queues waits for a device that the
-// driver has lost. The queue goes on, so the work that uses the memory begins later. The memory must
-// not be freed.
+// TestCloseLentBehindQueue closes a device whose memory is used by work of a second device. That
+// work waits for queue 1 of a third device. The third device is lost because its queue 0 waits for
+// a device that the driver has lost. Queue 1 goes on, so the work that uses the memory begins
+// later. The memory must not be freed.
 func TestCloseLentBehindQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{Devices: 4, Kernels: simKernels, Strict: true})

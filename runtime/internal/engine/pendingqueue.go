@@ -10,8 +10,8 @@ import (
 )
 
 // A pendingQueue holds the submissions that are not issued yet: parked submissions, and submissions
-// that are ready for the pending-queue thread. Device.mu protects runnow, runend, parked, nparked
-// and called, and the links of the lists.
+// that are ready for the pending-queue thread. It also lists the running host calls. Device.mu
+// protects runnow, runend, parked, nparked and called, and the links of the lists.
 type pendingQueue struct {
 	wake    chan *Device // wakes the pending-queue thread, which receives its device
 	runnow  *Submission  // list of the ready submissions, oldest first

@@ -29,8 +29,8 @@ type smallRing struct {
 	room   [4]trace.Record      // storage for Take
 }
 
-// A labelled counts the submissions with one label, and has the values that the last one waits for
-// and signals.
+// A labelled counts the submissions with one label. It also has the semaphore values that the last
+// of these submissions waits for and signals.
 type labelled struct {
 	times          int
 	waits, signals []uint64

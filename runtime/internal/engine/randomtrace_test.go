@@ -165,9 +165,9 @@ func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.Tracer
 
 // checkArrows checks the number of arrows that end at the waits of slices. An arrow must end at
 // each wait for a point whose signal has a slice, or the trace must count that arrow as not drawn.
-// The signal of a point is the lowest one that reaches the value, from another submission. Waits
-// for 0 and failed waits of the host have no arrow. A wait for any of several points may have
-// arrows.
+// The signal of a point is the lowest signal that reaches the point's value. A submission's own
+// signals do not count for its waits. Waits for 0 and failed waits of the host have no arrow. A
+// wait for any of several points may have arrows.
 func (g *tracedGraph) checkArrows(t *testing.T) {
 	type signal struct {
 		value uint64

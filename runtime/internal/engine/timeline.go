@@ -35,7 +35,7 @@ type Timeline struct {
 	closed  atomic.Bool // set under mu
 
 	// mu is held while work is issued. It protects last and tidyAt, and writes to issued, marked,
-	// lastDownload, awaiting, closed and ended. Its holder does not wait for another timeline.
+	// lastDownload, awaiting, closed and ended.
 	mu           sync.Mutex
 	last         sema.Point    // the signal of the last published submission, if that has exactly one signal
 	tidyAt       uint64        // from this number on, enter checks whether tidy must be called
@@ -43,7 +43,7 @@ type Timeline struct {
 	marked       atomic.Uint64 // the last number with an event recorded right behind it
 	passed       atomic.Uint64 // the last number that the stream is known to have passed
 	wanted       atomic.Uint64 // the timeline is polled until this number is passed
-	lastDownload atomic.Uint64 // the number of the last download that nobody waits for: see downloadPoller
+	lastDownload atomic.Uint64 // the last download that nobody waited for when it was issued: see downloadPoller
 
 	// awaiting is the number of the last submission that waits for other code: for a value in
 	// memory or for a shared event. Such a wait may never end.
@@ -307,8 +307,8 @@ const (
 	// Refused: the driver, the action, a Holder, a Memory or the lane returned an error. The stream
 	// has received nothing of the operation.
 	Refused
-	// Issued: the stream has received the submission. Submit also returns Issued for a submission
-	// that is not issued yet.
+	// Issued: the stream has received the submission. Submit also returns Issued if the submission
+	// is not given to the stream now, for example if it is parked, or is a barrier.
 	Issued
 	// IssuedBroken: a native call failed, but the stream may have received a part of the
 	// submission. An event is recorded behind that part, or the device is lost.
@@ -516,8 +516,8 @@ func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) 
 }
 
 // publish publishes the signals of a submission that the stream has received. It returns the
-// timepoints to release, and whether the semaphores have other timepoints. If so, the work must be
-// polled. The caller holds tl.mu.
+// timepoints to release, and whether the semaphores keep timepoints that are not released now. If
+// they do, the work must be polled. The caller holds tl.mu.
 func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	if len(s.Signals) == 1 {
 		tl.last = s.Signals[0]

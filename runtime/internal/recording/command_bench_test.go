@@ -91,9 +91,9 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// BenchmarkParams executes a recording of 82 kernels, as a graph and as a replay of calls. Between
-// executions, nothing changes, or a scalar of 1 or 48 kernels, or the addresses of bindings of 16
-// or all kernels. The device does no work.
+// BenchmarkParams executes a recording of 82 kernels, as a graph and as a replay of calls. In some
+// cases each execution changes a scalar that 1 or 48 kernels use. In others it changes the memory
+// bound for 16 or for all kernels. The device does no work.
 func BenchmarkParams(b *testing.B) {
 	const kernels = 82
 	for name, c := range map[string]struct {

@@ -30,7 +30,7 @@ type Device struct {
 	standsIn  driver.Mem    // graphs use it in place of addresses that are not known yet: see standInSize
 }
 
-// A Host has the methods of the layer above that recordings need.
+// A Host does for recordings what only the layer above can do.
 type Host interface {
 	// EnterNative calls a function of the program with the device current on the thread.
 	EnterNative(fn func() error) error

@@ -38,7 +38,7 @@ type place struct {
 	// at points into ops, or into a kernel's arguments. The graphs of all instances share these
 	// arguments.
 	at     *driver.Ptr
-	has    driver.Ptr // the value to which the node was last set
+	has    driver.Ptr // the address or word that the node was last set to, in this place
 	behind driver.Ptr // bytes from the reference to the address; 0 for a parameter
 	ref    int32      // index in execution.present
 	node   int32      // index in nodes
@@ -89,8 +89,8 @@ func (c *Recording) standIn(p *part) bool {
 }
 
 // build makes the graph of a part with the addresses in c.current.present. If stands is set,
-// standIn has put the stand-in's addresses there, so build cuts the sizes of operations to those of
-// the stand-in. It runs on a bound thread.
+// standIn has put the stand-in's addresses there. Then build cuts the operations that use the
+// stand-in, so that they fit into half of it. It runs on a bound thread.
 func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.Faces.Graphs
 	dynamic := 0
@@ -215,7 +215,7 @@ func (c *Recording) addCommand(b *building, cmd *command, number int, before []d
 		nodes = append(nodes, n)
 		c.observeNode(b, n, number)
 		if cmd.moves {
-			does.Count = cmd.op.Count // the node gets the whole size before its first launch
+			does.Count = cmd.op.Count // not cut: the node is set to this size before its first launch
 			made.noteNode(c, cmd, n, &does)
 		}
 	}
@@ -261,7 +261,7 @@ func (o *nodeOrder) before(cmd *command) []driver.Node {
 	return nodes
 }
 
-// add notes the nodes of a command, which come after the nodes in before.
+// add notes the nodes of a command. These nodes come after the nodes in before.
 func (o *nodeOrder) add(command int, before, nodes []driver.Node) {
 	o.open = slices.DeleteFunc(o.open, func(n driver.Node) bool { return slices.Contains(before, n) })
 	o.open = append(o.open, nodes...)
@@ -338,8 +338,8 @@ func (p *Part) mayMake(s *engine.Submission) bool {
 	return x.graph && !p.instance().graphs[p.part].made()
 }
 
-// makeGraph makes the graph of a part that is about to be launched, if the graph is missing. The
-// timeline is not locked yet.
+// makeGraph makes the graph of a part that is about to be launched, unless the part has a graph
+// that can be launched. The timeline is not locked yet.
 func (c *Recording) makeGraph(b *instance, part int, binds []memory.Range, values []Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
