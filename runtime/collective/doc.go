@@ -1,5 +1,5 @@
 // Package collective lets several GPUs work as one: it moves and reduces data among devices of one
-// process or of many, over NCCL, RCCL or the simulated GPU's own library.
+// process or of many. It uses NCCL, RCCL or the simulated GPU's own library.
 //
 // A communicator is a set of ranks, numbered from 0. Each rank is a device, and has an end of its
 // own: a [Communicator]. [NewAll] makes the ends of several devices of a process, and [New] makes
