@@ -1,10 +1,11 @@
 // Package collective lets several GPUs work as one: it moves and reduces data among devices of one
-// process or of many, over NCCL, RCCL or the simulated GPU's own library.
+// process or of many. It uses NCCL, RCCL or the simulated GPU's own library.
 //
-// A communicator is a set of ranks, numbered from 0. Each rank is a device, and has an end of its
-// own: a [Communicator]. [NewAll] makes the ends of several devices of a process, and [New] makes
-// the end of one device. Ranks of several processes find each other by an [ID]. One rank makes the
-// ID, and a [Rendezvous] passes it to the others. Package rendezvous has implementations.
+// A communicator is a set of ranks, numbered from 0. Each rank is a device, and uses the
+// communicator through a [Communicator] of its own. [NewAll] makes the Communicators of several
+// devices of a process. [New] makes the Communicator of one device. Ranks of several processes find
+// each other by an [ID]. One rank makes the ID, and a [Rendezvous] passes it to the others. Package
+// rendezvous has implementations.
 //
 // An [Operation], such as [AllReduce] or [Send], names the memory that a rank sends and the memory
 // that it fills. [Communicator.Group] makes a [gpu.Op] of one or more operations. A stream, a queue

@@ -14,9 +14,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A ParkedOperation is an operation that has not been issued yet. It waits for a point for which no
-// work has been issued. A [HostCall] waits until its points are reached. A [Free] may wait for uses
-// of its memory: it then has a wait for a semaphore of the runtime.
+// A ParkedOperation is an operation that has not been issued yet. Usually it waits for a point, and
+// no work that signals this point has been issued. An operation that the host runs, such as a
+// [HostCall], waits until its points are reached. A [Free] may wait for uses of its memory: it then
+// has a wait for a semaphore of the runtime.
 type ParkedOperation struct {
 	Op     string        // for example "fill"
 	Kernel string        // the name of the kernel to launch; "" for other operations
@@ -87,8 +88,8 @@ func (d *Device) Parked() (list []ParkedOperation) {
 		for _, w := range o.waits {
 			value, at, issued := w.Semaphore.Outlook(w.Value)
 			if value >= w.Value || issued && !o.hostly {
-				// The point is reached, the semaphore has failed, or the work that signals it is
-				// issued.
+				// The point is reached, the semaphore has failed, or the work that signals the
+				// point is issued.
 				continue
 			}
 			wait := ParkedWait{Semaphore: outer(w.Semaphore), Value: w.Value, Current: value}
@@ -115,7 +116,7 @@ type openOperation struct {
 	q              *Queue
 	since          engine.Moment
 	how            engine.OpenState
-	hostly         bool // it begins only when its waits are reached, as a host call does
+	hostly         bool // it is parked until its waits are reached, like a host call
 	waits, signals []sema.Point
 }
 

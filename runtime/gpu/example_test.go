@@ -39,7 +39,7 @@ func check(errs ...error) {
 // at returns a list of one point.
 func at(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
 
-// An operation may wait for a point before any work is submitted that signals it.
+// An operation may wait for a point before any work is submitted that signals the point.
 func ExampleSemaphore() {
 	dev := simulated()
 	defer dev.Close()

@@ -94,8 +94,8 @@ func (op *Op) room(n int) []Range {
 // arguments are in opMore.wide.
 const inlineArg = int(unsafe.Sizeof(Range{}.Offset) + unsafe.Sizeof(Range{}.Size))
 
-// setArg sets *to to the argument for the parameter p, whose Go value is at from. A value that is too
-// large is stored in opMore.wide, and to.Offset is its index there.
+// setArg stores an argument for the parameter p in *to. from points to the argument's Go value. A
+// value larger than inlineArg is stored in opMore.wide, and to.Offset is its index there.
 func (op *Op) setArg(to *Range, p *param, from unsafe.Pointer) {
 	switch {
 	case p.kind == bufferAddr:

@@ -7,7 +7,7 @@ import (
 // A lent has the points of an operation's Order.Free. It signals the points when nothing uses the
 // operation's memory any more. All submissions of an operation share one lent.
 type lent struct {
-	left   atomic.Int32 // submissions that are not over
+	left   atomic.Int32 // submissions that may still use the memory
 	shared bool         // the operation may have several submissions; see record.Release
 	points []Point
 }
@@ -23,8 +23,8 @@ func newLent(submissions int, points []Point) *lent {
 // add counts one more submission.
 func (l *lent) add() { l.left.Add(1) }
 
-// over notes that a number of submissions are over. If no submission is left, it signals the
-// points.
+// over notes that a number of submissions no longer use the memory, or were never made. If no
+// submission is left, it signals the points.
 func (l *lent) over(submissions int) {
 	if l.left.Add(-int32(submissions)) == 0 {
 		l.tell(nil)

@@ -21,7 +21,7 @@
 //   - [ExportMemoryFile] makes a file of memory of kind [gpu.ShareableMem]. [ImportMemoryFile]
 //     takes it. The memory outlives the process that allocated it. CUDA on Linux supports this.
 //   - [ExportPool] makes a file of a pool. [ImportPool] takes it, and [Pool.Import] takes handles
-//     of memory that the other process has allocated from the pool. CUDA on Linux supports this.
+//     of memory that the exporting process has allocated from the pool. CUDA on Linux supports this.
 //
 // [NewSharedEvent] makes an event for other processes, [Event.Export] makes a handle of it, and
 // [ImportEvent] takes the handle.

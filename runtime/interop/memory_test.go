@@ -224,8 +224,9 @@ func TestSharedFileKilled(t *testing.T) {
 func TestSharedFileFaults(t *testing.T) { sharingFaults(t, shareFiles) }
 
 // shareFiles makes each of two processes use the other's memory, after the owner has closed its
-// buffer. If a call fails, shareFiles returns early. The error says that work never ended or, if
-// sound is true, which call failed.
+// buffer. If a call fails, shareFiles returns early, with the call's error if sound is true and
+// with nil otherwise. Work that never ends, wrong data in the memory, and an import that is never
+// released are errors even if sound is false.
 func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 	var devs [2]*gpu.Device
 	for i, d := range []driver.Driver{d, other} {
@@ -266,7 +267,7 @@ func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 				return endsIn(ctx, sound, err)
 			}
 		}
-		for i, s := range streams { // the owner closes its buffer before the other process uses the memory
+		for i, s := range streams { // close the owner's buffer before the importer uses the memory
 			own[1-i].Close()
 			s.Fill(far[i].Range(1, 1), []byte{10})
 			got := make([]byte, 4)

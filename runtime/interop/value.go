@@ -15,9 +15,9 @@ import (
 //
 // The memory may be device memory, [gpu.HostMem], imported, shared, or from a portable pool. It may
 // be another device's if [gpu.Fill] could fill it. Managed memory and memory of a driver's pool are
-// [gpu.ErrArgument], because CUDA supports no values there. Other sizes, addresses and values are
-// [gpu.ErrArgument] too. WriteValue does not block. If the device does not support values
-// ([driver.Caps].Values), the error is [gpu.ErrUnsupported].
+// [gpu.ErrArgument], because CUDA does not support the operation there. Other sizes, addresses and
+// numbers are [gpu.ErrArgument] too. WriteValue does not block. If the device does not support
+// WriteValue ([driver.Caps].Values), the error is [gpu.ErrUnsupported].
 //
 // In a recording the value is the same in each execution, and the operation never becomes a node of
 // a graph. It runs after everything that was recorded before it, and before everything recorded
@@ -30,11 +30,11 @@ func WriteValue(r gpu.Range, value uint64) gpu.Op { return valueOp(work.ValueWri
 // are as for [WriteValue]. The writer must write the number as a whole, the host with an atomic
 // store, and never write 1<<63 or more.
 //
-// The stream waits, not the host. No later work of the queue's stream begins before the wait is
-// over, even if no semaphore orders it after the operation. So use a separate queue for such waits,
-// and never put the work that writes the number behind such a wait. If another queue of the same
-// device writes the number, submit that work first: the driver does not know this order, and its
-// streams may share hardware queues. A driver may also wait for its streams in calls that load
+// The stream waits, not the host. No later work of the queue's stream begins before the wait has
+// ended, even if no semaphore orders it after the operation. So use a separate queue for such
+// waits, and never put the work that writes the number behind such a wait. If another queue of the
+// same device writes the number, submit that work first: the driver does not know this order, and
+// its streams may share hardware queues. A driver may also wait for its streams in calls that load
 // code. Device memory, code and recordings that the program releases meanwhile are freed later:
 // when no stream waits for a number or for another process's event any more. Otherwise the driver
 // would block for the wait and delay all other work. If the number is never written, only the work

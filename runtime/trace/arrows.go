@@ -36,9 +36,9 @@ func (e flowEnd) same(to flowEnd) bool { return e.sub != 0 && e.sub == to.sub }
 // hidden reports whether the signalling work is not drawn.
 func (e flowEnd) hidden() bool { return e.pid == 0 }
 
-// before reports whether a signal at e can have ended a wait at to. The record of a higher value
-// may come before the record of the value that ended the wait: records of devices and of the host
-// come in no common order.
+// before reports whether a signal can have ended a wait. e and to are the ends of the arrow between
+// them. Records of devices and of the host come in no common order. So the record of a higher value
+// may come before the record of the value that ended the wait.
 func (e flowEnd) before(to flowEnd) bool { return e.limit <= to.limit && !e.same(to) }
 
 type signalled struct {

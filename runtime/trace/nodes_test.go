@@ -182,8 +182,9 @@ func (p *profiler) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime 
 	return append(to, p.times(p, last)...)
 }
 
-// TestProfilerTimesNodes checks that a profiler's times are given to the right commands: by the
-// numbers of nodes or, without these, by the kernels' names in order.
+// TestProfilerTimesNodes checks that each command gets its own times from a profiler. The number of
+// a node tells which command a time belongs to. If the profiler knows no numbers, the kernel's name
+// tells it, and times with one name belong to the commands in order.
 func TestProfilerTimesNodes(t *testing.T) {
 	for _, x := range []struct {
 		name  string

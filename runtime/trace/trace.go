@@ -15,9 +15,9 @@
 // describes the format.
 //
 // While the standard library's runtime/trace is enabled, each submission is one of its tasks and
-// each wait of the host one of its regions. Functions of the program that the runtime calls have
-// labels of runtime/pprof: host calls and notifications have gpu_op, gpu_queue and gpu_label, and
-// functions given to OnReached have gpu_op and gpu_semaphore.
+// each wait of the host one of its regions. When the runtime calls a function of the program, the
+// function runs with labels of runtime/pprof. Host calls and notifications have gpu_op, gpu_queue
+// and gpu_label. Functions given to OnReached have gpu_op and gpu_semaphore.
 package trace
 
 import (
@@ -113,11 +113,12 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 }
 
 // Create is like Start, with a file. It creates a new file, which only its owner can read. If a
-// regular file has the name, Create removes it first. If the name belongs to a link, a device, a
-// pipe or a folder, Create fails. In the name, %p is replaced by the number of the process and %r
-// by the rank. If there are several ranks and the name has neither, Create puts the rank before the
-// extension. If another trace is being written to the file, Create puts the number of the process
-// before the extension, and a further number if that file is taken too.
+// regular file has the name, and no trace is being written to it, Create removes it first. If the
+// name belongs to a link, a device, a pipe or a folder, Create fails. In the name, %p is replaced
+// by the number of the process and %r by the rank. If there are several ranks and the name has
+// neither, Create puts the rank before the extension. If another trace is being written to the file
+// with the name, Create puts the number of the process before the extension, and a further number
+// if that file is taken too.
 func Create(name string, o Options) (*Trace, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -160,8 +161,9 @@ type traced struct {
 // Tracer tells package gpu which tracer to use.
 func (d *traced) Tracer() gpu.Tracer { return d.tracer }
 
-// The pause between writes is shortest after a write, and doubles up to longest if there was
-// nothing to write. Counters are sampled at most once in sampleEvery, and not in an idle program.
+// A trace pauses between writes. The pause is shortest after records were written. Each time there
+// were no records, the pause doubles, up to longest. Tracer.Soon ends a pause early. Counters are
+// sampled at most once in sampleEvery, and not in an idle program.
 const (
 	shortest    = 5 * time.Millisecond
 	longest     = 80 * time.Millisecond
@@ -198,8 +200,8 @@ func (t *Trace) Flush() error {
 }
 
 // flush is like Flush, and returns the number of records that it took. It stops after about twice
-// Options.Records: programs may add records faster than they can be written, and the goroutine that
-// closes a device waits for flush.
+// as many records as Options.Records: programs may add records faster than they can be written, and
+// the goroutine that closes a device waits for flush.
 func (t *Trace) flush() (total int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,11 +20,11 @@ import (
 // A writer turns records into events of the trace (see docs/trace-format.md). One goroutine at a
 // time uses it.
 //
-// All events of a submission are written when it is over. Device times are exact only to some
-// microseconds. So work may seem to begin before the work in front of it in the stream has ended.
-// Then the writer moves the later work behind the earlier work. The record of a wait may come
-// before the record of its signal. Then the writer draws the arrow when the record of the signal
-// comes.
+// The events of a submission are written after the submission has ended. Device times are exact
+// only to some microseconds. So work may seem to begin before the work in front of it in the stream
+// has ended. Then the writer moves the later work behind the earlier work. The record of a wait may
+// come before the record of its signal. Then the writer draws the arrow when the record of the
+// signal comes.
 type writer struct {
 	tracer  *Tracer
 	opt     Options
@@ -49,7 +49,7 @@ type writer struct {
 	counters [2]traceformat.Series
 }
 
-// A device is a device's process in the trace.
+// A device is the process that the trace has for a gpu.Device.
 type device struct {
 	pid        int64
 	tids       int64
@@ -91,8 +91,8 @@ type track struct {
 	tid    int64
 	stream int64            // the tid of the stream's thread; 0 until the stream has done work
 	end    traceformat.Time // the latest end of a slice of the stream
-	cmd    traceformat.Time // the end of the last command of the last slice, or the slice's beginning
-	until  traceformat.Time // the end of the last slice; may be before end
+	cmd    traceformat.Time // the end of the command written last, or the beginning of the slice written last
+	until  traceformat.Time // the end of the slice written last; end may be later
 	ch     bool             // the queue is a communicator's
 }
 
@@ -212,7 +212,7 @@ func errorOf(r *Record) string {
 	return r.Err.Error()
 }
 
-// points converts points of a record for the file. It writes them to the list, and returns it.
+// points converts points of a record for the file. It stores them in *list, and returns the list.
 func (w *writer) points(list *[]traceformat.Point, points []Point) []traceformat.Point {
 	*list = (*list)[:0]
 	for _, p := range points {
@@ -262,7 +262,8 @@ func (w *writer) device(d *gpu.Device, driver string) *device {
 	return x
 }
 
-// over is called when a device has been closed. It lets another device take the process.
+// over is called when a device has been closed. It lets a device that is opened later have the
+// process.
 func (w *writer) over(d *gpu.Device) {
 	if x := w.devices[d]; x != nil {
 		k := closedDevice{d.Info().Index, d.Info().Name}
@@ -314,8 +315,9 @@ func (w *writer) stream(x *device, t *track) int64 {
 	return t.stream
 }
 
-// host writes the event as a slice of the host, from the record's beginning to its end, on the
-// first free thread. It returns that thread, and the last time inside the slice, for arrows.
+// host writes w.event as a slice of the host, from the record's beginning to its end, on the first
+// free thread. It returns that thread, and the last time inside the slice, at which an arrow can
+// begin.
 func (w *writer) host(r *Record) (pid, tid int64, at traceformat.Time) {
 	from, to := traceformat.Time(r.Submitted), traceformat.Time(r.Done)
 	if r.Kind == KindSubmission {
@@ -482,8 +484,8 @@ func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	from := max(begun-traceformat.Time(r.Early), t.end) // the earliest possible beginning
 	if by := t.end - begun; by > 0 {
 		// Move the slice behind the previous slice, but not beyond the time at which the host saw
-		// the work done. The previous slice may be of later work, because records of a stream may
-		// come in another order than its work.
+		// the work done. The previous slice may be of later work, because the records may come in
+		// another order than the stream runs the work.
 		begun = min(begun+by, done)
 		ended = max(min(ended+by, done), begun)
 	}
@@ -498,7 +500,8 @@ func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	}
 }
 
-// command writes the slice of a command of a recording, inside the last slice of the stream.
+// command writes the slice of a command of a recording, inside the slice of the stream that was
+// written last.
 func (w *writer) command(r *Record) {
 	if r.Timed != DeviceTime {
 		return

@@ -22,7 +22,7 @@ var memories = []struct {
 	{"the host's", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.HostMem, size) }},
 	{"of both", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.ManagedMem, size) }},
 	{"the program's", func(e *env, size uint64) (*gpu.Buffer, error) {
-		// 64 KiB are enough to share no page with other imports.
+		// A slice of at least 64 KiB has memory pages of its own, which no other import uses.
 		return e.devs[0].ImportHost(make([]byte, max(size, 64<<10))[:size], nil)
 	}},
 	{"of a pool", func(e *env, size uint64) (*gpu.Buffer, error) { return e.hostPool(false, size), nil }},

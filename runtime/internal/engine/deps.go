@@ -44,8 +44,9 @@ func (d *Deps) dropMarks() {
 // Follows has the marks of other timelines' work that an issued submission is ordered after.
 type Follows struct {
 	marks Frontier
-	// kept has the events that the stream waits for, with references, if the driver does not allow
-	// such events to be recorded again.
+	// kept has the events that the stream waits for, each with a reference. It is used only without
+	// driver.Caps.RerecordEvents: then an event must not be recorded again before all waits for it
+	// are complete.
 	kept []*Event
 }
 
@@ -64,8 +65,8 @@ func (f *Follows) reset() {
 // returns Unknown. If it returns Failed or Unknown, Deps is empty.
 //
 // If the submission's own timeline will give the signal, gather leaves out the signal's mark,
-// because a stream runs its work in order. For a barrier it adds that mark, because a barrier is
-// not in the stream.
+// because a stream runs its work in order. If the submission is a barrier, gather adds that mark
+// too, because a barrier is not in the stream.
 func (s *Submission) gather() (sema.WaitState, error) {
 	s.Deps.afterBarrier = false
 	for i := range s.Waits {

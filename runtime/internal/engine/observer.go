@@ -5,7 +5,7 @@ import "time"
 // An Observer follows one submission, for a tracer or for a Timing. The methods must not block. The
 // goroutine that submits or issues the submission calls Parks, Begins, Begun and Recorded.
 type Observer interface {
-	// Parks is called when the submission is parked. It may be called again.
+	// Parks is called each time the submission is parked, but not for a published barrier.
 	Parks()
 
 	// Begins is called right before the native calls of the operation, with the timeline locked.
@@ -29,11 +29,11 @@ type Observer interface {
 	// the time at which the stream became free. The caller holds a ring's mu.
 	EventBehind(now time.Duration) *Event
 
-	// Fails is called when the signals fail. It may be called again.
+	// Fails is called when the signals fail. Fails may be called more than once.
 	Fails(err error)
 
-	// Ends is the last call, before the submission releases anything. The caller may hold a
-	// retireMu.
+	// Ends is called last, before the submission releases anything that it holds. The caller may
+	// hold a retireMu.
 	Ends(s *Submission)
 }
 

@@ -18,7 +18,7 @@ import (
 const Alignment = 256
 
 // A Buffer is memory. The memory is released when the program has closed the buffer and nothing
-// holds the buffer any more. A Free releases memory of a pool before the buffer is closed.
+// holds the buffer any more. Memory of a pool can be released earlier, by a Free.
 type Buffer struct {
 	dev *Device
 	mem driver.Mem
@@ -50,7 +50,7 @@ type rare struct {
 	read    bool        // the memory is read-only
 	watched *watched    // nil unless the device reports dropped buffers
 
-	opened driver.Mem             // the other process's memory; the buffer is a part of it
+	opened driver.Mem             // memory of another process; the buffer is a part of it
 	close  func(driver.Mem) error // releases opened
 	shared bool                   // opened is from a pool
 
@@ -209,8 +209,8 @@ func (b *Buffer) Bytes() []byte {
 // address never changes, but its pages may be unmapped.
 func (b *Buffer) Late() bool { return b.hasUses() || b.Place().Recording != nil }
 
-// hasUses reports whether the buffer records the uses of its memory. It does so for pool memory and
-// growing memory, which can be taken away while the buffer is open.
+// hasUses reports whether the buffer records the uses of its memory. Pool memory and growing memory
+// need this, because they can be taken away while the buffer is open.
 func (b *Buffer) hasUses() bool { return b.from == pooled || b.from == mapped }
 
 // usesOf returns the uses of the memory. hasUses must be true for the buffer.

@@ -138,13 +138,14 @@ func TestPoolOrder(t *testing.T) {
 					if trim {
 						must(t, dev.Trim())
 					}
-					// This work comes after the work for which Close requested polling.
+					// Close has requested polling of the work above. The following work comes
+					// later, so that request does not cover it.
 					for v := range uint64(2) {
 						must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], v+3)}, gpu.Fill(b.All(), []byte{1})))
 						must(t, s[0].Wait(minute(t), v+3))
 					}
 					must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)))
-					time.Sleep(time.Minute) // a minute of the bubble's time; no caller waits, so no goroutine polls for one
+					time.Sleep(time.Minute) // a minute of the bubble's time; no call waits meanwhile, so none polls the device
 					if c := d.Counters().Devices[0]; c.Bytes != 0 || c.Pools != 0 {
 						t.Errorf("portable %v, trimmed %v: %d bytes and %d pools are left", portable, trim, c.Bytes, c.Pools)
 					}

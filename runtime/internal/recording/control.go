@@ -137,7 +137,7 @@ func inBody(bodies []Body, i int, err error) error {
 	return fmt.Errorf("body %d: %w", i, err)
 }
 
-// newBody checks a body, and makes references to its bindings.
+// newBody checks a body, and makes references to the ranges that are bound to its bindings.
 func (c *Recording) newBody(b *Body) (body, error) {
 	if err := checkBindings(b.Child.slots, b.Binds, c.dev, c); err != nil {
 		return body{}, err
@@ -230,8 +230,9 @@ func (c *Recording) copyBody(b *body, binds []memory.Range) {
 	c.copyTo(&c.bodies, &child.bodies, by, b.params)
 }
 
-// copyTo appends copies of the commands in from, which are another recording's, to a list of c. by
-// is added to their numbers. c already has their references and arguments.
+// copyTo copies the commands in from, a list of another recording, and appends the copies to a list
+// of c. c already has the other recording's references and arguments. by is added to the numbers in
+// each copy, and params replace the other recording's parameters.
 func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam) {
 	for i := range from.n {
 		cmd := c.shifted(*from.at(i), by, params)
@@ -299,8 +300,9 @@ func (c *Recording) eachOf(l *commandList, from, to int, yield func(*command) bo
 	return true
 }
 
-// graphsCan reports whether graphs can run the conditionals of a layout in an execution with these
-// bindings and values. It returns false if a part with conditionals cannot use its graph.
+// graphsCan reports whether graphs can run the conditionals of a layout in an execution. binds and
+// given are the execution's bindings and parameters. The result is false if a part with
+// conditionals cannot use its graph.
 func (c *Recording) graphsCan(l layout, binds []memory.Range, given []Given) bool {
 	var some [16]Value
 	values := some[:0]
@@ -319,7 +321,8 @@ func (c *Recording) graphsCan(l layout, binds []memory.Range, given []Given) boo
 	return true
 }
 
-// nodes returns how many nodes of a graph have the address or the parameters of a command.
+// nodes returns the number of graph nodes that contain addresses or parameters of a command. For a
+// control command, these are its test nodes.
 func (cmd *command) nodes() int {
 	if cmd.op.Kind != work.Control {
 		return cmd.op.Nodes()
@@ -331,8 +334,8 @@ func (cmd *command) nodes() int {
 	return n
 }
 
-// addConditional adds the nodes of a control command to a graph that is being made. They come after
-// the nodes in before. It returns the conditional nodes.
+// addConditional adds the nodes of a control command to a graph that is being made. The test nodes
+// depend on the nodes in the list before. addConditional returns the conditional nodes.
 func (c *Recording) addConditional(to *building, cmd *command, number int, before []driver.Node) (nodes []driver.Node, err error) {
 	x, conditions, name := cmd.rare.cond, c.dev.Faces.Conditions, ""
 	if c.dev.Engine.Caps.ChecksOrder {

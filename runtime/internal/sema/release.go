@@ -75,8 +75,8 @@ func callOne(t *Timepoint) {
 
 // notify calls TimepointReleased of the waiters in list, and wakes the goroutines that are blocked
 // in Wait or WaitIssued. It issues at most budget ready waiters on the calling thread, and hands
-// over the other ready waiters. It returns the timepoints that belong to functions, and the caller
-// calls these functions in the order of the returned list.
+// over the other ready waiters. It returns the timepoints that belong to functions. The caller
+// calls these functions.
 func notify(list *Timepoint, budget int) *Timepoint {
 	giveWay, woken := budget > 0, false
 	var ready, functions List

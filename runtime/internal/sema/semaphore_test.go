@@ -953,7 +953,8 @@ type modelWait struct {
 	id    int
 }
 
-// release removes the functions that must be called now, and returns their ids in order.
+// release removes the functions that must be called now, and returns their ids, ordered by value
+// and then by id.
 func (m *model) release() (ids []int) {
 	slices.SortStableFunc(m.wait, func(a, b modelWait) int {
 		if a.value < b.value {

@@ -157,8 +157,8 @@ func TestCUPTIIsBusyOrMissing(t *testing.T) {
 }
 
 // TestNodesOfChildren finds the originals of nodes of an instance with two child graphs. The
-// originals of the first four nodes are known. The next numbers belong to the nodes of the child
-// graphs, in the order of the child graphs' own numbers.
+// originals of the first four nodes are known. The next numbers belong to the nodes inside the
+// child graphs. First come the nodes of the child graph whose own node has the lowest number.
 func TestNodesOfChildren(t *testing.T) {
 	const at = 7 << 32 // the instance
 	var c collecting

@@ -11,8 +11,8 @@
 // A range belongs to the thread that makes the calls of the GPU API: it begins before these calls
 // and ends after them. So the profiler knows which GPU work belongs to the range, and also shows
 // the range next to that work. The category of a range is the kind of its operation. The payload is
-// the number of bytes of a copy, a fill or an allocation. A labelled function of the program that
-// the runtime calls, such as a host call, is also a range.
+// the number of bytes of a copy, a fill or an allocation. When the runtime calls a function of the
+// program for a labelled operation, such as a host call, this call is also a range.
 //
 // The labels of a recording's commands are ranges if the recording runs as calls, as it does with
 // gpu.StreamMode. A graph is one call of the GPU API, so it has only one range, for the whole
