@@ -62,7 +62,7 @@ func TestTraceTimes(t *testing.T) {
 				_, dev, sleep := sleeper(t, caps, gpu.Options{Queues: 2, Tracer: tracer})
 				s := semaphores(t, 1)[0]
 				times := []time.Duration{5 * time.Microsecond, 3 * time.Millisecond, 100 * time.Microsecond, time.Second}
-				for i, d := range slices.Backward(times) { // from the last to the first, so that all but one are parked
+				for i, d := range slices.Backward(times) { // backwards: only the submission for times[0] is not parked
 					must(t, dev.Queue(i).Submit(gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, sleep.Launch(gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(d)})))
 				}
 				must(t, s.Wait(context.Background(), uint64(len(times))))

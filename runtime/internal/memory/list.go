@@ -80,7 +80,7 @@ func (s *books) add(b *Buffer) {
 	s.mu.Unlock()
 }
 
-// link puts a buffer on the list. The caller holds mu.
+// link puts a buffer, or its stand-in, on the list. The caller holds mu.
 func (s *books) link(b *Buffer) {
 	if w := b.watchedBy(); w != nil {
 		b = w.standFor(b)
@@ -103,7 +103,7 @@ func (s *books) count(at *ByteStats, n uint64) {
 }
 
 // remove removes a buffer from the list. It returns false if the buffer is not on the list: it was
-// never added, or remove or close has taken it off before.
+// never added, or has been taken off before.
 func (s *books) remove(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
