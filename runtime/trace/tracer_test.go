@@ -91,8 +91,8 @@ func TestTraceTimes(t *testing.T) {
 	}
 }
 
-// TestTraceRing submits up to a million operations, and takes no records meanwhile. The tracer must
-// not need more memory, and must count the dropped records.
+// TestTraceRing submits up to a million operations, and takes no records meanwhile. The tracer
+// must need only limited memory, and must count the dropped records.
 func TestTraceRing(t *testing.T) {
 	const room = 1 << 16
 	n := uint64(1_000_000)
@@ -165,7 +165,8 @@ func TestTraceAllocs(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		// After these submissions, so many times wait to be queried that no more times are recorded.
+		// With the tracer, the times of mostUnasked submissions then wait to be queried. So the times
+		// of later submissions are not recorded.
 		for range 20_000 {
 			one()
 		}
