@@ -165,8 +165,8 @@ func TestTraceAllocs(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		// With the tracer, the times of mostUnasked submissions then wait to be queried. So the times
-		// of later submissions are not recorded.
+		// With the tracer, the times of mostUnasked submissions then wait to be queried. So the
+		// times of later submissions are not recorded.
 		for range 20_000 {
 			one()
 		}

@@ -178,8 +178,8 @@ func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []C
 }
 
 // Native records a call of a function that gives work to a stream. The function is called with the
-// addresses of the ranges in uses. If again is set, no graph captures the work: each execution calls
-// the function.
+// addresses of the ranges in uses. If again is set, no graph captures the work: each execution
+// calls the function.
 func (c *Recording) Native(fn func(driver.Stream, []driver.Ptr) error, uses []memory.Range, again bool, after []Command) (Command, error) {
 	if err := c.Begin(work.Native); err != nil {
 		return -1, err
