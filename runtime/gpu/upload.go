@@ -10,11 +10,12 @@ import (
 )
 
 // Upload returns an Op that writes host data to a range of the same size. Do not change the data
-// until a signal of the operation is reached or, in a recording, until the Op has been added. Use
-// [UploadCopy] to change the data sooner. Do or Submit copies data of up to [Options.StageSize]
-// bytes to pinned memory, and a recording copies data of any size. Larger data that is submitted
-// goes through pinned memory in pieces: when the waits are reached, up to 8 goroutines begin to move
-// the pieces. Each goroutine uses up to 3 blocks of pinned memory.
+// until a signal of the operation is reached or, in a recording, until the Op has been added. If
+// the signals fail, the data may still be in use: see Free in [Order]. Use [UploadCopy] to change
+// the data sooner. Do or Submit copies data of up to [Options.StageSize] bytes to pinned memory,
+// and a recording copies data of any size. Larger data that is submitted goes through pinned memory
+// in pieces: when the waits are reached, up to 8 goroutines begin to move the pieces. Each
+// goroutine uses up to 3 blocks of pinned memory.
 func Upload(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadOp, dst
 	op.setData(data)
@@ -72,10 +73,11 @@ func (q *Queue) uploadCopy(o *Order, dst Range, data []byte) error {
 }
 
 // Download returns an Op that copies a range to host memory of the same size. Do not use that
-// memory until a signal of the operation is reached. The data arrives soon after the device is
-// done, even if no goroutine waits for it. A download larger than [Options.StageSize] goes through
-// pinned memory in pieces, as an [Upload] does. A recording cannot download: download after its
-// execution, or record a copy to a [HostMem] buffer.
+// memory until a signal of the operation is reached. If the signals fail, the memory may still be
+// in use: see Free in [Order]. The data arrives soon after the device is done, even if no goroutine
+// waits for it. A download larger than [Options.StageSize] goes through pinned memory in pieces, as
+// an [Upload] does. A recording cannot download: download after its execution, or record a copy to
+// a [HostMem] buffer.
 func Download(dst []byte, src Range) (op Op) {
 	op.kind, op.args[0] = downloadOp, src
 	op.setData(dst)

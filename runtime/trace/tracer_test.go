@@ -62,7 +62,7 @@ func TestTraceTimes(t *testing.T) {
 				_, dev, sleep := sleeper(t, caps, gpu.Options{Queues: 2, Tracer: tracer})
 				s := semaphores(t, 1)[0]
 				times := []time.Duration{5 * time.Microsecond, 3 * time.Millisecond, 100 * time.Microsecond, time.Second}
-				for i, d := range slices.Backward(times) { // from the last to the first, so that all but one are parked
+				for i, d := range slices.Backward(times) { // backwards: only the submission for times[0] is not parked
 					must(t, dev.Queue(i).Submit(gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, sleep.Launch(gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(d)})))
 				}
 				must(t, s.Wait(context.Background(), uint64(len(times))))
@@ -91,8 +91,8 @@ func TestTraceTimes(t *testing.T) {
 	}
 }
 
-// TestTraceRing submits up to a million operations, and takes no records meanwhile. The tracer must
-// not need more memory, and must count the dropped records.
+// TestTraceRing submits up to a million operations, and takes no records meanwhile. The tracer
+// must need only limited memory, and must count the dropped records.
 func TestTraceRing(t *testing.T) {
 	const room = 1 << 16
 	n := uint64(1_000_000)
@@ -165,7 +165,8 @@ func TestTraceAllocs(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		// After these submissions, so many times wait to be queried that no more times are recorded.
+		// With the tracer, the times of mostUnasked submissions then wait to be queried. So the
+		// times of later submissions are not recorded.
 		for range 20_000 {
 			one()
 		}

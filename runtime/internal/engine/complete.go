@@ -87,8 +87,8 @@ func (d *Device) Recycle(s *Submission) {
 }
 
 // releaseHeld releases everything that a submission holds, and resets the Submission. A Submission
-// keeps its event for its next use, unless another goroutine also has a reference to the event. The
-// Holders are added to held, to be released in batches.
+// keeps its event for its next use, unless there are other references to the event. The Holders are
+// added to held, to be released in batches.
 func (d *Device) releaseHeld(s *Submission, held *holderRun) {
 	if len(s.Observers) > 0 {
 		for _, o := range s.Observers {

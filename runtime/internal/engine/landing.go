@@ -15,8 +15,8 @@ const (
 )
 
 // A downloadPoller polls downloads that nobody waits for, so that their data reaches the program's
-// Go slices soon after the device has finished. Its timer runs only while such a download is in
-// flight.
+// Go slices soon after the device has finished. Its timer runs only while such a download may be
+// in flight.
 type downloadPoller struct {
 	timer *time.Timer
 	armed atomic.Bool   // the timer runs, or its function is being called

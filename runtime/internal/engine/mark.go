@@ -20,9 +20,9 @@ import (
 // only for events behind work that was issued before, so no circle can arise.
 //
 // Points, waits and retiring refer to numbers, never to events. Code that needs an event looks it
-// up by number. The lookup returns only recorded events, because drivers report an event that was
-// never recorded as complete. Each submission gets its event before it is issued, so recording one
-// later never needs a new event.
+// up by number. The lookup returns only recorded events: for an event that was never recorded,
+// drivers report that it is complete. Each submission gets its event before it is issued, so
+// recording one later never needs a new event.
 
 // markEvery is the largest number of submissions that share one event.
 const markEvery = 64

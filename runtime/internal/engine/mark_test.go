@@ -167,7 +167,7 @@ func TestRecords(t *testing.T) {
 			if n := records(d) - before; n != x.want {
 				t.Errorf("%s: %d, want %d", name, n, x.want)
 			}
-			if name == "wait" { // more work on queue 1: the Stream has waited for its earlier work
+			if name == "wait" { // more work on queue 1, behind the work for which the Stream waits
 				fills(t, dev.Queue(1), allocate(t, dev, 8), s, 1, 2)
 			}
 		}

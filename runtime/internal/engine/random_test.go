@@ -619,7 +619,8 @@ func (g *graph) run() {
 		for _, dev := range g.devs {
 			known := dev.Stats().Lost
 			if err := dev.Close(); err != nil {
-				// Close has left native objects to the driver, because work waits for the lost device.
+				// ErrBusy: Close has left native objects to the driver, because work waits for the
+				// lost device.
 				if g.mode == loses && errors.Is(err, driver.ErrBusy) {
 					left = true
 				} else if g.mode != loses || known || !errors.Is(err, driver.ErrLost) { // in mode loses, Close may be the first call to find the loss

@@ -111,9 +111,10 @@ func (g *graph) pass(m, child *move, to, from gpu.Range) {
 	}
 }
 
-// move records a move with two bindings and some other commands. If nested is above 0, another move
-// is nested in it, to that depth. fixed is either empty or the last byte of the range that will be
-// bound to the first binding. Commands may use fixed without the binding.
+// move records a move with two bindings and some other commands. nested says how deep other moves
+// are nested in it: 0 means that it has none. fixed is either empty or the last byte of the range
+// that will be bound to the first binding. Some moves write to fixed directly, not through the
+// binding.
 func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	r := g.r
 	m, b := g.newMove(dev, 2)
@@ -325,7 +326,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 				return nil
 			}))
 		}
-		// The host call uses Bytes, so the buffer must not be closed before.
+		// The host call uses Bytes, so the buffer must be open until the call has ended.
 		steps, closes = []step{in, host, out}, false
 		dst.value = want
 		dst.value[i] = v
@@ -396,7 +397,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		at := uint64(1)
 		for i, do := range steps {
 			next := order(middle, at, middle, at+1)
-			// Closing the buffer frees the memory after this last use.
+			// If closes is set, Close frees the memory after the last use.
 			if closes && i == len(steps)-1 {
 				next.Signal, next.Free = o.Signal, o.Free
 				defer b.Close()

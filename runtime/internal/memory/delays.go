@@ -9,7 +9,7 @@ import (
 // A delay is the time in which a parked Free, or a trim of growing memory, waits until nothing uses
 // the memory.
 type delay struct {
-	isReady func() bool   // reports that nothing uses the memory any more, so the delay ends soon
+	isReady func() bool   // reports whether nothing uses the memory any more; then the delay ends soon
 	over    chan struct{} // closed when the delay has ended
 }
 

@@ -15,8 +15,8 @@ type Statistics struct {
 }
 
 // ByteStats count the bytes that the runtime has allocated for buffers, either those of host memory
-// or those of all other memory. Imported memory, variables of loaded code, and memory that a pool
-// over a buffer hands out do not count.
+// or those of all other memory. Memory from elsewhere does not count, such as imported memory and
+// variables of loaded code. Nor does memory that a pool over a buffer hands out.
 type ByteStats struct {
 	Live      uint64
 	Peak      uint64 // highest value of Live
@@ -39,7 +39,7 @@ type books struct {
 	unpinning *Buffer // the buffer whose memory the reclaimer is unpinning, or nil
 
 	slab *bufferSlab
-	used int // how many buffers of the slab fresh has handed out
+	used int // number of buffers in slab that fresh has returned
 }
 
 // A bufferSlab is an array of buffers. Allocating it costs less than allocating them one by one. It
@@ -80,7 +80,7 @@ func (s *books) add(b *Buffer) {
 	s.mu.Unlock()
 }
 
-// link puts a buffer on the list. The caller holds mu.
+// link puts a buffer, or its stand-in, on the list. The caller holds mu.
 func (s *books) link(b *Buffer) {
 	if w := b.watchedBy(); w != nil {
 		b = w.standFor(b)
@@ -103,7 +103,7 @@ func (s *books) count(at *ByteStats, n uint64) {
 }
 
 // remove removes a buffer from the list. It returns false if the buffer is not on the list: it was
-// never added, or remove or close has taken it off before.
+// never added, or has been taken off before.
 func (s *books) remove(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

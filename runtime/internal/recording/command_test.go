@@ -616,7 +616,7 @@ func TestMemoryAllocs(t *testing.T) {
 }
 
 // TestTimedInstances executes a recording with timestamps several times. An execution may wait for
-// another one only if its Order says so, whatever the order of the calls.
+// another one only if its Order says so, whichever of the two is submitted first.
 func TestTimedInstances(t *testing.T) {
 	timed := func(t *testing.T, dev *gpu.Device, mode gpu.Mode, split bool) *gpu.CommandBuffer {
 		t.Helper()

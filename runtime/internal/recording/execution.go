@@ -8,9 +8,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// An execution has the instance, addresses and parameters of the execution that is being issued.
-// All executions of a recording use the same struct, under the recording's mu. So an execution sets
-// only the addresses and words that have changed since the previous one.
+// The type execution has the instance, addresses and parameters of the execution that is being
+// issued. A recording has one such struct, which its mu protects. Each execution finds in it the
+// addresses and words of the previous execution, and sets them only if some have changed.
 type execution struct {
 	instance *instance
 	latest   *instance     // instance of the last execution that a stream has received, in whole or in part
@@ -28,7 +28,7 @@ type execution struct {
 type source struct {
 	buffer  *memory.Buffer
 	scratch bool       // the buffer is the scratch memory of an instance
-	base    driver.Ptr // the source's last address
+	base    driver.Ptr // the address that find has found last
 	size    uint64     // bytes of the buffer that the recording uses
 }
 
@@ -122,8 +122,8 @@ func (x *execution) address(ref int32) driver.Ptr {
 // place of a graph can get a word in the same way as an address.
 func (x *execution) words(param int32) []driver.Ptr { return x.params[2*param : 2*param+2] }
 
-// setWords stores the values of an execution. It reports whether a value has changed since the last
-// execution.
+// setWords stores the values of an execution. It reports whether a value differs from the one that
+// was stored before.
 func (x *execution) setWords(values []Value) (moved bool) {
 	for i := range values {
 		words := x.words(int32(i))

@@ -11,7 +11,7 @@ import (
 // held has the objects that a recording keeps until it is destroyed. After End, only uses changes.
 type held struct {
 	buffers map[*memory.Buffer]struct{}
-	uses    engine.Uses      // marks of the recording's executions
+	uses    engine.Uses      // marks of its executions, and of those of recordings in which it is nested
 	foreign []*memory.Buffer // buffers of other devices, held by this recording or by nested ones
 	code    map[Code]struct{}
 	stages  []*memory.Block // pinned memory of uploads

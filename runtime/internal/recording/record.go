@@ -178,8 +178,8 @@ func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []C
 }
 
 // Native records a call of a function that gives work to a stream. The function is called with the
-// addresses of the ranges in uses. If again is set, each execution calls it: no graph captures its
-// work.
+// addresses of the ranges in uses. If again is set, no graph captures the work: each execution
+// calls the function.
 func (c *Recording) Native(fn func(driver.Stream, []driver.Ptr) error, uses []memory.Range, again bool, after []Command) (Command, error) {
 	if err := c.Begin(work.Native); err != nil {
 		return -1, err
@@ -393,7 +393,8 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Give
 	return c.record(&end, last)
 }
 
-// lastLane returns the communicator of the last command, or nil if that command has none.
+// lastLane returns the communicator of the last command, or nil if there is no command or it has
+// none.
 func (c *Recording) lastLane() *comm.Communicator {
 	if c.cmds.n == 0 || c.cmds.at(c.cmds.n-1).rare == nil {
 		return nil
