@@ -117,8 +117,8 @@ func TestScratchOrder(t *testing.T) {
 }
 
 // TestScratchAfterBroken executes a recording with scratch memory again after a failed execution.
-// Either the driver has refused the second copy of that execution, whose first copy is in flight,
-// or its host call has failed.
+// In one case the driver has refused the second copy of the failed execution while the first copy
+// was in flight. In the other case the host call of the failed execution has failed.
 func TestScratchAfterBroken(t *testing.T) {
 	for _, between := range []func() error{nil, func() error { return io.ErrShortWrite }} {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
