@@ -167,7 +167,7 @@ func (op *Op) bytes() []byte { return unsafe.Slice((*byte)(op.data), op.args[1].
 // device does not support, no memory, and a lost or closed device. If the device is lost or closed,
 // the points in o.Signal fail too.
 //
-// Submit may block while the driver makes something that later calls use again: an event, pinned
+// Submit may block while the driver makes something that later calls reuse: an event, pinned
 // memory for an upload or a download, memory of a pool that grows, scratch memory of a queue
 // ([Op.Scratch]), a graph, or an instance of a recording ([Execute]). It also blocks while a
 // function of [Native] gives work to the queue, while [Alloc] frees unused memory, and while a

@@ -200,7 +200,7 @@ func TestScratchClosed(t *testing.T) {
 
 // TestScratchAll executes recordings with scratch memory on several goroutines at once. Each
 // goroutine executes three recordings in one of six orders, and then the first of them again. All
-// run on one queue, because they write the same outputs.
+// executions run on one queue, because they write the same outputs.
 func TestScratchAll(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
