@@ -16,11 +16,11 @@ func (c *Communicator) Stats() (Stats, error) { return c.in().Stats() }
 
 // Suspend releases device memory of the communicator until [Communicator.Resume], and keeps the
 // connections (C: ncclCommSuspend). All ranks must call Suspend. Until the context ends, Suspend
-// waits for earlier operations of the communicator and for the other ranks. It also waits for all
-// work of the device, because the library does. After the call has begun, the communicator accepts
-// no groups, and registers no memory or windows: such calls fail with [ErrSuspended] or the
-// driver's error. Executions of recordings with groups fail too. Registered memory stays
-// registered, and [Memory.Close] returns [ErrSuspended].
+// waits for earlier operations of the communicator and for the other ranks. The library also waits
+// for all work of the device. After the call has begun, the communicator accepts no groups, and
+// registers no memory or windows: such calls fail with [ErrSuspended] or the driver's error.
+// Executions of recordings with groups fail too. Registered memory stays registered, and
+// [Memory.Close] returns [ErrSuspended].
 //
 // If the context ends while Suspend waits for earlier operations, the communicator accepts groups
 // again. If the context ends later and before all ranks have called Suspend, or the library fails,
@@ -36,7 +36,7 @@ func (c *Communicator) Suspend(ctx context.Context) error { return c.in().Suspen
 
 // Resume allocates the memory of a suspended communicator again. Then the communicator works as
 // before (C: ncclCommResume). All ranks must call Resume. Resume waits for the other ranks until
-// the context ends. If the context ends during this wait, or there is not enough memory, the
-// communicator fails. So free enough memory first. If the communicator is not suspended, the error
-// is [gpu.ErrArgument].
+// the context ends. If the context ends during this wait, or the library fails, the communicator
+// fails. The library needs free memory: free enough of it first. If the communicator is not
+// suspended, the error is [gpu.ErrArgument].
 func (c *Communicator) Resume(ctx context.Context) error { return c.in().Resume(ctx) }

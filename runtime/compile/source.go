@@ -47,7 +47,8 @@ type Source struct {
 	LinkOptions []string
 }
 
-// check returns the source with every name set, or an error if a field is wrong.
+// check returns the source with Name set, also in each source of Link, or an error if a field is
+// wrong.
 func (s Source) check() (Source, error) {
 	s.Name = cmp.Or(s.Name, "source")
 	wrong := func(format string, args ...any) (Source, error) {
@@ -100,7 +101,7 @@ func (s Source) mayReadFiles() bool {
 	return s.Revision == "" && s.readsFiles() || slices.ContainsFunc(s.Link, Source.mayReadFiles)
 }
 
-// reading lists the prefixes of options that name files or folders.
+// reading lists the prefixes of options that may make a compiler read files.
 var reading = []string{"-I", "-i", "--i", "--pre-include", "-pch", "--pch", "-use-pch", "--use-pch", "-create-pch", "--create-pch",
 	"@", "-B", "--config", "--sysroot", "-resource-dir", "--rocm", "--hip", "-Xclang", "-fplugin", "-fprofile-", "-fmodule"}
 

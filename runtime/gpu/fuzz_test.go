@@ -455,8 +455,8 @@ func (f *fuzz) run() {
 	}
 	for _, d := range f.devs {
 		start := time.Now()
-		// Operations that use pool memory, and are not ordered after its allocation and before its
-		// Free, may lose the device.
+		// An operation that uses pool memory may lose the device, unless the operation is ordered
+		// after the allocation and before the Free.
 		if err := d.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("close: %v", err)
 		}

@@ -45,8 +45,8 @@ type Op struct {
 	label  string
 	timing *Timing
 	grid   Grid // of a native operation: Blocks[0] and Blocks[1] are the scratch size (see Scratch)
-	// args are the ranges of the operation, its destination first. Other values, such as a pattern
-	// or a kernel argument that is not a buffer, are in Offset and Size of an element.
+	// args are the ranges of the operation, its destination first. An argument that is no range,
+	// such as a pattern or a scalar of a kernel, is in Offset and Size of an element.
 	args [opArgs]Range
 }
 
@@ -130,9 +130,10 @@ func BadOp(err error) Op {
 	return Op{kind: wrongOp, obj: err}
 }
 
-// Barrier returns an Op without work. In a queue its signals are reached when its waits are. In a
-// [Stream] it waits for the points given to [Stream.After], so a later [Stream.Point] or
-// [Stream.Wait] does too. In a recording all later commands come after all earlier ones.
+// Barrier returns an Op without work. In a queue its signals are reached when its waits are
+// reached. In a [Stream] it waits for the points given to [Stream.After]. So a later [Stream.Wait]
+// waits for these points, and a later [Stream.Point] is reached only after them. In a recording all
+// later commands come after all earlier ones.
 func Barrier() Op { return Op{kind: barrierOp} }
 
 // setRanges copies any number of ranges into the Op.
@@ -166,7 +167,7 @@ func (op *Op) bytes() []byte { return unsafe.Slice((*byte)(op.data), op.args[1].
 // device does not support, no memory, and a lost or closed device. If the device is lost or closed,
 // the points in o.Signal fail too.
 //
-// Submit may block while the driver makes something that later calls use again: an event, pinned
+// Submit may block while the driver makes something that later calls reuse: an event, pinned
 // memory for an upload or a download, memory of a pool that grows, scratch memory of a queue
 // ([Op.Scratch]), a graph, or an instance of a recording ([Execute]). It also blocks while a
 // function of [Native] gives work to the queue, while [Alloc] frees unused memory, and while a

@@ -157,9 +157,9 @@ func (s *Stream) point() Point {
 }
 
 // After makes the next operation wait for points, and so all later operations too. If one of the
-// points fails, the next operation fails, and with it the stream. If a point has no semaphore, has
-// a value above [MaxValue], or is the point of a later operation of this stream, the stream fails
-// with [ErrArgument].
+// points fails, the next operation fails, and with it the stream. The stream fails with
+// [ErrArgument] if a point has no semaphore or a value above [MaxValue], or is the point of an
+// operation that has not been added to this stream yet.
 func (s *Stream) After(points ...Point) error {
 	if s.isZero() {
 		return errs.Zero("after", "Stream")

@@ -153,7 +153,7 @@ type pieces struct {
 }
 
 // move moves all pieces, and blocks until it has moved them or there is an error. After an error,
-// pieces may still be in flight. They hold their block and the buffer, and free counts them.
+// pieces may still be in flight. Each of them holds its block and the buffer, and x.free counts it.
 func (x *pieces) move(do pieceFunc) (err error) {
 	size := uint64(x.q.dev.opt.StageSize)
 	n := int((x.r.Size + size - 1) / size)

@@ -291,7 +291,7 @@ func TestSharedEventParked(t *testing.T) {
 func in0(t *testing.T) context.Context { return in(t, time.Millisecond) }
 
 // TestSharedEventErrors checks the errors of shared events. It also checks that an operation
-// completes if its event was closed after the call.
+// completes if its event is closed after the operation was submitted.
 func TestSharedEventErrors(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -339,8 +339,8 @@ func TestSharedEventErrors(t *testing.T) {
 		must(t, s.Wait(minute(t), 1))
 		eventually(t, "the event is given back", func() bool { b.Queue(0).Flush(); return calls(ds[1], 0, simdriver.OpDestroyEvent) == 1 })
 
-		// If the other process destroys its event too early, only operations that wait for the
-		// event fail.
+		// If the other process has destroyed its event, only operations that wait for the event
+		// fail.
 		late, err := interop.ImportEvent(b, h, nil)
 		must(t, err)
 		must(t, e.Close())
@@ -512,8 +512,8 @@ func TestWaitIssued(t *testing.T) {
 	})
 }
 
-// TestHandles checks that decoding is the inverse of encoding for handles, and that it refuses
-// other data.
+// TestHandles checks that decoding an encoded handle returns the handle, and that decoding refuses
+// data that is no handle.
 func TestHandles(t *testing.T) {
 	m := interop.MemoryHandle{Driver: "cuda", Device: [16]byte{1, 15: 2}, Handle: driver.MemHandle{3, 63: 4}, Offset: 5 << 32, Size: 6<<32 + 7}
 	e := interop.EventHandle{Driver: "cuda", Device: m.Device, Handle: driver.EventHandle{8, 63: 9}}
@@ -556,14 +556,15 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestSharingFaults calls the function share many times. Each time another native call of the first
-// process fails. No stream may hang, and nothing may leak.
+// TestSharingFaults calls the function share with faults (see sharingFaults). No stream may hang,
+// and nothing may leak.
 func TestSharingFaults(t *testing.T) {
 	sharingFaults(t, share)
 }
 
-// sharingFaults runs share many times with two processes. It first makes no call fail, and then the
-// n-th native call of the first process, for n from 1.
+// sharingFaults runs share many times with two processes: first without a fault, and then with one
+// fault, at the n-th native call of the first process. The call fails, or the operation that it
+// submits loses the device.
 func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver, sound bool) error) {
 	for _, kind := range []struct {
 		name  string
@@ -602,9 +603,9 @@ func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver
 	}
 }
 
-// share makes two processes exchange memory and events. If a call fails, share may return early. It
-// returns an error if work never ends. If sound is true, it also returns an error if a call fails
-// or the data is wrong.
+// share makes two processes exchange memory and events. It returns an error if work never ends. If
+// sound is true, it also returns an error if a call fails or the data is wrong. After a call has
+// failed, share may leave out the rest.
 func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	var devs [2]*gpu.Device
 	for i, d := range []driver.Driver{d, other} {

@@ -31,7 +31,7 @@ import (
 type commandTimes struct {
 	observe.Command
 	begin *engine.Event // nil if no event could be recorded
-	end   *engine.Event // nil if the stream got no work, or an event was not recorded
+	end   *engine.Event // nil if begin is nil, the stream got no work, or recording failed
 	given hostTimes
 	times betweenTimes
 }
@@ -56,7 +56,7 @@ const (
 	atOnce = 10 * time.Microsecond
 )
 
-// deviceTimes has the spans and events of a device that must be queried, and the device's clock.
+// deviceTimes has a device's spans and events that must be queried, and the device's clock.
 type deviceTimes struct {
 	mu      sync.Mutex      // protects done, doubt and stopped; no other lock is taken while it is held
 	done    *span           // spans whose times must be queried, the latest first
@@ -140,7 +140,8 @@ func (x *span) Begun(s *engine.Submission, some bool) {
 }
 
 // EventBehind returns the event behind the submission, with a reference for the caller. It returns
-// nil if there is none, or if the stream may have been idle for more than atOnce since.
+// nil if no event was recorded. It also returns nil if the host gave the stream the last part of
+// the work more than atOnce before now: after that work the stream may have been idle too long.
 func (x *span) EventBehind(now time.Duration) *engine.Event {
 	if x.last == nil || now-x.given.all > atOnce {
 		return nil
@@ -160,7 +161,7 @@ func (x *span) Recorded(e *engine.Event) {
 	x.given.closed = x.tracer.now()
 }
 
-// CommandBegins records the first event of a command of a recording.
+// CommandBegins records the event in front of a command of a recording, if the command is timed.
 func (x *span) CommandBegins(tl *engine.Timeline, c observe.Command) {
 	if x.times != CommandTimes || c.Kind == work.Barrier || c.Kind == work.Nothing || c.Kind == work.Timestamp {
 		return

@@ -13,7 +13,7 @@ import (
 // The device's clock is compared with the host's by events in a stream without other work. The host
 // records an event and polls it until it is reached. So the event was reached between two host
 // times. Of several events, the one with the narrowest interval becomes a clockMark. A device time
-// is the time since the event of a clockMark, corrected by the drift that other clockMarks show.
+// is the time since the event of a clockMark, corrected by the drift between two clockMarks.
 
 // A deviceClock relates a device's clock to the host's.
 type deviceClock struct {
@@ -169,8 +169,8 @@ func (c *deviceClock) fit(o *observer) {
 	}
 }
 
-// at returns the host time at which an event was reached, and the error margin of that time. An
-// event that two submissions share is queried once.
+// at returns the host time at which an event was reached, and the error margin of that time. If it
+// is called again for the same event, it queries the event only if the mark has changed.
 func (c *deviceClock) at(o *observer, e *engine.Event) (at, within time.Duration, ok bool) {
 	if c.n == 0 {
 		return 0, 0, false

@@ -77,7 +77,7 @@ type far struct {
 	// The event ready belongs to the far process, and the event there to the near process. Both
 	// are nil if the devices cannot share events.
 	ready, there *interop.Event
-	left         chan struct{} // gets a value for near and one for there, each on its release
+	left         chan struct{} // gets a value when near is released, and one when there is
 	s            gpu.Semaphore
 	n            uint64 // the value of s that the last operation signals
 }
@@ -210,7 +210,7 @@ func (e *env) exported(b *gpu.Buffer) interop.MemoryHandle {
 	return h
 }
 
-// viaFile exports a buffer as a file, and imports the file on the device on.
+// viaFile exports a buffer as a file, and imports the file on a device.
 func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 	e.Helper()
 	f, err := interop.ExportMemoryFile(b)

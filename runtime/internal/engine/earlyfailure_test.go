@@ -624,7 +624,8 @@ func TestElided(t *testing.T) {
 		must(t, other.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.Range(16, 16), []byte{2})))
 		// This fill comes behind both, in another stream.
 		must(t, other.Queue(1).Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.Range(32, 16), []byte{3})))
-		// Queue 1 has waited for s[2], which comes after s[1], so it may need no native wait here.
+		// Queue 1 has waited for s[2], which comes after s[1]. So this fill may need no native
+		// wait.
 		must(t, other.Queue(1).Submit(order(s[1], 1, s[4], 1), gpu.Fill(b.Range(48, 16), []byte{4})))
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 1)}, gpu.Fill(b.Range(0, 0), []byte{5})))
 		eventually(t, "both devices are through", func() bool {

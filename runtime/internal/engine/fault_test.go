@@ -13,11 +13,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestFaults fails the n-th native call of a scenario, for every n. Nothing may hang or leak, every
-// signal must be reached or fail, and no memory may be freed while the device uses it. With a step
-// of k only every k-th call fails, and the first of them is chosen at random. Traced scenarios make
-// many calls, so their steps are larger. Without the flag gpu.soak their steps are multiplied by 4.
-// With the race detector or in a short run, all steps are multiplied by 8.
+// TestFaults makes the n-th native call of a scenario fail, or makes the operation that the call
+// submits lose the device, for every n. Nothing may hang or leak, every signal must be reached or
+// fail, and no memory may be freed while the device uses it. With a step of k only every k-th call
+// gets a fault, and the first of them is chosen at random. Traced scenarios make many calls, so
+// their steps are larger. Without the flag gpu.soak their steps are multiplied by 4. With the race
+// detector or in a short run, all steps are multiplied by 8.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	pools := hipPoolCaps()

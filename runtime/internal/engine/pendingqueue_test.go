@@ -189,7 +189,7 @@ func TestHeldGrowth(t *testing.T) {
 					must(t, dev.Queue(0).Submit(order(s[1], 2, s[1], 3), gpu.Free(m)))
 					must(t, s[1].Wait(in(t, time.Minute), 3))
 				}
-				time.Sleep(time.Hour) // time of the synctest bubble: the blocked driver call returns
+				time.Sleep(time.Hour) // of the synctest bubble; meanwhile the blocked driver call returns
 				if st := dev.Stats(); st.Parked+st.InFlight != 0 {
 					t.Errorf("%+v", st)
 				}

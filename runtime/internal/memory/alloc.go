@@ -131,7 +131,7 @@ func (Alloc) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	return partOf(s).buffer.alloc(s, tl)
 }
 
-// Issued gives the block back if the stream has received only a part of the allocation.
+// Issued calls spoil if the stream has received only a part of the allocation.
 func (Alloc) Issued(s *engine.Submission, tl *engine.Timeline, broken bool) bool {
 	if broken {
 		partOf(s).buffer.spoil(s, tl)

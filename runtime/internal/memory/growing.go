@@ -57,8 +57,9 @@ type Growing struct {
 	pages []page     // by address; pages that Shrink has removed (page.gone is not 0) come last
 	trims uint64     // how many trims there have been; they are numbered from 1
 	// waits has the trims that wait for points, by number. A new trim also waits for the points of
-	// all trims in waits. It may remove pages that an earlier Shrink has removed and a Grow has
-	// taken back, and work may use these pages until the points of that Shrink are over.
+	// all trims in waits. The reason is that it may remove pages that an earlier Shrink has removed
+	// and a Grow has taken back. Work may use these pages until each point of that Shrink is
+	// reached or has failed.
 	waits map[uint64]*trim
 	freed bool
 	stuck error // why pages that Shrink has removed will never be unmapped, or nil
@@ -147,7 +148,7 @@ func roundUp(size, unit uint64) uint64 {
 	return size
 }
 
-// Growing returns the pages of growing memory, or nil for another buffer.
+// Growing returns the pages of growing memory, or nil if the buffer is not growing memory.
 func (b *Buffer) Growing() *Growing {
 	if b.rare == nil {
 		return nil
@@ -388,8 +389,8 @@ func (m *Growing) room(op string, size uint64) error {
 	return nil
 }
 
-// addShared maps size bytes of another Growing, from offset on, behind the first have pages. It
-// runs on a bound thread.
+// addShared maps size bytes of another Growing, from offset on, behind the mapped pages. have is
+// the number of mapped pages. addShared runs on a bound thread.
 func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 	of.mu.Lock()
 	if all := of.Size(); offset > all || size > all-offset {
@@ -447,9 +448,9 @@ func (m *Growing) awaitUnmapped(ctx context.Context) error {
 	}
 }
 
-// Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. The
-// pages are unmapped when each point is reached or has failed, and the streams have passed the work
-// issued until then. A Grow before that takes them back.
+// Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. They
+// are unmapped later: first each point must be reached or fail, then the streams must pass the work
+// that uses the memory and was issued until then. A Grow before the unmapping takes the pages back.
 func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 	const op = "shrink"
 	for _, p := range after {
@@ -493,7 +494,7 @@ type trim struct {
 	of     *Growing
 	number uint64
 	points []sema.Point // the trim first waits for these points: those of its Shrink and of earlier trims
-	// The trim then waits for these uses. uses is nil until the points are over.
+	// The trim then waits for these uses. uses is nil until each point is reached or has failed.
 	uses atomic.Pointer[engine.Frontier]
 	// The delay ends when run returns.
 	delay *delay
@@ -510,7 +511,7 @@ func (t *trim) run() {
 			return
 		}
 	}
-	m.unmaps.Add(1) // must come before the uses are read: see Holding.Unuse
+	m.unmaps.Add(1) // before the uses are read, so that Unuse returns true for a mark among them
 	defer m.unmaps.Add(-1)
 	m.mu.Lock()
 	delete(m.waits, t.number)

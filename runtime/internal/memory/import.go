@@ -81,8 +81,8 @@ func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error
 // pass an event that is recorded now.
 const unpinWithin = 20 * time.Millisecond
 
-// unpin calls Collect until no closed buffer shares pinned pages with of, or the device is lost or
-// closed, for up to unpinWithin.
+// unpin calls Collect again and again, for up to unpinWithin. It stops when no closed buffer shares
+// pinned pages with the given buffer, or when the device is lost or closed.
 func (d *Device) unpin(of *Buffer) {
 	ctx, cancel := context.WithTimeout(context.Background(), unpinWithin)
 	defer cancel()
@@ -93,8 +93,8 @@ func (d *Device) unpin(of *Buffer) {
 	})
 }
 
-// pinned reports whether a buffer with pinned memory of the program shares pages with of, and
-// whether such a buffer is closed.
+// pinned reports whether a buffer with pinned memory of the program shares pages with the given
+// buffer, and whether such a buffer is closed.
 func (s *books) pinned(of *Buffer) (is, closed bool) {
 	page := uintptr(os.Getpagesize())
 	pages := func(b *Buffer) (from, to uintptr) {

@@ -35,7 +35,7 @@ type limit struct {
 	kernel  string
 }
 
-// check returns an error if the blocks of the launch cannot be b, the value of p.
+// check returns an error if b, the value of p, is not within the limits of the launch.
 func (l *limit) check(p *Param, b [3]uint32) error {
 	all, why := uint64(1), ""
 	for k, n := range b {
@@ -56,7 +56,8 @@ func (l *limit) check(p *Param, b [3]uint32) error {
 	return errs.Argument("execute", "%v gives command %d, launch of %s, a grid of %v blocks: %s", p, l.command, l.kernel, b, why)
 }
 
-// checkBlocks returns an error if a launch that takes its blocks from p cannot have b.
+// checkBlocks returns an error if b is not within the limits of each launch that takes its blocks
+// from p.
 func (p *Param) checkBlocks(b [3]uint32) error {
 	if b[0] == 0 { // the launch is skipped
 		return nil

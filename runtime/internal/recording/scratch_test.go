@@ -117,8 +117,8 @@ func TestScratchOrder(t *testing.T) {
 }
 
 // TestScratchAfterBroken executes a recording with scratch memory again after a failed execution.
-// Either the driver has refused the second copy of that execution, whose first copy is in flight,
-// or its host call has failed.
+// In one case the driver has refused the second copy of the failed execution while the first copy
+// was in flight. In the other case the host call of the failed execution has failed.
 func TestScratchAfterBroken(t *testing.T) {
 	for _, between := range []func() error{nil, func() error { return io.ErrShortWrite }} {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -200,7 +200,7 @@ func TestScratchClosed(t *testing.T) {
 
 // TestScratchAll executes recordings with scratch memory on several goroutines at once. Each
 // goroutine executes three recordings in one of six orders, and then the first of them again. All
-// run on one queue, because they write the same outputs.
+// executions run on one queue, because they write the same outputs.
 func TestScratchAll(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
