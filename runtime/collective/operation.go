@@ -126,8 +126,8 @@ func Receive(dst gpu.Range, t ElementType, from int) Operation {
 	return operation(driver.Recv, dst, gpu.Range{}, t, Reduction{}, from)
 }
 
-// SendReceive sends src to the rank to, and receives dst from the rank from. If to is -1, nothing
-// is sent. If from is -1, dst is filled with zeros.
+// SendReceive sends src to one rank and receives dst from one rank. Parameters to and from are the
+// numbers of these ranks. If to is -1, nothing is sent. If from is -1, dst is filled with zeros.
 func SendReceive(dst, src gpu.Range, t ElementType, to, from int) Operation {
 	return Operation(comm.NewSendReceive(in(dst), in(src), t, to, from))
 }

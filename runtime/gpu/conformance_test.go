@@ -112,8 +112,8 @@ func startFar(t *testing.T, d *simdriver.Driver) gputest.Far {
 	}}
 }
 
-// TestKilled kills a simulated second process while this process waits for one of its events. The
-// stream of the second process has not reached the event yet.
+// TestKilled kills a simulated second process while this process waits for an event of the second
+// process. The stream of the second process has not reached the event yet.
 func TestKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		machine := new(simdriver.Machine)

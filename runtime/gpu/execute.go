@@ -10,12 +10,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Execute returns an Op that runs a command buffer after [CommandBuffer.End]. Range i is the memory
-// of binding i. The ranges are copied. A recording may be executed again while executions are in
-// flight: each execution uses its own bindings.
+// Execute returns an Op that runs a command buffer after [CommandBuffer.End]. bindings[i] is the
+// memory of binding i. The Op keeps a copy of the slice bindings. A recording may be executed again
+// while executions are in flight: each execution uses its own bindings.
 //
-// There must be as many ranges as the recording has bindings. Each range must be large enough for
-// the commands, and aligned as the commands need it. If a range is too small, the error is
+// There must be as many ranges as the recording has bindings, aligned as the commands need it.
+// Otherwise the error is [ErrArgument]. If a range is too small for the commands, the error is
 // [ErrRange]. The buffers are held until the execution is over. Pool memory in bindings and in
 // recorded commands must have been allocated when the execution is issued. Otherwise the execution
 // fails with [ErrUnallocated].

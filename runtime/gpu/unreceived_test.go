@@ -194,8 +194,9 @@ func TestUnreceivedLoss(t *testing.T) {
 	}
 }
 
-// TestUnreceivedLate lets a stream fail after Close has given up waiting for it, when so many errors
-// are recorded that received ones must make room.
+// TestUnreceivedLate lets a stream fail after Close has given up waiting for it. So many streams
+// have failed by then that recording the late error removes the errors that the program has
+// received.
 func TestUnreceivedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Queues: 2})

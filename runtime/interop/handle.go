@@ -18,9 +18,10 @@ var (
 
 // A MemoryHandle names memory for other processes of the machine: see [ExportMemory]. Other
 // programs can exchange its fields, too. With CUDA, Handle is a cudaIpcMemHandle_t (C:
-// CUipcMemHandle), as PyTorch and CuPy use it. Handle names the whole allocation, which begins
-// Offset bytes before the memory. MarshalBinary encodes the handle in about 120 self-describing
-// bytes, for exchange between Go programs. Package encoding/gob uses MarshalBinary by itself.
+// CUipcMemHandle), as PyTorch and CuPy use it, unless Pooled is set. Handle names the whole
+// allocation, which begins Offset bytes before the memory. MarshalBinary encodes the handle in
+// about 120 self-describing bytes, for exchange between Go programs. Package encoding/gob uses
+// MarshalBinary by itself.
 type MemoryHandle struct {
 	Driver string           // the exporting driver, for example "cuda"; "" if unknown
 	Device [16]byte         // the UUID of the device that has the memory; zero if unknown
@@ -65,8 +66,8 @@ func (h MemoryHandle) MarshalBinary() ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(data, h.Size), nil
 }
 
-// UnmarshalBinary decodes the result of MarshalBinary. Other data is [gpu.ErrArgument], and leaves
-// the handle unchanged.
+// UnmarshalBinary decodes the result of MarshalBinary. If data is anything else, the error is
+// [gpu.ErrArgument], and the handle stays unchanged.
 func (h *MemoryHandle) UnmarshalBinary(data []byte) error {
 	if h == nil {
 		return errs.Argument("decode", "no handle to decode to")
@@ -90,8 +91,8 @@ func (h EventHandle) MarshalBinary() ([]byte, error) {
 	return encodeHandle(eventMagic, h.Driver, h.Device, h.Handle)
 }
 
-// UnmarshalBinary decodes the result of MarshalBinary. Other data is [gpu.ErrArgument], and leaves
-// the handle unchanged.
+// UnmarshalBinary decodes the result of MarshalBinary. If data is anything else, the error is
+// [gpu.ErrArgument], and the handle stays unchanged.
 func (h *EventHandle) UnmarshalBinary(data []byte) error {
 	if h == nil {
 		return errs.Argument("decode", "no handle to decode to")

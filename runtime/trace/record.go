@@ -19,8 +19,8 @@ const (
 	KindSignal                 // the host signaled a semaphore, or failed it with Err
 	KindCall                   // a call of a function of the program; a host call is a KindSubmission
 	KindAlloc                  // memory was allocated: Bytes
-	KindGrow                   // a pool or growing memory grew by Bytes; Label tells which
-	KindShrink                 // a pool or growing memory shrank by Bytes
+	KindGrow                   // a pool grew by Bytes, or growing memory if Label is not empty
+	KindShrink                 // a pool or growing memory shrank by Bytes; Label is as for KindGrow
 	KindLoad                   // code was loaded: Bytes
 	KindCompile                // the program named in Label was compiled
 	KindGraph                  // the graph of a recording was made
@@ -99,12 +99,16 @@ type Record struct {
 	Rank         int
 	Ranks        int // 0 unless this is a collective, or a communicator failed
 
-	Submitted time.Duration // the submitting call began, also in the record of a command; for other kinds, the event began
+	// The submitting call began, also in the record of a command. For other kinds: the event began,
+	// or 0.
+	Submitted time.Duration
 	Parked    time.Duration // the submission was first parked; see Parked of [gpu.Stats]
 	Issued    time.Duration // the host began to give the work to the device, or to call the function
 	Begun     time.Duration // the device began the work, or the function began
 	Ended     time.Duration // the device ended the work, or the function ended
-	Done      time.Duration // the host saw the submission done, or it failed, also in the record of a command; for other kinds, the event ended
+	// The host saw the submission done, or it failed, also in the record of a command. For KindNode:
+	// the record was made. For other kinds: the event ended.
+	Done time.Duration
 
 	Within time.Duration // error margin of the device times
 	// The device may have begun the work before Begun, by up to Early. This happens if the device

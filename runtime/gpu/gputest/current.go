@@ -202,7 +202,8 @@ func (x *stand) onStream(f func(q *gpu.Queue)) {
 	x.must(s.Wait(x.ctx))
 }
 
-// values tests an operation on a value in host memory, if the driver supports values.
+// values tests WriteValue or WaitValue on host memory: do submits one of them. If the driver does
+// not support the operation, values does nothing more.
 func (x *stand) values(do func(o gpu.Order, r gpu.Range) error) {
 	x.Helper()
 	b, err := x.d.Alloc(gpu.HostMem, 8)

@@ -76,7 +76,7 @@ func Now() Moment { return Moment(time.Since(moment0)) }
 
 // park adds a submission that has open waits to the list of parked submissions. If the device, the
 // queue or the lane accepts no more work, park returns an error. Then the caller must make the
-// submission fail, because the call of cancelParked that should fail it may already be over. The
+// submission fail, because the call that fails all parked submissions may already be over. The
 // caller has added one to open, so that the submission does not become ready during park.
 func (d *Device) park(s *Submission) error {
 	if s.Mode != published {
@@ -119,8 +119,8 @@ func (d *Device) unpark(s *Submission) (parked bool) {
 	return parked
 }
 
-// toIssue reports whether ready submissions wait for the pending-queue thread, or goroutines issue
-// ready submissions or wait for events for them.
+// toIssue reports whether ready submissions wait for the pending-queue thread. It also returns true
+// while a goroutine issues a ready submission, or waits for an event that a ready submission needs.
 func (d *Device) toIssue() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -244,8 +244,8 @@ func (g *graph) askPools(d time.Duration) {
 	}
 }
 
-// lastMortals allocates from each mortal that is still open, closes the mortal, and then frees the
-// memory, without waits or signals.
+// lastMortals allocates from each mortal that is still open, and closes the mortal. When all are
+// closed, it frees the memory with Frees that have no waits and no signals.
 func (g *graph) lastMortals(ctx context.Context) {
 	var last []func()
 	for dev, all := range g.mortals {

@@ -397,9 +397,9 @@ func way(dev *gpu.Device, m gpu.Mode) (*gpu.CommandBuffer, error) {
 }
 
 // record adds two executions of a nested recording to c, and then ends c. The nested recording
-// copies 8 bytes and sets the last of the copied bytes to 9. The first execution reads the range
-// from and writes the second half of middle. The second execution reads this half and writes the
-// range to.
+// copies 8 bytes and sets the last of the copied bytes to 9. The first execution copies the range
+// named from; its destination is the second half of middle. The second execution copies this half;
+// its destination is the range named to.
 func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) error {
 	child, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 	if err != nil {

@@ -23,9 +23,9 @@ func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	return tl.takeLater(s)
 }
 
-// takeLater does the work of Submit for submissions that Submit does not issue itself: Early
-// submissions, barriers, operations of lanes, and submissions in mode UntilReached, such as
-// operations of the host.
+// takeLater does the work of Submit for submissions that Submit does not issue itself: those for
+// which issue has returned Early, barriers, operations of lanes, and submissions in mode
+// UntilReached, such as operations of the host.
 func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	switch {
 	case s.ByLane():
@@ -62,9 +62,10 @@ func (tl *Timeline) ParkAgain(s *Submission) {
 // if there is such a wait. It publishes the signals of a published barrier. If a wait has failed or
 // no more work is accepted, it sets s.Err and cancels the timepoints.
 //
-// All timepoints may have been released or cancelled before registerWaits ends. Then the submission
-// does not stay parked: registerWaits completes a published barrier and returns false. For any
-// other submission it returns true, and the caller must start the submission.
+// If there is no open wait, or if all timepoints have been released or cancelled before
+// registerWaits ends, the submission does not stay parked: registerWaits completes a published
+// barrier and returns false. For any other submission it returns true, and the caller must start
+// the submission.
 func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 	s.parking.open.Store(1) // one more, so that s cannot become ready before all waits are registered
 	registered := len(s.parking.tps)

@@ -130,8 +130,9 @@ func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Me
 	return b, nil
 }
 
-// Importable returns an error if the object was exported by a driver with another name. of is that
-// driver's name, or "" if it is unknown.
+// Importable checks the name of the driver that exported an object. Parameter of is this name, or
+// "" if it is unknown. If it is another name than that of the device's driver, Importable returns
+// an error.
 func (d *Device) Importable(op, of string) error {
 	if of != "" && of != d.Engine.Driver.Name() {
 		return errs.Argument(op, "it was exported by driver %s, and %s is of driver %s", of, d.Engine.Info.Name, d.Engine.Driver.Name())
@@ -262,8 +263,8 @@ func (p *ImportedPool) Device() *Device {
 	return p.p.dev
 }
 
-// Import makes a buffer from memory that the other process has allocated from the pool and
-// exported. freed is as for ImportShared. Import blocks while the driver does.
+// Import makes a buffer from memory that another process has allocated from the pool and exported.
+// freed is as for ImportShared. Import blocks while the driver does.
 func (p *ImportedPool) Import(h Handle, freed func()) (*Buffer, error) {
 	const op = "import memory of a pool"
 	d := p.Device()

@@ -12,10 +12,11 @@ import (
 // operations on one slice in the right order, but the race detector does not see that order.
 var touches sync.Mutex
 
-// A touch tells the race detector that an operation in flight may access memory of the program. A
-// goroutine of its own accesses the memory. Only the method over orders that access before what the
-// program does after the operation was issued. So if the program accesses the memory without
-// waiting for the operation, the detector reports that, even if the operation is already done.
+// A touch tells the race detector that an operation in flight may access memory of the program: a
+// goroutine of its own accesses the memory. To the detector, this access is ordered before what the
+// program does later only if the method over is called in between. So if the program accesses the
+// memory without waiting for the operation, the detector reports that, even if the operation is
+// already done.
 type touch struct{ done chan struct{} }
 
 // touchWritten tells the race detector that an operation writes the memory, until the method over
