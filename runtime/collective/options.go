@@ -33,8 +33,8 @@ func NewID(dev *gpu.Device) (ID, error) {
 type Rendezvous interface {
 	// Place returns the rank of this process among the processes, and how many processes there are.
 	Place() (rank, count int, err error)
-	// Share returns, on all ranks, the id that rank 0 passes. The other ranks pass nil. The name
-	// tells exchanges apart.
+	// Share returns, on all ranks, the id that rank 0 passes. The other ranks pass nil, unless
+	// EachRankMakesID returns true. The name tells exchanges apart.
 	Share(ctx context.Context, name string, id []byte) ([]byte, error)
 }
 

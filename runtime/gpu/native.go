@@ -46,10 +46,11 @@ type NativeCall struct {
 // capture a stream's work (Caps.Capture). End makes the graph if the addresses of all ranges are
 // known by then, otherwise the first execution makes it. An execution calls fn again if a range has
 // moved since the previous execution, or if the execution makes an instance ([Execute]) or runs
-// without the graph. fn must then give the stream the same work except for addresses and values;
-// otherwise the graph is made again. Without capture, each execution calls fn. A recording makes
-// only one call of fn at a time. If this recording is nested in others, those recordings call fn
-// too. During a capture fn must not make a call that waits for the device.
+// without the graph. fn should then give the stream the same work with new addresses and arguments.
+// If the driver cannot put the new work into the graph, the graph is made again. Without capture,
+// each execution calls fn. A recording makes only one call of fn at a time. If this recording is
+// nested in others, those recordings call fn too. During a capture fn must not make a call that
+// waits for the device.
 //
 // If the driver gives no access to its streams (Caps.Native), the error is [ErrUnsupported].
 func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {

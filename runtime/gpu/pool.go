@@ -41,8 +41,8 @@ type PoolOptions struct {
 	Portable    bool   // make a portable pool even if the driver has pools
 
 	// Over, if not nil, makes a portable pool that hands out only parts of this buffer. The pool
-	// has the kind and the size of the buffer: Kind must be DeviceMem or the buffer's kind, and
-	// MaxSize and InitialSize must be 0.
+	// has the kind and the size of the buffer. So MaxSize and InitialSize must be 0, and Kind must
+	// be zero (DeviceMem) or the buffer's kind.
 	Over *Buffer
 
 	// Shareable lets other processes of the machine use the pool's memory: see ExportPool of
@@ -60,9 +60,9 @@ type Reuse = driver.PoolReuse
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call
 // blocks while the driver makes or looks up the pool. If the pool is native, other users of the
-// driver in the process share it. From the first call on, the pool gives no memory back to the
-// system by itself, not even memory that those users have freed. Closing the device gives unused
-// memory back.
+// driver in the process share it. From the first use of the pool on, it gives no memory back to
+// the system by itself, not even memory that those users have freed. Closing the device gives
+// unused memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
 	if d.isZero() {
 		return nil, errs.Zero("default pool", "Device")

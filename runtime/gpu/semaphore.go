@@ -115,8 +115,8 @@ func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 
 // SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does. It stops
 // at the first point that cannot be signalled, and returns the error of this point. Earlier points
-// have been signalled, later points have not. Functions that wait for the points
-// ([Semaphore.OnReached]) are called after the last signal.
+// have been signalled, later points have not. Functions registered by [Semaphore.OnReached] are
+// called after the last signal.
 func SignalAll(points ...Point) error {
 	var released sema.List
 	defer func() { sema.ReleaseFromHost(released.First()) }()
@@ -310,17 +310,17 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	return s.sema.OnReached(value, func(err error) { fn(received(err)) })
 }
 
-// A link has a timepoint (at) of one semaphore. When the timepoint is released, the link signals
-// the point to, or fails the semaphore of that point.
+// A link joins a timepoint of one semaphore to a point of another. When the timepoint is released,
+// the link signals the point, or fails the point's semaphore.
 type link struct {
 	at sema.Timepoint
 	to Point
 }
 
-// Link makes a link: when s reaches the value from, target is signalled with the value to. If s
-// fails, target fails with the same error. If target cannot be signalled with the value to, target
-// fails too. The returned unlink removes the link. It returns true if the link has neither
-// signalled nor failed target, and will not. If target is nil, Link does nothing.
+// Link makes a link from s to target. When s reaches the value from, the link signals target as
+// target.Signal(to) does. If target refuses the signal, target fails with that error. If s fails,
+// target fails with the error of s. The returned unlink removes the link. It returns true if the
+// link has neither signalled nor failed target, and will not. If target is nil, Link does nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate

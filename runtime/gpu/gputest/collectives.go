@@ -394,7 +394,7 @@ func (t *team) checkMoves(typ collective.ElementType, count int) {
 	}
 }
 
-// ends checks that a semaphore fails with a [collective.Error] that is kind.
+// ends checks that a semaphore fails with a [collective.Error] that wraps kind.
 func (t *team) ends(what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(t.ctx, 1)

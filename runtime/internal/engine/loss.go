@@ -165,12 +165,12 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 
 // A deadSearch finds work that never begins, because it waits for work of a device that the driver
 // has lost, or for other work that never begins. A device that was lost for another reason may go
-// on: the driver refused an event, Close gave up waiting, or another of its queues waits for a lost
-// device. The search remembers for each timeline how far it has looked, and what it has found.
+// on working, for example a device that Close gave up. The search remembers for each timeline how
+// far it has looked, and what it has found.
 type deadSearch map[*Timeline]struct{ upTo, first uint64 }
 
-// first returns the number of the first submission of tl that never begins. It looks at numbers up to
-// last, and returns 0 if there is none.
+// first returns the number of the first submission of tl that never begins. It looks at numbers up
+// to last, and returns 0 if there is none.
 func (d deadSearch) first(tl *Timeline, last uint64) uint64 {
 	x := d[tl]
 	if x.first == 0 {
@@ -178,7 +178,7 @@ func (d deadSearch) first(tl *Timeline, last uint64) uint64 {
 	}
 	if x.first == 0 && x.upTo < last {
 		for _, f := range tl.followsLost(x.upTo+1, last) {
-			// Work waits only for work that was issued before it, so this ends.
+			// Work waits only for work that was issued before it, so the recursion ends.
 			if f.mark.dead() || d.first(f.mark.Timeline, f.mark.Seq) > 0 {
 				x.first = f.seq
 				break
@@ -199,8 +199,9 @@ type follower struct {
 	mark Mark
 }
 
-// followsLost returns the submissions from from to last that wait for unfinished work of lost
-// devices, in order.
+// followsLost looks at the submissions whose numbers are between from and last, in order. It
+// returns a follower for each mark on another timeline that such a submission waits for, if that
+// mark's device was lost before its work was known to be done.
 func (tl *Timeline) followsLost(from, last uint64) (all []follower) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()

@@ -24,9 +24,9 @@ const KeepAll = math.MaxUint64
 // A Pool is memory that queues allocate and free in the order of their work.
 //
 // There are two kinds. A native pool is the driver's. A portable pool is the runtime's own. The
-// runtime makes a portable pool if the driver has no pools of that kind of memory, or if the
-// options Portable or Over are set. Both kinds reuse freed memory. A pool without enough free
-// memory grows, up to its limit. Growing takes as long as an ordinary allocation by the driver.
+// runtime makes a portable pool if the driver has no pools of the kind of memory in the options, or
+// if Portable or Over is set. Both kinds reuse freed memory. A pool without enough free memory
+// grows, up to its limit. Growing takes as long as an ordinary allocation by the driver.
 type Pool struct {
 	dev    *Device
 	opt    PoolOptions
@@ -587,8 +587,8 @@ func (p *Pool) Close() error {
 // later sweep or until the device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
-// sweepPoolsAfter does the work of sweepPools at once. If a pool is busy, it sweeps again after the
-// pause, and doubles the pause each time, up to a second.
+// sweepPoolsAfter makes the reclaimer sweep, as sweepPools says. If a pool is busy, the reclaimer
+// sweeps once more after the pause. Each further pause is twice as long, up to a second.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	d.Engine.Reclaim(func() {
 		d.pools.mu.Lock()
@@ -669,9 +669,9 @@ func (p *pools) close() (errs []error) {
 	return errs
 }
 
-// noteReserved tells the observer by how much a native pool has grown or shrunk since the last
-// call. bytes is the pool's reserved size now. The observer is told the current time, because the
-// driver does not say when the size changed.
+// noteReserved tells the observer by how much a native pool has grown or shrunk since the observer
+// was last told. bytes is the pool's reserved size now. The observer gets the current time, because
+// the driver does not say when the size changed.
 func (p *Pool) noteReserved(bytes uint64) {
 	d := p.dev
 	if d.Observer == nil || p.blocks != nil {

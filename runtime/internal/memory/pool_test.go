@@ -486,9 +486,9 @@ func TestPoolInitialUnused(t *testing.T) {
 	}
 }
 
-// TestPoolInitialStuck makes a pool with an initial size on a stalled device. NewPool must wait
-// until the device continues. NewPool must fail after ten seconds, or when the device is closed or
-// lost. Nothing may leak, unless the device is closed while it is stalled.
+// TestPoolInitialStuck makes a pool with an initial size on a stalled device. NewPool must wait for
+// the device, but must fail after ten seconds, or as soon as the device is closed or lost. Nothing
+// may leak, unless the device is closed while it is stalled.
 func TestPoolInitialStuck(t *testing.T) {
 	for name, then := range map[string]struct {
 		do   func(t *testing.T, d *simdriver.Driver, dev *gpu.Device)

@@ -19,9 +19,9 @@ import (
 
 var seed = flag.Uint64("gpu.seed", 0, "seed of the random tests; 0 takes one")
 
-// TestPoolRandomFaults allocates, fills, executes, reads and frees memory of pools of several
-// kinds, while driver calls fail at random. If a signal is reached, the data must be right. No
-// memory may have two owners, nothing may hang, and nothing may leak.
+// TestPoolRandomFaults allocates, fills, reads and frees memory of pools of several kinds, and
+// executes recordings that bind it, while driver calls fail at random. If a signal is reached, the
+// data must be right. No memory may have two owners, nothing may hang, and nothing may leak.
 func TestPoolRandomFaults(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -156,8 +156,8 @@ func poolFaults(t *testing.T, seed uint64) {
 }
 
 // nested records two executions of another recording, which copies 4 bytes. The first execution
-// copies from the second binding to the second 4 bytes of the first binding. The second execution
-// copies these bytes to the first 4 bytes of the first binding.
+// copies bytes 0 to 3 of y to bytes 4 to 7 of x. The second execution copies these bytes to bytes 0
+// to 3 of x.
 func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 	record := func(m gpu.Mode) (c *gpu.CommandBuffer, x, y *gpu.Buffer) {
 		c = commandBuffer(t, dev, m)

@@ -33,8 +33,8 @@ func (p *Staging) Issue(x *work.Extra) {
 	}
 }
 
-// Deliver ends the touch of a download's destination. If arrived is set, it copies the data of the
-// download to that destination.
+// Deliver tells the race detector that the download no longer writes Host (see touch). If arrived
+// is set, it then copies the data of the download to Host.
 func (p *Staging) Deliver(arrived bool) {
 	p.touch.over()
 	if arrived && p.Host != nil {
@@ -63,8 +63,8 @@ type StageStats struct {
 type Stage struct {
 	dev  *Device
 	size int // the least number of bytes to pin at once
-	// mu protects the following fields, Block.next and stageSlab.nfree. No other lock is taken while
-	// it is held.
+	// mu protects the following fields, Block.next and stageSlab.nfree. No other lock is taken
+	// while it is held.
 	mu    sync.Mutex
 	sizes [40]stageClass // index: log2 of the size
 	slabs []*stageSlab
@@ -178,7 +178,7 @@ func (s *Stage) take(n int) *Block {
 // blocks, and at most one in stageAhead is free.
 const stageAhead = 4
 
-// grown is called when the refiller has finished with a class.
+// grown is called when the refiller has tried to make more blocks of a class.
 func (s *Stage) grown(class int) {
 	s.mu.Lock()
 	s.sizes[class].growing = false

@@ -63,7 +63,8 @@ func (p *Part) Number() int { return p.part }
 type Step struct {
 	c    *Recording
 	part int
-	// The caller has references to the buffers and the recording. The program may have closed them.
+	// The caller of AddSteps holds the bound buffers and the recording, which the program may have
+	// closed.
 	held bool
 	// run is nil if the execution needs no instance. It is also nil if the execution has one part
 	// only: then the run is in the submission's record.
@@ -94,9 +95,9 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 	return checkBindings(c.slots, bindings, c.dev, nil)
 }
 
-// AddSteps appends the steps of an execution of the command buffer with ranges and values. If held
-// is set, the caller has references to the ranges' buffers and to the recording. The program may
-// have closed them.
+// AddSteps appends the steps of an execution of the command buffer to a list. The execution has the
+// bound ranges binds and the parameter values given. If held is set, the caller holds the ranges'
+// buffers and the recording, which the program may have closed.
 func (c *Recording) AddSteps(to []Step, binds []memory.Range, given []Given, held bool) []Step {
 	l := c.layouts[byGraph]
 	if l != c.layouts[byHost] && !c.graphsCan(l, binds, given) {
@@ -129,7 +130,7 @@ func (c *Recording) Executable() error {
 }
 
 // LeaveRest is called when the steps in left, of the same execution as x, will not be submitted.
-// These steps leave the instance of the run.
+// They no longer count as users of the execution's instance.
 func (x Step) LeaveRest(left []Step) {
 	for _, y := range left {
 		if x.run != nil && y.at().host == nil {
@@ -156,8 +157,8 @@ func Timed(steps []Step) (first, last int) {
 	return first, last
 }
 
-// Set makes a submission the execution of a step with ranges and values. The submission holds the
-// ranges' buffers and the recording.
+// Set makes the submission s execute the step x with the bound ranges binds and the parameter
+// values given. The submission holds the ranges' buffers and the recording.
 func (p *Part) Set(s *engine.Submission, x Step, binds []memory.Range, given []Given) error {
 	c := x.c
 	for _, r := range binds {

@@ -28,9 +28,10 @@ func graphMode(m gpu.Mode, caps driver.Caps) gpu.Mode {
 	return m
 }
 
-// eachInstance runs a test in each mode and on each capability set. passing makes the recording c.
-// instances returns the number of instances that were made since its first call. It measures live
-// device memory, so the test must not allocate or free other memory after the first call.
+// eachInstance runs a test in each mode and on each capability set. c is a recording that the
+// function passing has made. instances returns the number of instances that were made since its
+// first call. It measures live device memory, so the test must not allocate or free other memory
+// after that call.
 func eachInstance(t *testing.T, between func() error, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int)) {
 	for name, m := range instanceModes {
 		t.Run(name, func(t *testing.T) {

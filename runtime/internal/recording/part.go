@@ -19,7 +19,7 @@ type part struct {
 	label    string             // label of a host call, a conditional, or of the first collective
 	graph    bool
 	tests    bool    // the graph has conditionals, so the part cannot be run without the graph
-	late     bool    // an address that a command other than a launch needs is known only in an execution
+	late     bool    // command.depends is set for a command of the part
 	native   bool    // issuing the part may call functions of Native
 	awaits   bool    // the part has waits for values
 	grids    []int32 // indices of the parameters that give the grid of a launch in this part

@@ -12,7 +12,7 @@ import (
 // BenchmarkPoints measures a semaphore with many signals in flight, on two streams.
 func BenchmarkPoints(b *testing.B) {
 	many := []int{1, 1000, 10_000, 100_000}
-	// inFlight submits work that signals the values from 1 to n, on a stalled device.
+	// inFlight submits n operations on a stalled device. Operation i signals value(i).
 	inFlight := func(b *testing.B, n int, value func(i int) int) (*simdriver.Driver, *gpu.Device, *gpu.Semaphore) {
 		d := newSim(b, simdriver.Config{})
 		dev, s := openDevice(b, d, 0, gpu.Options{Queues: 2}), semaphores(b, 1)[0]

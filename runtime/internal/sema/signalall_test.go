@@ -96,7 +96,7 @@ func TestLists(t *testing.T) {
 			if i, err := gpu.WaitAny(t.Context(), good, s.At(gpu.MaxValue+1)); i != -1 || !errors.Is(err, gpu.ErrArgument) {
 				t.Errorf("WaitAny = %d, %v", i, err)
 			}
-			// The next round repeats the calls: after a failure the argument is still wrong.
+			// The second round repeats the calls on a failed semaphore: the error must be the same.
 			s.Fail(io.EOF)
 		}
 		x := newSemaphore(t, 0)

@@ -343,8 +343,8 @@ func (t *timer) BeginLaunch(_ driver.Stream, launch uint64) {
 // EndLaunch ends the effect of BeginLaunch.
 func (t *timer) EndLaunch(driver.Stream) { t.c.cupti.ActivityPopExternalCorrelationId(correlations) }
 
-// NodeTimes takes CUPTI's records, and appends the times of the device's nodes. A record whose launch
-// is not known yet waits for a later call: see mostAge.
+// NodeTimes takes CUPTI's records, and appends the times of the device's nodes. A record whose
+// launch is not known yet waits for a later call (see mostAge), unless last is set.
 func (t *timer) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime {
 	c := t.c
 	flag := uint32(0)
