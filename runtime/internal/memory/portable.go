@@ -142,7 +142,8 @@ func (o *poolOrder) Done(timeline int, seq uint64) bool {
 	return (*Pool)(o).timeline(timeline).Passed(seq)
 }
 
-// After reports whether work that is issued to timeline from now on runs after work seq of other.
+// After reports whether all work that is issued to one timeline from now on runs after the work with
+// the number seq of another. The arguments timeline and other are the numbers of these timelines.
 func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 	p := (*Pool)(o)
 	return p.timeline(timeline).Covers(p.timeline(other), seq)

@@ -34,7 +34,7 @@ type instance struct {
 
 // instances are the instances of a recording.
 type instances struct {
-	many   bool // an instance has one execution at a time; otherwise all share one
+	many   bool // an instance has one execution at a time; otherwise all executions share one
 	timers int  // how many timestamps there are
 
 	// mu protects the field all, and the fields of instances and runs that say so. Only coverMu and
@@ -179,7 +179,8 @@ func (p *Part) findInstance(s *engine.Submission) error {
 	return nil
 }
 
-// addInstance does the work of findInstance for an execution that has found no free instance.
+// addInstance gives the execution an instance when takeInstance has found none that is free. It
+// polls and tries again, and makes an instance if there is still none.
 func (p *Part) addInstance(s *engine.Submission) error {
 	r := p.run
 	if r.of.instances.poll(); p.takeInstance(s) {
