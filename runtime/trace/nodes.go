@@ -15,8 +15,8 @@ import (
 
 // The commands of a graph are nodes. No event lies between them. So their times come from a
 // driver.NodeTimer: the device itself, or a profiler. With the times of a node, the timer reports
-// the node's number and the number of the submission that launched the graph. The times may come
-// before or after the record of the submission.
+// the node's number and the number of the submission that launched the graph, if it knows them. The
+// times may come before or after the record of the submission.
 
 // nodeTimes finds when the commands of a device's graphs ran.
 type nodeTimes struct {
