@@ -18,10 +18,11 @@ import (
 // instance. An execution takes a free instance, or makes one more.
 //
 // An execution takes its instance when the first part that uses it is about to be issued. By then
-// all waits of the execution have been issued, so a parked execution has no instance. The execution
-// keeps the instance until its last part has been issued, or has failed. Then an execution that
-// comes after that part may take it. Executions of one instance come one after the other on the
-// device, and so do the parts of an execution. So the mark of the last use covers all uses.
+// the work for all waits of the execution has been issued, so a parked execution has no instance.
+// The execution keeps the instance until its last part has been issued, or has failed. Then an
+// execution that comes after that part may take it. Executions of one instance come one after the
+// other on the device, and so do the parts of an execution. So the mark of the last use covers all
+// uses.
 type instance struct {
 	mem    *memory.Buffer // the scratch memory, or nil
 	timers []driver.Event // events of the timestamps, in order
