@@ -353,8 +353,8 @@ func failing(sound bool, err error) error {
 
 // TestRandomGroups submits groups on several ranks. Each group waits for nothing, for the host or
 // for work of a queue. In some rounds the ranks suspend and resume the communicator. In some rounds
-// one rank is aborted or closed, or its device is closed. Every group must end. In the other rounds
-// it must end without an error.
+// one rank is aborted or closed, or its device is closed. Every group must end. If no rank is
+// aborted or closed, and no device is closed, every group must end without an error.
 func TestRandomGroups(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })

@@ -113,7 +113,8 @@ func each(n int, fn func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// Devices returns the devices, in the order in which they were given to [NewGroup] or [OpenGroup].
+// Devices returns the devices, in the order of the arguments of [NewGroup] or of the indices of
+// [OpenGroup]. If OpenGroup got no indices, the order is that of the driver.
 func (g *Group) Devices() []*Device { return append([]*Device(nil), g.members()...) }
 
 // members returns the devices. A nil or zero Group has none.

@@ -22,8 +22,9 @@ import (
 //
 // A dependent launch begins early only if a kernel is directly in front of it. [Queue.Submit]
 // records an event behind each launch, which may prevent that. Launches of a [Stream] mostly have
-// no event between them, and launches of a [CommandBuffer] have none, in any mode. In a graph, a
-// launch can begin early only if it comes after exactly one command, and this command is a launch.
+// no event between them, and launches of a [CommandBuffer] have none, in any mode, unless a tracer
+// records the times of commands. In a graph, a launch can begin early only if it comes after
+// exactly one command, and this command is a launch.
 //
 // Recorded launches that are cooperative, or in clusters, are part of the graph if
 // [driver.Caps].NodeAttrs is set. Otherwise they run between the graphs of the commands before and

@@ -12,11 +12,11 @@ import (
 // of the list.
 //
 // The points in Free are signalled when neither the device nor the runtime uses the operation's
-// slices, imported memory and buffers any more, whether the operation has succeeded or not. When
-// the operation reaches a point in Signal, its memory is no longer used either. But when a point in
-// Signal fails, the memory may still be in use: the device may still run work whose semaphore the
-// program failed or whose communicator was aborted. The points in Free are signalled when that work
-// ends. For work of a lost device, the points in Free are signalled when that device is closed. If
+// slices, imported memory and buffers any more, whether the operation has succeeded or not. When a
+// point in Signal is reached, none of this memory is used any more. But when a point in Signal
+// fails, the memory may still be in use: the device may still run work whose semaphore the program
+// failed or whose communicator was aborted. The points in Free are signalled when that work ends.
+// For work of a lost device, the points in Free are signalled when that device is closed. If
 // closing leaves native objects to the driver, the points in Free fail instead. Signalling a point
 // in Free that has been reached before changes nothing. If Submit returns an error, it signals no
 // point in Free.

@@ -22,7 +22,7 @@ import (
 // by 1.4 microseconds on an H200 and 2.7 on an H100.
 //
 // If the stream has no other work, a Timing includes the time that the host takes to give the
-// operation to the device. For [Native] this is all the time that the function takes.
+// operation to the device. For [Native] it includes all the time that the function takes.
 //
 // Make a Timing with [Device.NewTiming]. All methods may be called concurrently.
 type Timing struct {
@@ -42,7 +42,7 @@ const (
 	notedEnd                // the event behind the work is recorded
 	notedHost               // goroutines ran the operation, and have finished
 	notedGiven              // an operation has the Timing
-	notedNone               // the operation gave its stream no work, or the driver refused to record an event
+	notedNone               // the stream may have got no work, or the driver refused to record an event
 	notedFailed             // the operation has failed
 )
 

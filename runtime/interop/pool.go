@@ -35,7 +35,7 @@ func (p *Pool) in() *memory.ImportedPool { return (*memory.ImportedPool)(p) }
 // cuMemPoolImportFromShareableHandle). The process exported it with [ExportPool], or with CUDA as a
 // POSIX file descriptor. The caller keeps the file and may close it afterwards. ImportPool blocks
 // while the driver does. The pool may be on another device if the hardware supports that. The error
-// is [gpu.ErrUnsupported] if the device cannot import pools, which only Linux supports. It is
+// is [gpu.ErrUnsupported] if the device cannot import pools: with CUDA, only Linux can. It is
 // [driver.ErrSameProcess] if the driver finds that this process made the pool, and the driver's own
 // error if the file is not a pool.
 func ImportPool(dev *gpu.Device, f *os.File) (*Pool, error) {

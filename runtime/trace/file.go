@@ -83,8 +83,8 @@ func rankOf(lookup func(string) (string, bool)) (rank, world int) {
 	return 0, 0
 }
 
-// create creates and locks the file of a trace. Only its owner can read it, and no other trace is
-// written to it.
+// create creates and locks the file of a trace. If another trace is being written to a file of this
+// name, create adds the process id to the name. Only the file's owner can read it.
 func create(name string, rank, world int) (*os.File, error) {
 	if world > 1 && !strings.Contains(name, "%r") && !strings.Contains(name, "%p") {
 		name = before(name, ".rank%r")

@@ -15,8 +15,8 @@ import (
 
 // The commands of a graph are nodes. No event lies between them. So their times come from a
 // driver.NodeTimer: the device itself, or a profiler. With the times of a node, the timer reports
-// the node's number and the number of the submission that launched the graph. The times may come
-// before or after the record of the submission.
+// the node's number and the number of the submission that launched the graph, if it knows them. The
+// times may come before or after the record of the submission.
 
 // nodeTimes finds when the commands of a device's graphs ran.
 type nodeTimes struct {
@@ -29,7 +29,8 @@ type nodeTimes struct {
 	room []driver.NodeTime // room for the times; protected by askMu
 }
 
-// mostNodes is how many nodes of a device are remembered at least.
+// mostNodes is how many nodes are remembered for each device: the nodes that were used last. Up to
+// twice as many may be remembered.
 const mostNodes = 1 << 19
 
 // A nodeOf says which command a node of a graph executes.
@@ -38,8 +39,9 @@ type nodeOf struct {
 	command   int
 }
 
-// A launchOf is a launch of a graph. The graph's commands have indexes below to in the recording.
-// nodeOf searches from index next for the command of a node whose number is unknown.
+// A launchOf is a launch of a graph. The fields next and to are indexes of commands of the
+// recording: to is the first index behind the graph. When the number of a node is unknown, nodeOf
+// searches for the node's command from next on.
 type launchOf struct {
 	recording *observe.Recording
 	next, to  int
@@ -87,7 +89,8 @@ func (o *observer) Node(n driver.Node, r *observe.Recording, command int) {
 }
 
 // launchBegins tells the timer that the calling thread is about to launch a graph, and locks the
-// goroutine to the thread until launchEnds. It does nothing if the submission launches no graph.
+// goroutine to the thread until launchEnds. It does nothing if the nodes are not timed or the
+// submission launches no graph.
 func (x *span) launchBegins(s *engine.Submission) {
 	if x.nodeTimer == nil || !x.rec.Graph || x.rec.recorded == nil {
 		return
@@ -126,7 +129,7 @@ func (o *observer) askNodes(last bool) {
 }
 
 // nodeOf finds the command of a node, by the node's number. If the number is unknown, nodeOf takes
-// the next command of the launch that has the same kernel. The result is zero if there is none.
+// the launch's next command with the same kernel. The result is zero if there is none.
 func (o *observer) nodeOf(t *driver.NodeTime) nodeOf {
 	o.nodesMu.Lock()
 	defer o.nodesMu.Unlock()

@@ -171,9 +171,9 @@ func (t *Tracer) Take(to []Record) int {
 // submissions have ended whose times must be queried. The reader should then call Take at once.
 func (t *Tracer) Soon() <-chan struct{} { return t.soon }
 
-// Sample records for each open device its work in flight, its parked work and its allocated memory.
-// It also records by how much the driver's pools have grown or shrunk since they were last queried.
-// It blocks while it queries the driver about its pools.
+// Sample records for each open device its work in flight, its parked work, its allocated memory and
+// the memory of its pools. It also records by how much the driver's pools have grown or shrunk
+// since they were last queried. It blocks while it queries the driver about its pools.
 func (t *Tracer) Sample() {
 	for _, o := range t.open() {
 		s := o.dev.Stats()
@@ -215,7 +215,7 @@ func (t *Tracer) put(r *Record) bool {
 	}
 }
 
-// copy copies from to r. It reuses the memory of r.Waits and r.Signals.
+// copy makes r a copy of *from. It reuses the memory of r.Waits and r.Signals.
 func (r *Record) copy(from *Record) {
 	waits, signals := append(r.Waits[:0], from.Waits...), append(r.Signals[:0], from.Signals...)
 	*r = *from

@@ -80,8 +80,8 @@ func TestRecordsOutOfOrder(t *testing.T) {
 }
 
 // TestInexactTimes checks the margins of slices. A margin is written if it is clearly larger than
-// the margin of the clocks. The slices also say how much earlier the device may have begun, but not
-// earlier than the end of the previous slice.
+// the margin of the clocks. A slice also says how much earlier its work may have begun: at most
+// back to the end of the previous slice.
 func TestInexactTimes(t *testing.T) {
 	const us = time.Microsecond
 	found := map[uint64]traceformat.Event{}
@@ -143,8 +143,8 @@ func TestArrowsThatAreMissing(t *testing.T) {
 		records = append(records, Record{Kind: KindSignal, Submitted: 20 * us, Done: 21 * us, Signals: at(3, i+1)})
 	}
 	records = append(records, Record{Kind: KindWait, Op: "wait", Submitted: us, Done: 30 * us, Waits: at(1, 2)})
-	// The count includes two earlier waits without arrows, because the writer has forgotten why
-	// they have none.
+	// The writer has forgotten the signal of the last wait, and why two earlier waits have no arrow.
+	// So it counts three.
 	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 0 || forgotten != 3 {
 		t.Errorf("%d arrows, %d are not drawn, %d forgotten", arrows, undrawn, forgotten)
 	}

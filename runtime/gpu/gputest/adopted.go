@@ -262,8 +262,8 @@ var adopted = []test{
 		}
 		e.settled(d)
 		e.must(d.Trim())
-		// The number of records and events varies a little with the timing. A hundred more queues
-		// must not make it grow.
+		// The numbers of Submissions and events vary a little with the timing. A hundred more queues
+		// must not make them grow.
 		if now := d.Stats(); now.Records.Held > first.Records.Held+10 || now.Events.Held > first.Events.Held+10 {
 			e.Errorf("%+v, and %+v after half of them", now, first)
 		}

@@ -131,7 +131,8 @@ var devices = []test{
 				host, s, end := e.sem(), e.sem(), e.sem()
 				var mid []gpu.Point
 				middle := func() {
-					// Word 0 of a buffer is filled when the buffer's device is the top.
+					// The copies read word 0 of the top's buffer, which first fills. They write to
+					// the words from 2 on.
 					for i := uint64(2); i < width; i++ {
 						x := e.sem()
 						d := int(i) % n
@@ -171,7 +172,7 @@ var devices = []test{
 		resume := e.h.Stall(1)
 		q := e.devs[1].Queue(0)
 		e.must(q.Submit(signal(s[1], 1), gpu.Copy(b.All(), a.All())))
-		// When the host signals, the source's device is closed already.
+		// This copy waits for the host, which signals after the source's device has been closed.
 		e.must(q.Submit(between(host, 1, s[2], 1), gpu.Copy(b.All(), a.All())))
 		e.until("the copy is issued", func() bool { return e.devs[1].Stats().InFlight == 1 })
 		closed := make(chan error, 1)

@@ -53,9 +53,10 @@
 //     submission's number, so that other work can wait for them. The submission is put into the
 //     ring of submissions in flight (ring.go). Then mu is unlocked, and the timepoints that waited
 //     until this work was issued are released.
-//  5. timeline.go, Timeline.Poll and tidy. Several goroutines query events: one that waits, the
-//     poller (poll.go), the timer for downloads (landing.go), and now and then a submitter (tidy).
-//     If an event is complete, the submissions in front of it are retired (retire.go).
+//  5. timeline.go, Timeline.Poll and tidy. Several goroutines query events, for example one that
+//     waits, the poller (poll.go), the timer for downloads (landing.go), and now and then a
+//     submitter (tidy). If an event is complete, the submissions in front of it are retired
+//     (retire.go).
 //  6. submit.go, parking.go. An Early submission is parked: it registers a timepoint with the
 //     semaphore of each open wait. When the last timepoint is released, the submission is ready.
 //     Then the pending-queue thread (pendingqueue.go), the goroutine that released the timepoint,

@@ -67,8 +67,8 @@ type EventPool struct {
 func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
 
 // RecordTimes makes the events of the pool record times, as far as the driver can make such events.
-// It also multiplies the number of events that begin makes by the factor times, up to most events.
-// It must be called before begin.
+// It also raises the number of events that begin makes to times*first, but not above the limit
+// most. It must be called before begin.
 func (p *EventPool) RecordTimes(timers driver.Timers, times, most int) {
 	p.timers, p.first = timers, max(p.first, min(times*p.first, most))
 }
@@ -212,7 +212,7 @@ func (p *EventPool) Trim() (err error) {
 		gone[e.Handle] = struct{}{}
 	}
 	*end = nil
-	// Remove the handles from all before destroying the events: as soon as an event is destroyed,
+	// Remove the handles from p.all before destroying the events: as soon as an event is destroyed,
 	// the driver may use its handle for a new one.
 	p.all = slices.DeleteFunc(p.all, func(h driver.Event) bool { _, ok := gone[h]; return ok })
 	p.stats.Held -= len(gone)

@@ -132,9 +132,9 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 	return f
 }
 
-// newPair makes a shared event of the device from. The other process imports it on its device to.
-// When the import has been closed and is not used any more, the event is closed too. lent counts
-// the import until then.
+// newPair makes a shared event on one device (from) and imports it on a device of another process
+// (to). When the import has been closed and is not used any more, the event is closed too. lent
+// counts the import until then.
 func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 	if p.own, err = interop.NewSharedEvent(from); err != nil {
 		return p, err
@@ -154,7 +154,7 @@ func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 	return p, err
 }
 
-// send exports a buffer to a file, and imports it on a device of the other process.
+// send exports a buffer to a file, and imports the file on a device (to) of another process.
 func (f *farSide) send(b *gpu.Buffer, to *gpu.Device, freed func()) *gpu.Buffer {
 	file, err := interop.ExportMemoryFile(b)
 	must(f.g.t, err)
@@ -233,7 +233,8 @@ type farWork struct {
 	anew           bool       // the work has events of its own, not the farSide's
 }
 
-// submit submits the work when the work for all waits in o has been issued. It blocks until then.
+// submit blocks until the work for all waits in o has been issued. Then it submits w, and blocks
+// until all of w has been issued.
 func (w *farWork) submit(o gpu.Order) (err error) {
 	f := w.f
 	for _, p := range o.Wait {

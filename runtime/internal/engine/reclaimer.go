@@ -20,9 +20,10 @@ type reclaimer struct {
 	busy bool
 }
 
-// Reclaim gives functions to the reclaimer, which calls them in this order. A call without fns
-// restarts a reclaimer that has paused, if functions are left. If Close no longer waits for callers
-// of Stay, Reclaim does nothing and returns false, because Close frees everything.
+// Reclaim gives functions to the reclaimer, which calls them in this order. A call without
+// functions restarts a paused reclaimer if functions are left and no stream waits for other code
+// any more. If Close no longer waits for callers of Stay, Reclaim does nothing and returns false,
+// because Close frees everything.
 func (d *Device) Reclaim(fns ...func()) bool {
 	if d.Stay() != nil {
 		return false

@@ -180,7 +180,7 @@ func TestEmptyPoolFails(t *testing.T) {
 }
 
 // TestEmptyPoolEnds loses or closes a device while the driver takes a minute to make an event, and
-// most calls of Submit wait for that. The test checks that all these calls return, and that the
+// most calls of Submit wait for an event. The test checks that all these calls return, and that the
 // signals of all submissions fail.
 func TestEmptyPoolEnds(t *testing.T) {
 	for name, end := range map[string]func(d *simdriver.Driver, dev *gpu.Device) error{

@@ -16,9 +16,9 @@ func usesMutex(b *gpu.Buffer) mutex {
 	return reflect.NewAt(mu.Type(), mu.Addr().UnsafePointer()).Interface().(mutex)
 }
 
-// TestUseBeforeCheck frees memory while a fill that uses it is being issued, and has not yet
-// checked that the memory is allocated. The fill must fail. The free may have found the mark of the
-// fill, although the stream gets no fill: it must still succeed.
+// TestUseBeforeCheck frees memory while a fill of this memory adds its mark to the uses. The fill
+// then checks that the memory is allocated, and must fail. The free may have found the fill's mark,
+// although the stream gets no fill. The free must still succeed.
 func TestUseBeforeCheck(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2})

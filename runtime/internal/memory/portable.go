@@ -82,8 +82,8 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	// If Stay fails, Close no longer waits for calls that use the device. It waits for this call
-	// all the same: Close destroys the pool, which makes this call or waits until it has returned.
+	// If Stay fails, Close no longer waits for calls that use the device. But Close destroys the
+	// pool: either it makes this call itself, or it waits until this call has returned.
 	if d.Engine.Stay() == nil {
 		defer d.Engine.Leave()
 	}
@@ -142,7 +142,9 @@ func (o *poolOrder) Done(timeline int, seq uint64) bool {
 	return (*Pool)(o).timeline(timeline).Passed(seq)
 }
 
-// After reports whether work that is issued to timeline from now on runs after work seq of other.
+// After reports whether all work that is issued to one timeline from now on runs after the work
+// with the number seq of another. The arguments timeline and other are the numbers of these
+// timelines.
 func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 	p := (*Pool)(o)
 	return p.timeline(timeline).Covers(p.timeline(other), seq)

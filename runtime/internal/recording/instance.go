@@ -18,10 +18,11 @@ import (
 // instance. An execution takes a free instance, or makes one more.
 //
 // An execution takes its instance when the first part that uses it is about to be issued. By then
-// all waits of the execution have been issued, so a parked execution has no instance. The execution
-// keeps the instance until its last part has been issued, or has failed. Then an execution that
-// comes after that part may take it. Executions of one instance come one after the other on the
-// device, and so do the parts of an execution. So the mark of the last use covers all uses.
+// the work for all waits of the execution has been issued, so a parked execution has no instance.
+// The execution keeps the instance until its last part has been issued, or has failed. Then an
+// execution that comes after that part may take it. Executions of one instance come one after the
+// other on the device, and so do the parts of an execution. So the mark of the last use covers all
+// uses.
 type instance struct {
 	mem    *memory.Buffer // the scratch memory, or nil
 	timers []driver.Event // events of the timestamps, in order
@@ -34,7 +35,7 @@ type instance struct {
 
 // instances are the instances of a recording.
 type instances struct {
-	many   bool // an instance has one execution at a time; otherwise all share one
+	many   bool // an instance has one execution at a time; otherwise all executions share one
 	timers int  // how many timestamps there are
 
 	// mu protects the field all, and the fields of instances and runs that say so. Only coverMu and
@@ -179,7 +180,8 @@ func (p *Part) findInstance(s *engine.Submission) error {
 	return nil
 }
 
-// addInstance does the work of findInstance for an execution that has found no free instance.
+// addInstance gives the execution an instance when takeInstance has found none that is free. It
+// polls and tries again, and makes an instance if there is still none.
 func (p *Part) addInstance(s *engine.Submission) error {
 	r := p.run
 	if r.of.instances.poll(); p.takeInstance(s) {

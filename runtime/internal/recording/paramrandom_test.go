@@ -33,7 +33,7 @@ type values struct {
 
 func (v values) clone() values { return values{slices.Clone(v.scalars), slices.Clone(v.blocks)} }
 
-// A number is a scalar of a launch, or the numbers of blocks of a launch. It is a constant or a
+// A number is a scalar argument of a launch, or the Blocks of its Grid. It is a constant or a
 // parameter.
 type number[T any] struct {
 	param int // index of the parameter, or -1 for a constant
@@ -76,7 +76,8 @@ func (m *modelled) regions() int {
 	return n
 }
 
-// randomBlocks returns blocks for a launch. If none is set, there may be no blocks.
+// randomBlocks returns blocks for a launch. If the parameter none is true, the first dimension may
+// be 0: then the launch has no blocks.
 func randomBlocks(r *rand.Rand, none bool) (b [3]uint32) {
 	b = [3]uint32{1 + r.Uint32N(3), r.Uint32N(3), r.Uint32N(2)}
 	if none && r.IntN(4) == 0 {
@@ -131,7 +132,8 @@ func newModelled(t *testing.T, dev *gpu.Device, caps driver.Caps, k *gpu.Kernel,
 	return m
 }
 
-// launch records a random launch that writes to the region with the number at.
+// launch records a random launch. The argument at is the number of the region that the launch
+// writes.
 func (m *modelled) launch(t *testing.T, r *rand.Rand, k *gpu.Kernel, out *gpu.Buffer, at int) {
 	t.Helper()
 	l := modelLaunch{n: r.Uint64N(region + 1), threads: 1 + r.Uint32N(3), at: at}

@@ -11,7 +11,7 @@ import (
 )
 
 // TestStandFor checks that a waiter polls in place of the device's poller if no goroutine has
-// parked when it begins. It must go on polling when other waiters park later.
+// parked when its wait begins. It must go on polling when other waiters park later.
 func TestStandFor(t *testing.T) {
 	sim := simdriver.New(simdriver.Config{})
 	d, err := gpu.Open(sim, 0, gpu.Options{Spin: time.Microsecond, Poll: time.Hour})
@@ -69,8 +69,8 @@ func TestStandFor(t *testing.T) {
 	}
 }
 
-// TestStandForAll waits for several devices at once. The waiter polls in place of each device's
-// poller, one after the other.
+// TestStandForAll waits for several devices at once. The waiter must poll in place of the poller of
+// the first device, then of the second, and so on.
 func TestStandForAll(t *testing.T) {
 	sim := simdriver.New(simdriver.Config{Devices: 3})
 	var points []gpu.Point
