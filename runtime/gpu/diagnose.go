@@ -179,8 +179,8 @@ func (p producer) String() string {
 }
 
 // A contextError is the error of a wait whose context has ended, with the state of the points at
-// that time. Error formats the text only when it is called, because programs poll with contexts
-// that have ended.
+// that time. waitEnded does not format the text, but Error does: a program that polls with ended
+// contexts makes many of these errors and seldom reads their text.
 type contextError struct {
 	err, cause error      // the context's error and its cause
 	point      sema.Point // the first point that was not reached

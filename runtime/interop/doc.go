@@ -16,12 +16,13 @@
 //
 // There are three ways to share memory with other processes:
 //
-//   - [ExportMemory] makes a handle of memory of [gpu.Device.Alloc]. The handle has a few bytes,
-//     which any connection can carry. [ImportMemory] takes it. CUDA and HIP support this.
+//   - [ExportMemory] makes a handle of memory of kind [gpu.DeviceMem] that [gpu.Device.Alloc] has
+//     allocated. The handle has a few bytes, which any connection can carry. [ImportMemory] takes
+//     it. CUDA and HIP support this.
 //   - [ExportMemoryFile] makes a file of memory of kind [gpu.ShareableMem]. [ImportMemoryFile]
 //     takes it. The memory outlives the process that allocated it. CUDA on Linux supports this.
-//   - [ExportPool] makes a file of a pool. [ImportPool] takes it, and [Pool.Import] takes handles
-//     of memory that the exporting process has allocated from the pool. CUDA on Linux supports this.
+//   - [ExportPool] makes a file of a pool, and [ImportPool] takes it. Then [ExportMemory] makes
+//     handles of memory of the pool, and [Pool.Import] takes them. CUDA on Linux supports this.
 //
 // [NewSharedEvent] makes an event for other processes, [Event.Export] makes a handle of it, and
 // [ImportEvent] takes the handle.

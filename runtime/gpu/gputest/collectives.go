@@ -1059,7 +1059,7 @@ func (e *env) neverComes(n int) {
 	} {
 		o := collective.Options{Name: "test"}
 		if what == "a timeout" {
-			o.Timeout = 300 * time.Millisecond // enough time to connect
+			o.Timeout = 300 * time.Millisecond // long enough for meet, in which some libraries connect the ranks
 		}
 		for _, met := range []bool{false, true} {
 			e.team(n, o, func(t *team) {

@@ -495,9 +495,8 @@ type trim struct {
 	number uint64
 	points []sema.Point // the trim first waits for these points: those of its Shrink and of earlier trims
 	// The trim then waits for these uses. uses is nil until each point is reached or has failed.
-	uses atomic.Pointer[engine.Frontier]
-	// The delay ends when run returns.
-	delay *delay
+	uses  atomic.Pointer[engine.Frontier]
+	delay *delay // lasts until run returns; FreeUnused waits for it
 }
 
 // run waits for the points and the uses of the trim. Then it makes the reclaimer unmap the pages
