@@ -137,7 +137,8 @@ func (p *piece) bytes() []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), size)
 }
 
-// read copies the memory to the host by its own device.
+// read returns a copy of the contents. The memory's own device copies memory that the host cannot
+// access.
 func (p *piece) read() (data []byte) {
 	if p.from.host {
 		return bytes.Clone(p.bytes())

@@ -31,7 +31,8 @@ type pkg struct {
 	files []*ast.File
 }
 
-// A function is a function with a body. Function literals in it count as parts of it.
+// A function is a declared function or method with a body. Function literals in it count as parts of
+// it.
 type function struct {
 	name, place       string
 	complexity, lines int

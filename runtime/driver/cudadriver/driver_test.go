@@ -460,7 +460,8 @@ func TestCloseWhileEnding(t *testing.T) {
 	}
 }
 
-// TestLoadTargets loads images that the device cannot use, for example for another architecture.
+// TestLoadTargets checks that the error says what an image has code for, if the driver finds no code
+// for the device in it.
 func TestLoadTargets(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()

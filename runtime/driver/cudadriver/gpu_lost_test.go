@@ -51,7 +51,7 @@ func TestGPURuntimeLost(t *testing.T) {
 	opened := &lastOpened{Driver: drv}
 	dev, err := gpu.Open(opened, 0, gpu.Options{Queues: 3})
 	ok(t, err)
-	<-opened.dev.(*device).watch.ready // wait until NVML has started in the background and records
+	<-opened.dev.(*device).watch.ready // NVML starts in the background: wait until it records XID errors
 	code, err := dev.Load([]byte(gpuPTX))
 	ok(t, err)
 	poke, err := code.Kernel("poke")
@@ -77,7 +77,8 @@ func TestGPURuntimeLost(t *testing.T) {
 	ok(t, before.Wait(ctx, 1))
 	sems = nil
 
-	// Submit dependent work of all kinds. None of it begins before the host signals gate.
+	// Submit a launch that faults, and a chain of other work behind it. None of it begins before the
+	// host signals gate.
 	gate, never := sem(), sem()
 	sems = nil
 	faulty := sem()

@@ -61,7 +61,7 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 		{hip.DeviceAttributeMaxGridDimZ, &info.MaxGrid[2], true},
 		{hip.DeviceAttributeMaxSharedMemoryPerBlock, &info.SharedMem, true},
 		{hip.DeviceAttributeIntegrated, &integrated, true},
-		// A kernel can use all shared memory without opting in.
+		// In HIP a launch may use that much without a call by which the kernel opts in.
 		{hip.DeviceAttributeSharedMemPerBlockOptin, &optIn, false},
 		{hip.DeviceAttributeComputeCapabilityMajor, &info.Major, false},
 		{hip.DeviceAttributeComputeCapabilityMinor, &info.Minor, false},

@@ -98,8 +98,8 @@ func (v *device) Bind() error {
 	return err
 }
 
-// Unbind makes no device current on the calling thread, if this device is current there. Counters
-// do not count it, and it never fails.
+// Unbind makes the device no longer current on the calling thread. Counters do not count it, and it
+// never fails.
 func (v *device) Unbind() error {
 	v.d.threads.unbind(v.index)
 	return nil

@@ -25,7 +25,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/tokenizer"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/rendezvous"
-	_ "github.com/puregpu/puregpu/runtime/trace/cuptitrace" // lets gputrace run -kernels trace the program
+	_ "github.com/puregpu/puregpu/runtime/trace/cuptitrace" // times the commands of CUDA graphs: gputrace run -kernels
 )
 
 // A program has the flags and the state of the command that runs.

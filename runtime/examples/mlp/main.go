@@ -19,7 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/drivers"
 	"github.com/puregpu/puregpu/runtime/gpu"
-	_ "github.com/puregpu/puregpu/runtime/trace/cuptitrace" // lets gputrace run -kernels trace the program
+	_ "github.com/puregpu/puregpu/runtime/trace/cuptitrace" // times the commands of CUDA graphs: gputrace run -kernels
 )
 
 const (
