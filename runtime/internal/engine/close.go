@@ -322,8 +322,8 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 // DestroyStreams.
 func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(error)) (why string) {
 	err := d.Insist(ctx, func() error { return d.Native.DestroyStream(h) })
-	// A stream can still be busy here if Close gave up, or if the device was lost although its driver
-	// still works, for example because of another device.
+	// A stream can still be busy here if Close gave up, or if the runtime counts the device as lost
+	// but the driver has not lost it: for example, if the device waits for another lost device.
 	if errors.Is(err, driver.ErrBusy) {
 		return "a stream is still at work"
 	}

@@ -763,8 +763,8 @@ func TestCloseLentUnrecorded(t *testing.T) {
 	}
 }
 
-// TestWaitForClosed loses and closes a device just before the stream of another device is made to
-// wait for its work. The work of the other device must fail.
+// TestWaitForClosed loses and closes device 0 just before a stream of device 1 is given a wait for
+// work of device 0. The work of device 1 must fail.
 func TestWaitForClosed(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
 	defer d.Kill() // ends the stalled stream

@@ -447,8 +447,8 @@ func (g *graph) excess(x *node, q *gpu.Queue) {
 	x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.HostCall(func() error { return errHostCall })) }
 }
 
-// checkPools checks the pools that supply has made. No memory of a pool may be allocated, and no
-// pool may have exceeded its limit. checkPools closes some of the pools.
+// checkPools checks the pools that supply has made. It waits until none of their memory is
+// allocated, and checks that no pool has exceeded its limit. It closes some of the pools.
 func (g *graph) checkPools() {
 	for _, dev := range g.devs {
 		for _, p := range g.supplies[dev].pools[1:] {

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// TestTrimOfClosed trims a pool while the device is being closed and Stay returns an error. The
-// slab must still be freed on a bound thread.
+// TestTrimOfClosed trims a pool while the device is being closed and engine.Device.Stay returns an
+// error. The slab must still be freed on a bound thread.
 func TestTrimOfClosed(t *testing.T) {
 	d, err := gpu.Open(simdriver.New(simdriver.Config{Strict: true}), 0, gpu.Options{})
 	if err != nil {

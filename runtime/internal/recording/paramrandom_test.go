@@ -86,7 +86,7 @@ func randomBlocks(r *rand.Rand, none bool) (b [3]uint32) {
 	return b
 }
 
-// newModelled records random launches, and sometimes nests recordings of children.
+// newModelled records random launches, and sometimes nests some of the children.
 func newModelled(t *testing.T, dev *gpu.Device, caps driver.Caps, k *gpu.Kernel, r *rand.Rand, children []*modelled) *modelled {
 	t.Helper()
 	o := gpu.CommandOptions{Mode: gpu.Mode(r.IntN(3)), InOrder: r.IntN(2) == 0}
