@@ -14,7 +14,7 @@ import (
 const keyFormat = "puregpu compiled code 1"
 
 // key returns the key of the code that a compiler makes from the source. The key covers the length
-// of each list.
+// of each list, so that moving a text from one list to the next changes the key.
 func (s Source) key(by driver.CompilerInfo) diskcache.Key {
 	parts := []string{keyFormat, by.Name, by.Version, by.Build, by.Target, s.Name, s.Text, s.Revision}
 	list := func(texts []string) { parts = append(append(parts, fmt.Sprint(len(texts))), texts...) }

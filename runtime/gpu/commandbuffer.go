@@ -63,8 +63,8 @@ func commands(all []Command) []recording.Command {
 type CommandOptions struct {
 	Mode Mode
 
-	// InOrder puts each command behind the previously recorded command, so that no command needs a
-	// list of commands or a [Barrier].
+	// InOrder puts each command behind the previously recorded command. So no command needs to name
+	// earlier commands, and no [Barrier] is needed.
 	InOrder bool
 }
 

@@ -175,7 +175,8 @@ func (s *Semaphore) Close() error {
 	return nil
 }
 
-// SetName gives the semaphore a name for errors and [Device.Parked]. An empty name removes it.
+// SetName gives the semaphore a name for errors and [Device.Parked]. An empty string removes the
+// name.
 func (s *Semaphore) SetName(name string) {
 	if s == nil {
 		return

@@ -131,8 +131,8 @@ var devices = []test{
 				host, s, end := e.sem(), e.sem(), e.sem()
 				var mid []gpu.Point
 				middle := func() {
-					// The copies read word 0 of the top's buffer, which first fills. They write to
-					// the words from 2 on.
+					// The copies read word 0 of bufs[top]; the function first fills that word.
+					// Copy i writes to word i of a buffer.
 					for i := uint64(2); i < width; i++ {
 						x := e.sem()
 						d := int(i) % n

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A telling is a point for Order.Free.
+// A telling supplies the point for an Order.Free: value 1 of a semaphore of its own.
 type telling struct {
 	t testing.TB
 	s *gpu.Semaphore

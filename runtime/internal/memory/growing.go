@@ -306,7 +306,7 @@ func (m *Growing) giveAccess(have, n int) error {
 // thread.
 func (m *Growing) remove(first int, pages []page) error {
 	var all []error
-	// From the end, so that the remaining pages always begin at the start.
+	// Unmap the last page first, to leave no gap in front of pages that are still mapped.
 	for i, p := range slices.Backward(pages) {
 		all = append(all, m.dev.Faces.VirtualMem.UnmapPages(m.at(first+i), m.page), p.of.unmap())
 	}
@@ -586,8 +586,8 @@ func (m *Growing) unmap(trim uint64) error {
 	return err
 }
 
-// tell wakes the goroutines that are blocked in awaitUnmapped: perhaps no removed pages are left.
-// The caller holds mu.
+// tell wakes the goroutines that are blocked in awaitUnmapped, which then check again. The caller
+// holds mu.
 func (m *Growing) tell() {
 	if m.unmapped != nil {
 		close(m.unmapped)

@@ -32,7 +32,7 @@ type Record interface{ Recording() *Part }
 // partOf returns the Part of a submission.
 func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Recording() }
 
-// Release is called when the submission is over. It empties p.
+// Release empties p. It is called when the submission is recycled.
 func (p *Part) Release() {
 	if p.run != nil { // the submission has failed before it was issued, or is a control step
 		p.leaveInstance(engine.Mark{})
@@ -177,7 +177,8 @@ func (p *Part) Set(s *engine.Submission, x Step, binds []memory.Range, given []G
 	return nil
 }
 
-// HoldFor keeps the recording until a submission is over.
+// HoldFor makes a submission hold the recording. It returns an error if the recording has been
+// closed and nothing holds it.
 func (c *Recording) HoldFor(s *engine.Submission) error {
 	if !engine.HoldLive(&c.refs, 1) {
 		return fmt.Errorf("gpu: execute: command buffer: %w", errs.ErrClosed)
@@ -186,7 +187,8 @@ func (c *Recording) HoldFor(s *engine.Submission) error {
 	return nil
 }
 
-// SetRun sets the part and the run of a submission to those of a step. It is called before Set.
+// SetRun sets the part and the run of a submission to those of a step. If the execution needs an
+// instance and has only this part, SetRun makes the run. It is called before Set.
 func (p *Part) SetRun(x Step) {
 	p.part = x.part
 	if x.at().host != nil {
