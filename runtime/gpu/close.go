@@ -46,7 +46,7 @@ type deviceClosing struct {
 	// lossReceived is true if the program has received the error of an operation that failed
 	// because the device was lost.
 	lossReceived atomic.Bool
-	flushing     atomic.Bool // Closed of the device's observer is running
+	flushing     atomic.Bool // the method Closed of the device's observer is running
 }
 
 // Close closes the device. Parked work fails with [ErrClosed]. Close waits up to ten seconds for
