@@ -46,7 +46,7 @@ type deviceClosing struct {
 	// lossReceived is true if the program has received the error of an operation that failed
 	// because the device was lost.
 	lossReceived atomic.Bool
-	flushing     atomic.Bool // Closed of the device's observer is running
+	flushing     atomic.Bool // the method Closed of the device's observer is running
 }
 
 // Close closes the device. Parked work fails with [ErrClosed]. Close waits up to ten seconds for
@@ -74,8 +74,9 @@ func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 //
 // Close and Shutdown may be called concurrently and again. The first of their contexts to end
 // bounds all of them, and they return the same error. If a call of the driver, a function of
-// [Native] or Flush of [Options].Tracer does not return in time, the error is [driver.ErrBusy]
-// instead. When that call returns, closing goes on. Another Close waits for closing to end.
+// [Native] or the tracer's function Flush (trace.TracerOptions) does not return in time, the error
+// is [driver.ErrBusy] instead. When that call returns, closing goes on. Another Close waits for
+// closing to end.
 func (d *Device) Shutdown(ctx context.Context) error {
 	if d == nil || d.native.Native == nil {
 		return nil

@@ -177,7 +177,8 @@ func (d *Device) ask(what string, fn func() error) error {
 	return nil
 }
 
-// untold returns the error of the query op on a device whose driver does not report the fact what.
+// untold returns the error of a query that the device's driver does not support. op names the
+// query, and what names the fact that the driver does not report.
 func (d *Device) untold(op, what string) error {
 	return fmt.Errorf("gpu: %s: %s does not tell %s: %w", op, d.native.Info.Name, what, driver.ErrUnsupported)
 }

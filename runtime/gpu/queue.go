@@ -104,8 +104,8 @@ func (q *Queue) submit(r *record, o *Order) error {
 	return nil
 }
 
-// note copies the label and the points of Free of an order into the record. It begins to observe
-// the submission if the device has a tracer or the order has a Timing.
+// note copies an order's label and the points in its Free into the record. It begins to observe the
+// submission if the device has a tracer or the order has a Timing.
 func (s *record) note(o *Order) error {
 	if o.label != "" {
 		// Store a copy: to store o.label itself would move the caller's lists of points to the
@@ -117,7 +117,7 @@ func (s *record) note(o *Order) error {
 	}
 	if len(o.Free) > 0 {
 		s.lent, s.Lends, s.UsesRest = newLent(1, o.Free), true, true
-		s.lent.shared = s.Op.Kind == work.Control // the submissions of its bodies share the lent
+		s.lent.shared = s.Op.Kind == work.Control // the submissions for its bodies share s.lent
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func ExampleAdoptStream() {
 	check(
 		q.Submit(gpu.Order{Signal: at(s, 2)}, gpu.Download(out, mem.All())), // after the library's work
 		s.Wait(ctx, 2),
-		q.Close(), // only the library uses the stream again
+		q.Close(), // from now on only the library uses the stream
 	)
 	fmt.Println(out)
 	// Output: [2 2 2 2 1 1 1 1]

@@ -408,7 +408,7 @@ var buffers = []test{
 				c.end()
 				x, y, near := alloc(n), alloc(n), e.buffer(n)
 				host, s, v := e.sem(), e.sem(), uint64(0)
-				// The ranges are in memory of this kind, then one of the two is in the device's own
+				// Both ranges are in memory of this kind, then one of them is in the device's own
 				// memory, then both are in memory of this kind again.
 				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} {
 					v++

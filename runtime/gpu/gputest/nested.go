@@ -88,8 +88,8 @@ var nested = []test{
 				}
 			}
 			if at := c.got(c.Add(gpu.Execute(inner.CommandBuffer, to.All()), f)); at != f+3 {
-				// f+1 comes before the commands of inner, f+2 is the fill of inner, and f+3 stands
-				// for the whole execution.
+				// Command f+1 is empty, and comes before the commands of inner. Command f+2 is the
+				// fill of inner, and f+3 stands for the whole execution.
 				e.Errorf("command %d", at)
 			}
 			c.end()

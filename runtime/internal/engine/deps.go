@@ -64,9 +64,9 @@ func (f *Follows) reset() {
 // has failed, it returns Failed and the error. If the work for a wait has not been issued, it
 // returns Unknown. If it returns Failed or Unknown, Deps is empty.
 //
-// If the submission's own timeline will give the signal, gather leaves out the signal's mark,
-// because a stream runs its work in order. If the submission is a barrier, gather adds that mark
-// too, because a barrier is not in the stream.
+// Work on the submission's own timeline needs no mark, because a stream runs its work in order. So
+// gather leaves out the mark of a wait for such work. If the submission is a barrier, gather adds
+// the mark, because a barrier is not in the stream.
 func (s *Submission) gather() (sema.WaitState, error) {
 	s.Deps.afterBarrier = false
 	for i := range s.Waits {

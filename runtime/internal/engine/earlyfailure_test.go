@@ -622,7 +622,7 @@ func TestElided(t *testing.T) {
 		must(t, other.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.Range(0, 16), []byte{1})))
 		// This fill comes behind that wait, in the same stream.
 		must(t, other.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.Range(16, 16), []byte{2})))
-		// This fill comes behind both, in another stream.
+		// This fill comes behind these two fills, in another stream.
 		must(t, other.Queue(1).Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.Range(32, 16), []byte{3})))
 		// Queue 1 has waited for s[2], which comes after s[1]. So this fill may need no native
 		// wait.

@@ -73,8 +73,9 @@ func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 }
 
 // FindProducer returns the timeline of the work that gives the signal p. If a barrier gives the
-// signal, this is work that the barrier waits for. If the work is in flight, FindProducer calls fn
-// with its submission. fn runs under the ring's mu, so it must not lock a mutex.
+// signal, FindProducer returns the timeline of work that the barrier waits for. If the work is in
+// flight, FindProducer calls fn with the work's submission. fn runs under the ring's mu, so it must
+// not lock a mutex.
 func FindProducer(p sema.Signal, fn func(*Submission)) (tl *Timeline) {
 	tl = p.Producer.(*Timeline)
 	tl.inFlightAt(p.Seq, fn)

@@ -59,8 +59,9 @@ func (tl *Timeline) ParkAgain(s *Submission) {
 }
 
 // registerWaits registers a timepoint for each open wait of a submission, and parks the submission
-// if there is such a wait. It publishes the signals of a published barrier. If a wait has failed or
-// no more work is accepted, it sets s.Err and cancels the timepoints.
+// if there is such a wait. If a wait has failed or no more work is accepted, it sets s.Err and
+// cancels the timepoints. Otherwise it publishes the signals if the submission is a published
+// barrier.
 //
 // If there is no open wait, or if all timepoints have been released or cancelled before
 // registerWaits ends, the submission does not stay parked: registerWaits completes a published
@@ -162,8 +163,8 @@ func (tl *Timeline) run(s *Submission) {
 	}
 }
 
-// failedStream returns the error of a failed Stream that the submission waits for, or nil. It returns
-// the error even if the submission's wait was reached before the Stream failed.
+// failedStream returns the error of a failed Stream that the submission waits for, or nil. It
+// returns the error even if the submission's wait was reached before the Stream failed.
 func (s *Submission) failedStream() error {
 	for _, w := range s.Waits {
 		if w.Semaphore.Tag.Load() == IsStream {

@@ -57,11 +57,11 @@ func (d *Device) ready(op string) error {
 	return d.Engine.Failed()
 }
 
-// FreeUnused waits until the reclaimer has freed unused memory and trimmed the pools. Before, it waits
-// for memory that is about to become unused: parked Frees whose memory nothing uses any more are
-// issued, and the pages that growing memory has given up, and that nothing uses any more, go to the
-// reclaimer. FreeUnused returns early if the context ends. If the device is closed, or a stream may
-// be waiting for other code, the reclaimer is not called.
+// FreeUnused has the reclaimer free unused memory and trim the pools, and waits until this is done.
+// First it waits for the parked Frees and the trims of growing memory that are about to go on
+// because nothing uses their memory any more (delays.awaitReady). FreeUnused returns early if the
+// context ends. If the device is closed, or a stream may be waiting for other code, the reclaimer
+// is not called.
 func (d *Device) FreeUnused(ctx context.Context) {
 	d.delays.awaitReady(ctx)
 	freed := make(chan struct{})

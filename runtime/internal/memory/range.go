@@ -74,7 +74,8 @@ func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 // beyond reports whether a part of the range is outside a buffer of size bytes.
 func (r Range) beyond(size uint64) bool { return r.Offset > size || r.Size > size-r.Offset }
 
-// mention describes the buffer in the error of a range: "a buffer of 64".
+// mention describes the buffer for an error about one of its ranges, for example "a buffer of 64"
+// for 64 bytes.
 func (b *Buffer) mention() string {
 	if b.from == mapped {
 		return fmt.Sprintf("growing memory, of which %d are mapped and %d reserved", b.Size(), b.mem.Size)

@@ -80,9 +80,10 @@ type run struct {
 
 	// instances.mu of the recording protects the following fields.
 	begun bool // a stream has received a part of the execution
-	// left is the number of parts that still use the instance. A part uses it until the part has
-	// been issued or has failed, a control step until it is over. The last part gives the instance
-	// back. Abandon may set left to math.MaxInt. Then the instance is never given back.
+	// left is the number of parts that still use the instance. A part uses the instance until the
+	// part has been issued or has failed. A part that is a control step uses the instance until the
+	// step has ended. The last part gives the instance back. Abandon may set left to math.MaxInt.
+	// Then the instance is never given back.
 	left int
 }
 
