@@ -222,10 +222,9 @@ func (v *stubbornDevice) Close() error {
 	return v.Device.Close()
 }
 
-func (v *stubbornDevice) Caps() driver.Caps { // only the features that the wrapper has
-
+// Caps returns only the features that the wrapper has.
+func (v *stubbornDevice) Caps() driver.Caps {
 	return driver.Caps{Comms: true, RerecordEvents: v.Device.Caps().RerecordEvents}
-
 }
 
 func (v *stubbornDevice) Collect(s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
@@ -595,7 +594,9 @@ func TestRefusedOperation(t *testing.T) {
 		unsupported("a fill behind it", after)
 		unsupported("a group behind that", behind)
 	}
-	for i, c := range comms { // the error is the same if the stream has already got a part of the group: zeros
+	// The error is the same if the stream has already got a part of the group: here the SendReceive,
+	// which only fills its destination with zeros.
+	for i, c := range comms {
 		s := semaphores(t, 1)[0]
 		must(t, submitGroup(c, gpu.Order{Signal: pts(s, 1)}, collective.SendReceive(bufs[i].Range(0, 32), gpu.Range{}, collective.Uint8, -1, -1), collective.AllGather(bufs[i].All(), bufs[i].Range(32, 32), collective.Uint8)))
 		unsupported("zeros and a group", s)

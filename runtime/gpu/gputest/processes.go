@@ -77,7 +77,7 @@ type far struct {
 	// The event ready belongs to the far process, and the event there to the near process. Both
 	// are nil if the devices cannot share events.
 	ready, there *interop.Event
-	left         chan struct{} // gets a value when near is released, and one when there is
+	left         chan struct{} // gets a value for each of near and there, when it is released
 	s            gpu.Semaphore
 	n            uint64 // the value of s that the last operation signals
 }

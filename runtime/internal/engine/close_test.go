@@ -281,8 +281,8 @@ func TestShutdownNames(t *testing.T) {
 	}
 }
 
-// A slowErrors is a driver. If ended is set, Close of its device returns an error whose Is blocks
-// from the second call on, until ended is closed.
+// A slowErrors is a driver whose device may return an error from Close. The first call of the
+// error's Is returns at once. Later calls block until the channel ended is closed.
 type slowErrors struct {
 	*simdriver.Driver
 	device *slowErrorDevice
@@ -291,7 +291,7 @@ type slowErrors struct {
 type slowErrorDevice struct {
 	driver.Device
 	driver.Natives
-	ended chan struct{} // ends the block; nil for no error
+	ended chan struct{} // closing it ends the calls of Is; if it is nil, Close returns no such error
 	asked atomic.Int32
 }
 
@@ -303,7 +303,7 @@ func (d *slowErrors) Open(i int) (driver.Device, error) {
 	return d.device, err
 }
 
-// Only the features whose interfaces the wrapper implements.
+// Caps returns only the features whose interfaces the wrapper implements.
 func (v *slowErrorDevice) Caps() driver.Caps { return driver.Caps{Native: v.Device.Caps().Native} }
 
 func (v *slowErrorDevice) Close() error {

@@ -13,10 +13,10 @@ func (d *Device) Wanted() bool {
 	return false
 }
 
-// pollWanted polls the timelines that somebody waits for. further reports whether a poll returned
-// true (see Timeline.Poll), and asked reports whether any timeline was polled. again says that the
-// caller polls without a pause. If so, pollWanted may skip timelines to which other goroutines are
-// issuing work (see skipsPoll).
+// pollWanted polls the timelines that somebody waits for. further reports whether a poll made
+// progress: Timeline.Poll returned true. asked reports whether any timeline was polled. again says
+// that the caller polls without a pause. If so, pollWanted may skip timelines to which other
+// goroutines are issuing work (see skipsPoll).
 func (d *Device) pollWanted(again bool) (further, asked bool) {
 	for _, tl := range d.All() {
 		if wanted := tl.wanted.Load(); tl.Busy() && tl.passed.Load() < wanted && !tl.skipsPoll(again, wake.PollerSkips) {

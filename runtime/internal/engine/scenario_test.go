@@ -681,7 +681,7 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	return c, errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err12, err13, err14, c.End())
 }
 
-// stamped launches the kernel "stamp" with the attributes that the capabilities allow.
+// stamped returns a launch of the kernel "stamp" with the attributes that the capabilities allow.
 func stamped(caps driver.Caps, k *gpu.Kernel, to, from gpu.Range) gpu.Op {
 	a := gpu.LaunchAttrs{Cooperative: caps.Cooperative, Dependent: caps.DependentLaunch, Priority: caps.PriorityRange[1], Carveout: 50}
 	if caps.Clusters {

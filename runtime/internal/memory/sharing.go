@@ -85,8 +85,8 @@ func (b *Buffer) exportPooled() (Handle, error) {
 	return h, nil
 }
 
-// ImportShared makes a buffer from memory that another process has exported. freed is called when
-// the memory is no longer used; it may be nil. ImportShared blocks while the driver does.
+// ImportShared makes a buffer from memory that another process has exported. If freed is not nil,
+// it is called when the memory is no longer used. ImportShared blocks while the driver does.
 func (d *Device) ImportShared(h Handle, freed func()) (*Buffer, error) {
 	if err := d.ready("import shared memory"); err != nil {
 		return nil, err

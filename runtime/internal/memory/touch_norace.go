@@ -8,5 +8,5 @@ type touch struct{}
 func touchWritten([]byte) touch { return touch{} }
 func (touch) over()             {}
 
-// Land copies to or from memory of the program.
+// Land copies src to dst. One of them is memory of the program.
 func Land(dst, src []byte) { copy(dst, src) }

@@ -78,8 +78,8 @@ func (c *Recording) checkUse(op work.Kind, p *Param) error {
 	return nil
 }
 
-// checkUses checks the parameters of a launch. wrong is the number of the argument that is refused,
-// or -1.
+// checkUses checks the parameters of a launch. If it refuses an argument, wrong is the argument's
+// number. If it refuses the blocks, or nothing, wrong is -1.
 func (c *Recording) checkUses(l *Launch) (wrong int, err error) {
 	for _, u := range l.Uses {
 		if err := c.checkUse(work.Launch, u.Param); err != nil {

@@ -123,7 +123,7 @@ func (c *Recording) nextPart(from, how int, graphs bool) part {
 
 // setHow sets how a part is run. It returns false if there is nothing to run: all commands of the
 // part are barriers or do nothing. If the recording makes graphs, either all commands of a part can
-// be nodes of a graph, or none can. So the first command tells whether the part becomes a graph.
+// be nodes of a graph, or none can. So setHow asks noNode only about the first command.
 func (c *Recording) setHow(p *part) bool {
 	count, called := worthGraph*c.conditionals(p.from, p.to), false
 	p.tests = count > 0
