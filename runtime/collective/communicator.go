@@ -12,8 +12,8 @@ import (
 // A Communicator is one rank's end of a communicator. A communicator consists of devices, in one
 // process or many, that move and reduce data among each other over the hardware's interconnect.
 // Each end takes groups of operations: see [Communicator.Group]. Each end has its own native stream
-// and OS thread. An end's groups are ordered with other work of the device only by
-// semaphores, by a [gpu.Stream] or by a recording.
+// and OS thread. An end's groups are ordered with other work of the device only by semaphores, by
+// a [gpu.Stream] or by a recording.
 //
 // The ranks of a communicator must submit the same operations in the same order with the same
 // sizes. If they do not, and the library does not detect the mistake, the operation hangs until a

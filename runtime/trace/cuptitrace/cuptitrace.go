@@ -56,8 +56,7 @@ func Start() error {
 	return err
 }
 
-// start does the work of Start. It also returns CUPTI's name and version, for
-// messages.
+// start does the work of Start. For messages it also returns CUPTI's name and version.
 func start() (name string, err error) {
 	x := &collector
 	x.once.Do(func() {
