@@ -180,9 +180,9 @@ func (r *record) Release() {
 		r.shared.Release()
 	}
 	r.staging.Release()
-	// If a group of collectives is refused, the submitting call returns an error, and the points of
-	// Order.Free are not signalled. But a lent that several submissions share must count the refused
-	// group as over. Otherwise it would never signal the points, even if others were accepted.
+	// If a group of collectives is refused, the submitting call returns an error, and the points
+	// of Order.Free are not signalled. But a lent that several submissions share must count the
+	// refused group as over. Otherwise it would never signal its points, though others were accepted.
 	if r.lent != nil && (r.lent.shared || !r.group.Refused()) {
 		r.lent.over(1)
 	}
