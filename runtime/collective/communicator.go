@@ -12,8 +12,8 @@ import (
 // A Communicator is one rank's end of a communicator. A communicator consists of devices, in one
 // process or many, that move and reduce data among each other over the hardware's interconnect.
 // Each end takes groups of operations: see [Communicator.Group]. Each end has its own native stream
-// and OS thread. Only semaphores, a [gpu.Stream] or a recording order an end's groups and other
-// work of the device.
+// and OS thread. An end's groups are ordered with other work of the device only by semaphores, by
+// a [gpu.Stream] or by a recording.
 //
 // The ranks of a communicator must submit the same operations in the same order with the same
 // sizes. If they do not, and the library does not detect the mistake, the operation hangs until a
@@ -25,8 +25,8 @@ import (
 // Close is the only useful call. All methods may be called concurrently.
 //
 // If a group fails, all work that waits for it fails too. Such work does not run if it has not been
-// issued. If it has been issued, it runs, also in a [gpu.Stream]. The memory that it or the group
-// wrote then has undefined contents: restore or broadcast them before you go on.
+// issued. If it has been issued, it runs, also in a [gpu.Stream]. The memory that this work or the
+// group wrote then has undefined contents: restore or broadcast them before you go on.
 type Communicator comm.Communicator
 
 // in returns the communicator of package comm.
@@ -149,9 +149,9 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 // fail with [gpu.ErrClosed]. Close waits for operations in flight. Some libraries destroy a
 // communicator only when the other ranks destroy theirs. Then Close waits for those ranks too.
 // After ten seconds of waiting, the communicator is aborted, and Close returns [gpu.ErrClosed], or
-// [driver.ErrBusy] if a call of the library still does not return.
-// Closing a failed communicator is not an error by itself. [gpu.Device.Close] closes the remaining
-// communicators. Closing again returns the same error.
+// [driver.ErrBusy] if a call of the library still does not return. Closing a failed communicator is
+// not an error by itself. [gpu.Device.Close] closes the remaining communicators. Closing again
+// returns the same error.
 func (c *Communicator) Close() error { return c.in().Close() }
 
 // Shutdown is like Close, with a context instead of the ten seconds. When the context ends, the

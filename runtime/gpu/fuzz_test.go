@@ -65,7 +65,7 @@ type fuzz struct {
 	buffers      []*gpu.Buffer
 	pools        []*gpu.Pool
 	recordings   []*gpu.CommandBuffer
-	next         map[*gpu.Semaphore]uint64 // the highest value that a call so far was asked to signal
+	next         map[*gpu.Semaphore]uint64 // grows with the signals; most points have this value
 	bindings     map[*gpu.CommandBuffer]int
 	done         []*gpu.Semaphore // one for each accepted operation; each must be reached or fail
 	what         []string         // the names of the operations in done

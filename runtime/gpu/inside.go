@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Inside returns the parts of a device. It is for packages of this module, such as collective and
-// interop. The result has an internal type, so other modules cannot use it.
+// Inside returns the parts of a device. It is only for packages of this module, such as collective
+// and interop: the result has an internal type.
 func Inside(d *Device) *inside.Device {
 	if d == nil {
 		return nil

@@ -180,8 +180,9 @@ func (r *record) Release() {
 		r.shared.Release()
 	}
 	r.staging.Release()
-	// If a group is refused, its call returns an error and signals no point of Order.Free. But a
-	// shared lent counts the group as over, because other submissions may have been accepted.
+	// If a group of collectives is refused, the submitting call returns an error, and the points
+	// of Order.Free are not signalled. But a lent that several submissions share must count the
+	// refused group as over. Otherwise it would never signal its points, though others were accepted.
 	if r.lent != nil && (r.lent.shared || !r.group.Refused()) {
 		r.lent.over(1)
 	}

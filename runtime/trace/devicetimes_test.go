@@ -433,7 +433,7 @@ func TestTraceSlowHost(t *testing.T) {
 		name         string
 		fill, record time.Duration // duration of host calls
 		front        time.Duration // duration of the earlier work
-		early        time.Duration // upper limit of Early; the lower limit is took less
+		early        time.Duration // upper limit of Early; the lower limit is early - took
 		exact        bool
 	}{
 		{name: "a fast host", exact: true},

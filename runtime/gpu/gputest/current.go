@@ -125,8 +125,8 @@ func (x *stand) records(op gpu.Op) {
 	x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(op) })
 }
 
-// native is a function for Native. It gives a fill to the stream. If there are two devices, it
-// makes the other device current.
+// native is a function for Native. It gives a fill to the stream, and then makes the last device
+// current: the second device if there are two.
 func (x *stand) native(n gpu.NativeCall) error {
 	err := n.Device.Fill(n.Stream, n.Ptrs[0], 7, 1, 4)
 	x.h.SetCurrent(x.count - 1)

@@ -288,7 +288,8 @@ func TestSubmitAllocs(t *testing.T) {
 	}
 }
 
-// A recordHook is a driver that calls before, unless it is nil, right before it records an event.
+// A recordHook is a driver that records events. Right before each recording it calls the function
+// in its field before, if there is one.
 type recordHook struct {
 	driver.Driver
 	before func(driver.Stream)
@@ -312,9 +313,9 @@ func (d *hookedRecords) Record(e driver.Event, s driver.Stream) error {
 }
 
 // TestNearDeps checks which work a submission waits for if another queue gets more work while the
-// submission records an event. The new work must not hold the submission up, although its signal
-// reaches the value of one of the waits. A later submission that waits for the new work must run
-// after it.
+// submission records an event. The new work must not hold the submission up, although the signal
+// of the new work reaches the value of one of the waits. A later submission that waits for the new
+// work must run after it.
 func TestNearDeps(t *testing.T) {
 	const size = 1 << 20
 	sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})

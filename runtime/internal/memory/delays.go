@@ -15,7 +15,7 @@ type delay struct {
 
 // delays are the delays on a device that have not ended.
 type delays struct {
-	mu  sync.Mutex // protects all; no other lock is taken while it is held
+	mu  sync.Mutex // protects the field all; no other lock is taken while it is held
 	all []*delay
 }
 

@@ -114,7 +114,8 @@ func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 // A parkedFree is a Free that is parked until streams have passed the uses of its memory.
 type parkedFree struct {
 	cancel context.CancelFunc // ends the wait
-	// The delay ends when the Free is issued, given up, or parked again.
+	// The time in which the Free waits for the uses. It ends when the Free is issued, given up, or
+	// parked again.
 	delay *delay
 }
 

@@ -19,7 +19,7 @@ type Device struct {
 	Faces  *faces.Faces
 	Host   Host
 
-	mu  sync.Mutex              // protects all; no other lock is taken while it is held
+	mu  sync.Mutex              // protects the field all; no other lock is taken while it is held
 	all map[*Recording]struct{} // nil after Close
 
 	captureMu sync.Mutex    // protects captures

@@ -74,7 +74,7 @@ type reference struct {
 	late         bool   // the address is known only in an execution
 	written      bool
 	used         bool           // used by a command other than a copy, upload or collective
-	valued       bool           // a value is written there or awaited
+	valued       bool           // used by a work.ValueWrite or work.ValueWait
 	source       int            // index in sources, if the address may change
 	scratch      *memory.Buffer // the buffer of Scratch, or nil; if set, buffer is the memory of the first instance
 }
@@ -86,7 +86,7 @@ type slot struct {
 	align   uint64
 	written bool
 	used    bool // used by commands other than copies, uploads and collectives
-	valued  bool // values are written there or awaited
+	valued  bool // used by a work.ValueWrite or work.ValueWait
 }
 
 // recordedIn returns the command buffer of a buffer that stands for a binding or for scratch

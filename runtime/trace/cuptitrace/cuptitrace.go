@@ -56,7 +56,7 @@ func Start() error {
 	return err
 }
 
-// start does the work of Start. It also returns CUPTI's name for messages.
+// start does the work of Start. For messages it also returns CUPTI's name and version.
 func start() (name string, err error) {
 	x := &collector
 	x.once.Do(func() {
@@ -80,8 +80,8 @@ func newTimer(driver.Device) driver.NodeTimer { return &timer{c: collector.c} }
 // the CUDA call that launches the graph. The records of all nodes of the launch have that
 // correlation number.
 //
-// CUPTI calls the callback and take on any thread, also within calls of CUDA, and both lock mu. So
-// no call of CUDA or CUPTI is made while mu is held.
+// CUPTI calls the methods called and take on any thread, also within calls of CUDA, and both
+// methods lock mu. So no call of CUDA or CUPTI is made while mu is held.
 type collecting struct {
 	cuda  *cuda.Library
 	cupti *cupti.Library
@@ -165,7 +165,7 @@ func open() (*collecting, error) {
 	return c, nil
 }
 
-// called is CUPTI's callback: a node was cloned.
+// called is the callback of CUPTI for cloned nodes. It notes the original node of the clone.
 func (c *collecting) called(domain cupti.CallbackDomain, cbid cupti.CallbackId, data unsafe.Pointer) {
 	if domain != cupti.CBDomainResource || cbid != cupti.CallbackId(cupti.CBIDResourceGraphnodeCloned) || data == nil {
 		return
@@ -271,7 +271,8 @@ func (c *collecting) take(buffer []byte) {
 	c.pending = append(c.pending, nodes[:min(len(nodes), max(mostPending-len(c.pending), 0))]...)
 }
 
-// correlations is CUPTI's kind of the numbers that this package gives to launches.
+// correlations is the kind of CUPTI's external correlation ids that this package uses. The ids are
+// the numbers of launches.
 const correlations = cupti.ExternalCorrelationKindCustom2
 
 // A timer times the nodes of the graphs of one device.
@@ -284,12 +285,12 @@ func (t *timer) NodeIDs(to []uint64, n driver.Node) []uint64 {
 	to, isGraph := t.c.nodeIDs(to, cuda.GraphNode(n))
 	var child uint64
 	if isGraph {
-		child, _ = t.c.cupti.GetGraphNodeId(cuda.GraphNode(n)) // after an error its nodes have no times
+		child, _ = t.c.cupti.GetGraphNodeId(cuda.GraphNode(n)) // after an error, the child's nodes have no times
 	}
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
 	for i, id := range to[from:] {
-		if first, ok := t.c.origins.Of(id); ok { // a child's node is a clone already
+		if first, ok := t.c.origins.Of(id); ok { // the nodes of a child graph are clones already
 			to[from+i], id = first, first
 		}
 		t.c.timers.Set(id, t)
