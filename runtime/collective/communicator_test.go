@@ -202,9 +202,9 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestFaults runs scenario twice for each driver call, and makes this call fail: first alone, then
-// with the loss of the device. Short and race tests try every seventh call. No run may hang,
-// nothing may leak, and every signal must be reached or fail.
+// TestFaults runs scenario twice for each driver call, and makes the call fail. In one of the two
+// runs the device is also lost with the call. Short and race tests try every seventh call. No run
+// may hang, nothing may leak, and every signal must be reached or fail.
 func TestFaults(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })

@@ -173,7 +173,7 @@ func compilerFor(dev *gpu.Device, src Source) (driver.Compiler, error) {
 	return c, nil
 }
 
-// A program is the compiled code of a source for devices of one kind.
+// A program is the compiled code of a source, for devices that all take the same code.
 type program struct {
 	dev      *gpu.Device // the first of these devices
 	compiler driver.Compiler
@@ -220,7 +220,7 @@ func (p *program) warn() {
 }
 
 // open returns the cache on disk. It returns nil without an error if code must not be kept: the
-// cache is turned off, or the compiler's code is transient.
+// cache is turned off, or only this process can use the code.
 func (c Cache) open(by driver.CompilerInfo) (*diskcache.Cache, error) {
 	if c.Size < 0 || by.Transient {
 		return nil, nil

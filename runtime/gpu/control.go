@@ -139,7 +139,8 @@ func (s *record) controlStep() error {
 // the recordings.
 //
 // free is nil, or has the points of Order.Free. These points are signalled only when all work that
-// runControl has submitted is over. If runControl returns an error, some of it may be in flight.
+// runControl has submitted is over. If runControl returns an error, some of this work may still be
+// in flight.
 func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Branch, free *lent) (ran *recording.Branch, err error) {
 	block, err := q.dev.memory.Stage.Get(4)
 	if err != nil {

@@ -165,7 +165,7 @@ func (q *Queue) native(o *Order, op *Op) error {
 	return q.submit(s, o)
 }
 
-// nativePart has the fields of a record that a native function uses.
+// nativePart has the fields of a record that only a native operation needs.
 type nativePart struct {
 	native func(NativeCall) error
 	uses   []memory.Range

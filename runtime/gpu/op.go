@@ -58,7 +58,7 @@ type opMore struct {
 	ranges []Range           // all ranges or kernel arguments, if Op.args is too small for them
 	wide   []uint64          // kernel arguments of more than 16 bytes; see setArg
 	given  []recording.Given // all values of parameters, if Op.args is too small for them
-	uses   []recording.Use   // uses of parameters, in Ops to record
+	uses   []recording.Use   // uses of parameters, in Ops that are to be recorded
 	group  comm.Group        // a group with more collectives than fit into Op.args
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestLargeTransferWithLittlePinnedMemory reads and writes a range that is large enough for several
-// goroutines, with pinned memory for only a few pieces.
+// TestLargeTransferWithLittlePinnedMemory reads and writes a range so large that several goroutines
+// may move it, with pinned memory for only a few pieces.
 func TestLargeTransferWithLittlePinnedMemory(t *testing.T) {
 	const stage = 4096
 	for blocks := uint64(1); blocks < 8; blocks++ {

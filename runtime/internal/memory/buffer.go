@@ -26,8 +26,8 @@ type Buffer struct {
 	// recordings, pools over the buffer and calls in progress have references. refs is -1 after the
 	// last reference was dropped.
 	refs atomic.Int32
-	// The state of memory from a pool. In the states isPending and isFailed, mem.Ptr is not valid.
-	// A placeholder is always isPending.
+	// The state of memory from a pool. Operations may use mem.Ptr only in the state isLive. A
+	// placeholder is always isPending.
 	state  atomic.Int32
 	closed atomic.Bool
 	from   origin

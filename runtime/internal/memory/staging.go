@@ -206,8 +206,7 @@ func (s *Stage) Get(n int) (*Block, error) {
 		}
 		b = s.take(n)
 	}
-	// Blocks of a lost device are not used again, because the device may still copy to or from
-	// them.
+	// A lost device may still copy to or from its free blocks, so Get must not return one.
 	if err := s.dev.Failed(); err != nil {
 		b.Free()
 		return nil, err

@@ -114,8 +114,7 @@ func (c *Recording) UploadCopy(dst memory.Range, data []byte, after []Command) (
 	return at, nil
 }
 
-// A Launch is the launch of a kernel that is to be recorded. Its grid and arguments have been
-// checked.
+// A Launch is a kernel launch that is to be recorded. Its grid and arguments have been checked.
 type Launch struct {
 	Code    Code
 	Name    string // the kernel's name

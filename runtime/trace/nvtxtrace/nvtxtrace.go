@@ -77,7 +77,7 @@ func (Tracer) Observe(*gpu.Device, *engine.Device, func() (reserved, used uint64
 // A device observes a device.
 type device struct{}
 
-// TimesCommands returns false: recordings need not run as calls.
+// TimesCommands returns false: no commands are timed, so recordings need not run as calls.
 func (device) TimesCommands() bool { return false }
 
 // TimesNodes returns false: no nodes of graphs are timed.
