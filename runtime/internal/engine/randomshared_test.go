@@ -319,7 +319,8 @@ func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 }
 
 // close frees the pool memory of the second process and closes its device. The graph's devices are
-// already closed. If left is false, they must have released everything that they had imported.
+// already closed. left is true if the Close of one of them has left objects to the driver. If not,
+// the graph's devices must release everything that they had imported.
 func (f *farSide) close(left bool) {
 	defer f.stop()
 	if !left {

@@ -99,7 +99,7 @@ func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 			dynamic += cmd.nodes()
 		}
 	}
-	// With full capacity, because places point into ops.
+	// ops gets its full capacity now: places point into it, so append must not move it.
 	made := graphOf{nodes: make([]driver.Node, 0, dynamic), ops: make([]driver.NodeOp, 0, dynamic)}
 	defer func() {
 		if err != nil {
@@ -295,7 +295,8 @@ func addNodes(to, nodes []driver.Node) []driver.Node {
 	return to
 }
 
-// noteNode notes a node of a command that depends on references or parameters.
+// noteNode notes the node n of cmd. n depends on references or parameters, and does is the operation
+// of n.
 func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1
