@@ -199,8 +199,8 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 		op = gpu.Copy(to, from)
 	}
 	if g.mode != sound || !g.caps.IPCEvents || g.r.IntN(4) == 0 {
-		// Semaphores order this work. As the processes have different drivers, the host makes it
-		// wait.
+		// Semaphores order this work. The processes have different drivers, so the work is parked
+		// until its waits are reached.
 		x.what = "another process's work"
 		x.submit = func(o gpu.Order) error { return x.give(q, o, op) }
 		return dst, src

@@ -38,7 +38,7 @@ type place struct {
 	// at points into ops, or into a kernel's arguments. The graphs of all instances share these
 	// arguments.
 	at     *driver.Ptr
-	has    driver.Ptr // the address or word that the node was last set to, in this place
+	has    driver.Ptr // the address or word that was last set in this place
 	behind driver.Ptr // bytes from the reference to the address; 0 for a parameter
 	ref    int32      // index in execution.present
 	node   int32      // index in nodes
