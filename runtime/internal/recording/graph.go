@@ -295,8 +295,7 @@ func addNodes(to, nodes []driver.Node) []driver.Node {
 	return to
 }
 
-// noteNode notes the node n of cmd. n depends on references or parameters, and does is the operation
-// of n.
+// noteNode notes n, a node of cmd with the operation does. n depends on references or parameters.
 func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1
