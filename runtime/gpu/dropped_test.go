@@ -262,7 +262,8 @@ func TestWhatIsClosedIsNotReported(t *testing.T) {
 	}
 }
 
-// TestLeaksByEnvironment checks that the environment variable PUREGPU_LEAKS enables reports.
+// TestLeaksByEnvironment checks that the environment variable PUREGPU_LEAKS enables reports of
+// dropped objects.
 func TestLeaksByEnvironment(t *testing.T) {
 	r, was := new(reports), slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(r, nil)))

@@ -110,9 +110,9 @@ func (s *Stream) refused(err error) error {
 	return received(s.sem.sema.Failed())
 }
 
-// Wait blocks until all operations so far are done, the stream has failed, or the context ends, as
-// [Semaphore.Wait] does. If the stream has failed, Wait returns the error at once, and does not
-// wait for operations that still run.
+// Wait blocks until all operations so far are done, the stream has failed, or the context ends. It
+// treats the context as [Semaphore.Wait] does. If the stream has failed, Wait returns the error at
+// once, and does not wait for operations that still run.
 func (s *Stream) Wait(ctx context.Context) error {
 	if s.isZero() {
 		return errs.Zero("wait", "Stream")

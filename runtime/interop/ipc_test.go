@@ -360,9 +360,9 @@ func TestSharedEventErrors(t *testing.T) {
 	})
 }
 
-// TestOtherProcessKilled kills process a while process b uses a's memory and waits for a's event. The
-// stream of b never passes that wait. Nevertheless b can fail the semaphore that the wait signals,
-// its other queues work, and its Close returns.
+// TestOtherProcessKilled kills process a while process b uses a's memory and waits for a's event.
+// The stream of b never passes that wait. Nevertheless b can fail the semaphore that the wait
+// signals, the other queues of b work, and Close of b's device returns.
 func TestOtherProcessKilled(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -563,8 +563,8 @@ func TestSharingFaults(t *testing.T) {
 }
 
 // sharingFaults runs share many times with two processes: first without a fault, and then with one
-// fault, at the n-th native call of the first process. The call fails, or the operation that it
-// submits loses the device.
+// fault, in each run at a later native call of the first process. The call fails, or the operation
+// that it submits loses the device.
 func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver, sound bool) error) {
 	for _, kind := range []struct {
 		name  string

@@ -40,7 +40,7 @@ const (
 	compareTries = 8
 	wideMark     = time.Millisecond
 	giveUpMark   = 50 * time.Millisecond
-	eventUnit    = time.Microsecond // error of the difference of two events
+	eventUnit    = time.Microsecond // error of the time between two events
 	anyDrift     = 100e-6           // error margin of the drift before it has been measured
 	elapsedUnit  = 1.0 / (1 << 23)  // relative error of Elapsed's result, which has seven digits
 	mostVain     = 16               // failed comparisons before times are reported missing
@@ -49,8 +49,8 @@ const (
 func (c *deviceClock) last() *clockMark { return &c.marks[(c.n-1)%len(c.marks)] }
 
 // compare compares the clocks, unless the last comparison is recent or the device is lost. It
-// reports whether times should be queried now. It reports false if no comparison has succeeded yet,
-// and fewer than mostVain have failed. It runs on a bound thread.
+// reports whether times should be queried now. It reports false only if the device is not lost, no
+// comparison has succeeded yet, and fewer than mostVain have failed. It runs on a bound thread.
 func (c *deviceClock) compare(o *observer) bool {
 	if c.n > 0 && o.tracer.now()-c.last().host < compareEvery || o.core.Loss() != nil {
 		return true

@@ -165,8 +165,8 @@ func TestTraceAllocs(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		// With the tracer, the times of mostUnasked submissions then wait to be queried. So the
-		// times of later submissions are not recorded.
+		// With the tracer, this loop ends with mostUnasked submissions whose times wait to be
+		// queried. So the times of later submissions are not recorded.
 		for range 20_000 {
 			one()
 		}
@@ -374,9 +374,9 @@ func TestTraceOver(t *testing.T) {
 	}
 }
 
-// TestTraceFlushBlocks uses a Flush that blocks. Close of the device must return before Flush does,
-// with an error that names Flush. In one of the two cases, Close has first given up waiting for the
-// driver.
+// TestTraceFlushBlocks uses a tracer whose Flush blocks. Close of the device must return before
+// Flush does, with an error that names Flush. In one of the two cases, Close has first given up
+// waiting for the driver.
 func TestTraceFlushBlocks(t *testing.T) {
 	for _, stuck := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stuck driver %v", stuck), func(t *testing.T) {

@@ -39,8 +39,9 @@ func (e *env) teams(least int, f func(t *team)) {
 	}
 }
 
-// types returns the element types to test: all of them, or only four for a simulated driver with
-// fewer than eight devices or a brief harness. Only simulated drivers set Calls.
+// types returns the element types to test: only four if the driver is simulated and has fewer than
+// eight devices, or if it is simulated and the harness is brief. Otherwise it returns all types.
+// Only the harnesses of simulated drivers set Calls.
 func (e *env) types() []collective.ElementType {
 	infos, err := e.h.Driver.Devices()
 	e.must(err)

@@ -110,8 +110,8 @@ func passQueues(t *testing.T, ctx context.Context, dev *gpu.Device) {
 	}
 }
 
-// A soaker does the part of a soak for one queue, on a goroutine of its own. The semaphore s orders
-// its work, and v is the value that the last order of next signals.
+// A soaker does a part of a soak on a goroutine of its own, mostly on queue number q. The semaphore
+// s orders its work, and v is the value that the last order of next signals.
 type soaker struct {
 	t     *testing.T
 	ctx   context.Context

@@ -16,8 +16,8 @@ import (
 
 const markEvery = 64
 
-// anywhere runs a test with CUDA's capabilities, and with none. Only with CUDA's may an event be
-// recorded again while a stream waits for it.
+// anywhere runs a test on a driver with CUDA's capabilities, and on a driver without capabilities.
+// Only the first driver can record an event again while a stream waits for the event.
 func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
 	for kind, caps := range map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "bare": {}} {
 		t.Run(name+", "+kind, func(t *testing.T) {
@@ -37,8 +37,8 @@ func fills(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to
 	}
 }
 
-// lazily makes a Stream, and returns it and its semaphore. Operation n of the Stream signals n. An
-// event behind it is recorded on demand.
+// lazily makes a Stream, and returns it and its semaphore. Operation n of the Stream signals n.
+// Events behind the operations are recorded on demand.
 func lazily(q *gpu.Queue) (*gpu.Stream, *gpu.Semaphore) {
 	st := q.NewStream()
 	return st, st.Point().Semaphore

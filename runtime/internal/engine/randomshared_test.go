@@ -199,8 +199,8 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 		op = gpu.Copy(to, from)
 	}
 	if g.mode != sound || !g.caps.IPCEvents || g.r.IntN(4) == 0 {
-		// Semaphores order this work. As the processes have different drivers, the host makes it
-		// wait.
+		// Semaphores order this work. The processes have different drivers, so the work is parked
+		// until its waits are reached.
 		x.what = "another process's work"
 		x.submit = func(o gpu.Order) error { return x.give(q, o, op) }
 		return dst, src
@@ -319,7 +319,8 @@ func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 }
 
 // close frees the pool memory of the second process and closes its device. The graph's devices are
-// already closed. If left is false, they must have released everything that they had imported.
+// already closed. left is true if the Close of one of them has left objects to the driver. If not,
+// the graph's devices must release everything that they had imported.
 func (f *farSide) close(left bool) {
 	defer f.stop()
 	if !left {

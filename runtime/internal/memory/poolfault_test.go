@@ -231,7 +231,8 @@ func TestFreeRefused(t *testing.T) {
 			})
 		})
 	}
-	// If the driver lacks the feature, the fault does not strike.
+	// Each function makes an object and closes it. If the driver has no such objects, the fault does
+	// not strike.
 	for name, giveBack := range map[simdriver.Op]func(t *testing.T, dev *gpu.Device){
 		simdriver.OpFree: func(t *testing.T, dev *gpu.Device) { allocate(t, dev, 64).Close() },
 		simdriver.OpUnregister: func(t *testing.T, dev *gpu.Device) {

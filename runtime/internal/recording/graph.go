@@ -38,7 +38,7 @@ type place struct {
 	// at points into ops, or into a kernel's arguments. The graphs of all instances share these
 	// arguments.
 	at     *driver.Ptr
-	has    driver.Ptr // the address or word that the node was last set to, in this place
+	has    driver.Ptr // the address or word that was last set in this place
 	behind driver.Ptr // bytes from the reference to the address; 0 for a parameter
 	ref    int32      // index in execution.present
 	node   int32      // index in nodes
@@ -99,7 +99,7 @@ func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 			dynamic += cmd.nodes()
 		}
 	}
-	// With full capacity, because places point into ops.
+	// ops gets its full capacity now: places point into it, so append must not move it.
 	made := graphOf{nodes: make([]driver.Node, 0, dynamic), ops: make([]driver.NodeOp, 0, dynamic)}
 	defer func() {
 		if err != nil {
@@ -295,7 +295,7 @@ func addNodes(to, nodes []driver.Node) []driver.Node {
 	return to
 }
 
-// noteNode notes a node of a command that depends on references or parameters.
+// noteNode notes n, a node of cmd with the operation does. n depends on references or parameters.
 func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1
