@@ -15,8 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// passing records a copy of 64 bytes from one binding to another through scratch memory. Between
-// the copies is a host call, unless between is nil.
+// passing records two copies of 64 bytes: from a binding to scratch memory, and from there to another
+// binding. Between the copies is a host call, unless between is nil.
 func passing(t testing.TB, dev *gpu.Device, m gpu.Mode, between func() error) *gpu.CommandBuffer {
 	t.Helper()
 	return passingBehind(t, dev, m, nil, between)
