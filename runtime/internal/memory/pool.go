@@ -456,7 +456,7 @@ func (p *Pool) SetThreshold(n uint64) error {
 	return p.blocks.Maintain(n, p.order())
 }
 
-// Reuse returns when freed memory of one stream may be reused in another.
+// Reuse returns the conditions under which memory freed in one stream may be reused in another.
 func (p *Pool) Reuse() (r driver.PoolReuse, err error) {
 	if err := p.open("reuse"); err != nil {
 		return r, err
@@ -475,7 +475,7 @@ func (p *Pool) Reuse() (r driver.PoolReuse, err error) {
 	return r, nil
 }
 
-// SetReuse sets when freed memory of one stream may be reused in another.
+// SetReuse sets the conditions under which memory freed in one stream may be reused in another.
 func (p *Pool) SetReuse(r driver.PoolReuse) error {
 	if err := p.open("set reuse"); err != nil {
 		return err
