@@ -587,8 +587,8 @@ func (p *Pool) Close() error {
 // later sweep or until the device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
-// sweepPoolsAfter makes the reclaimer sweep, as sweepPools says. If a pool is busy, the reclaimer
-// sweeps once more after the pause. Each further pause is twice as long, up to a second.
+// sweepPoolsAfter makes the reclaimer sweep, as sweepPools says. If one of these pools stays, the
+// reclaimer sweeps again after pause. Each further pause is twice as long, up to a second.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	d.Engine.Reclaim(func() {
 		d.pools.mu.Lock()

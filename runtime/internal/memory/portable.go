@@ -54,7 +54,7 @@ type slabs struct {
 	mem []driver.Mem
 }
 
-// Grow allocates a slab on a bound thread of its own, and waits for it.
+// Grow allocates a slab. The driver's call runs on a new bound thread, and Grow waits for the call.
 func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	d := s.p.dev
 	var m driver.Mem
