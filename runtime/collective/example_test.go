@@ -170,8 +170,8 @@ func ExampleCommunicator_Suspend() {
 	// suspended: false, 64 MiB of the communicator's, 960 MiB free
 }
 
-// A third rank joins two ranks. All three make a new communicator, and then the two close the old
-// one.
+// A third rank joins two ranks that have a communicator. All three make a new communicator. Then
+// the first two close the old one.
 func ExampleNew_moreRanks() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 3}), gpu.Options{}, 0, 1, 2)

@@ -150,8 +150,8 @@ func (p *Pool) SetThreshold(n uint64) error {
 	return p.in().SetThreshold(n)
 }
 
-// Reuse returns when the pool may reuse memory that was freed in another stream. It blocks while it
-// queries the driver.
+// Reuse returns the conditions under which the pool may reuse memory that was freed in another
+// stream. For a native pool it blocks while it queries the driver.
 func (p *Pool) Reuse() (Reuse, error) {
 	return p.in().Reuse()
 }

@@ -276,7 +276,7 @@ func (o *observer) ask(last bool) {
 	}
 }
 
-// Stopped makes records of the finished spans and of nodes, and destroys the clock.
+// Stopped makes records of the finished spans and of nodes of graphs, and destroys the clock.
 func (o *observer) Stopped(ctx context.Context) {
 	o.askMu.Lock()
 	defer o.askMu.Unlock()
@@ -356,7 +356,7 @@ func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) b
 	dry := begun+within < h.first
 	since := h.issued // the work cannot have begun earlier, even if begun is earlier
 	if shared && !dry {
-		since -= atOnce // the shared event may be that much older, see EventBehind
+		since -= atOnce // the shared event may be reached this long before h.issued: see EventBehind
 	}
 	since = max(since, begun-within)
 	early := min(max(h.first-since, 0), took) // the most by which begun may be early

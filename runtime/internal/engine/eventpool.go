@@ -50,8 +50,8 @@ func (e *Event) Drop() {
 // advance (see Device.Refill).
 type EventPool struct {
 	dev    *Device
-	first  int           // least number of events that begin makes
-	batch  int           // least number of events that grow makes
+	first  int           // begin makes at least this many events
+	batch  int           // grow makes at least this many events, but never more than 1024
 	timers driver.Timers // makes events that record times; nil if the device needs none
 
 	// mu protects the following fields, and Event.next of free events. No other lock is taken while
@@ -63,7 +63,7 @@ type EventPool struct {
 	growing bool // a refiller goroutine is making events
 }
 
-// Configure sets how many events begin and grow make at least. It must be called before begin.
+// Configure sets first and batch. It must be called before begin.
 func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
 
 // RecordTimes makes the events of the pool record times, as far as the driver can make such events.
@@ -185,8 +185,8 @@ func (p *EventPool) begin() error {
 	return nil
 }
 
-// grow doubles the number of events, but makes at least batch and at most 1024 new ones. It runs on
-// a thread bound to the device.
+// grow makes as many new events as the pool has, or batch events if that is more. It never makes
+// more than 1024. It runs on a thread bound to the device.
 func (p *EventPool) grow() error {
 	for range min(max(p.batch, p.statistics().Held), 1024) {
 		e, err := p.make()

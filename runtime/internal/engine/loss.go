@@ -234,8 +234,8 @@ func (e *behindError) Error() string {
 
 func (e *behindError) Unwrap() error { return e.err }
 
-// behindLost returns an error if the submission is ordered after unfinished work of another device
-// that is lost: the error with which that device was lost. Otherwise it returns nil.
+// behindLost returns nil unless the submission is ordered after unfinished work of another device
+// that is lost. Then it returns the error with which that device was lost.
 func (s *Submission) behindLost() error {
 	for _, m := range s.Follows.marks {
 		if err := m.Lost(); err != nil && m.Timeline.Device != s.Timeline.Device {

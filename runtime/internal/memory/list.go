@@ -94,7 +94,7 @@ func (s *books) link(b *Buffer) {
 	s.count(s.bytes(b))
 }
 
-// count counts n new bytes. The caller holds mu.
+// count adds n new bytes to the counter at, and updates the peaks. The caller holds mu.
 func (s *books) count(at *ByteStats, n uint64) {
 	at.Live += n
 	at.Allocated += n

@@ -456,7 +456,7 @@ func (p *Pool) SetThreshold(n uint64) error {
 	return p.blocks.Maintain(n, p.order())
 }
 
-// Reuse returns when freed memory of one stream may be reused in another.
+// Reuse returns the conditions under which memory freed in one stream may be reused in another.
 func (p *Pool) Reuse() (r driver.PoolReuse, err error) {
 	if err := p.open("reuse"); err != nil {
 		return r, err
@@ -475,7 +475,7 @@ func (p *Pool) Reuse() (r driver.PoolReuse, err error) {
 	return r, nil
 }
 
-// SetReuse sets when freed memory of one stream may be reused in another.
+// SetReuse sets the conditions under which memory freed in one stream may be reused in another.
 func (p *Pool) SetReuse(r driver.PoolReuse) error {
 	if err := p.open("set reuse"); err != nil {
 		return err
@@ -587,8 +587,8 @@ func (p *Pool) Close() error {
 // later sweep or until the device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
-// sweepPoolsAfter makes the reclaimer sweep, as sweepPools says. If a pool is busy, the reclaimer
-// sweeps once more after the pause. Each further pause is twice as long, up to a second.
+// sweepPoolsAfter makes the reclaimer sweep, as sweepPools says. If one of these pools stays, the
+// reclaimer sweeps again after pause. Each further pause is twice as long, up to a second.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	d.Engine.Reclaim(func() {
 		d.pools.mu.Lock()

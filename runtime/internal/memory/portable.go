@@ -54,7 +54,7 @@ type slabs struct {
 	mem []driver.Mem
 }
 
-// Grow allocates a slab on a bound thread of its own, and waits for it.
+// Grow allocates a slab. The driver's call runs on a new bound thread, and Grow waits for the call.
 func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	d := s.p.dev
 	var m driver.Mem
@@ -153,8 +153,8 @@ func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 // keepsAll reports whether the pool keeps all memory until it is trimmed or closed.
 func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
 
-// maintain is called when a Free with the mark done is retired. It makes the reclaimer wait until
-// the stream has passed done, and then give back memory that the pool need not keep.
+// maintain is called when a Free is retired. done is the Free's mark. The reclaimer waits until the
+// stream has passed done, and then gives back memory that the pool need not keep.
 func (p *Pool) maintain(done engine.Mark) {
 	if p.keepsAll() {
 		return

@@ -56,7 +56,8 @@ type join struct {
 	marks []Mark // the first is the mark in the signal itself
 }
 
-// A WaitState is the state of a wait.
+// A WaitState says whether a wait for a value of a semaphore is over, and if not, whether the work
+// that will end it has been issued.
 type WaitState int
 
 const (
