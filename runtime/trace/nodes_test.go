@@ -182,9 +182,9 @@ func (p *profiler) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime 
 	return append(to, p.times(p, last)...)
 }
 
-// TestProfilerTimesNodes checks that each command gets its own times from a profiler. The number of
-// a node tells which command a time belongs to. If the profiler knows no numbers, the kernel's name
-// tells it, and times with one name belong to the commands in order.
+// TestProfilerTimesNodes checks that times from a profiler go to the right commands. The number of a
+// node tells which command a time belongs to. If the profiler gives nodes no numbers, a time belongs
+// to the launch's next command with the same kernel. A time of another kernel belongs to no command.
 func TestProfilerTimesNodes(t *testing.T) {
 	for _, x := range []struct {
 		name  string

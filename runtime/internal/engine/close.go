@@ -404,8 +404,7 @@ func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (
 }
 
 // Insist calls f again and again while f returns driver.ErrBusy, until the context ends. The device
-// may soon finish the work that keeps it busy. Insist runs on the pending-queue thread during
-// Close.
+// may soon finish the work that keeps it busy. Insist runs on the pending-queue thread.
 func (d *Device) Insist(ctx context.Context, f func() error) (err error) {
 	wake.Until(ctx, func() bool {
 		err = f()

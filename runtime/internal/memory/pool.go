@@ -71,7 +71,7 @@ func (h *PoolHandle) Pool() *Pool {
 	return h.pool
 }
 
-// PoolOptions describe a new pool. They are the PoolOptions of package gpu.
+// PoolOptions describe a new pool. Package gpu documents the fields, and copies them one by one.
 type PoolOptions struct {
 	Kind        driver.MemKind
 	MaxSize     uint64
