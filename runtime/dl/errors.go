@@ -100,8 +100,8 @@ func describeAttempts(paths []string, label, result string) string {
 	return printable.Text(s + ": " + result)
 }
 
-// An OpenError says that no candidate could be loaded. It is [ErrNotFound] if none exists, and
-// [ErrNotLoadable] otherwise.
+// An OpenError says that no candidate could be loaded. It is [ErrNotFound] if no candidate exists,
+// and [ErrNotLoadable] otherwise.
 type OpenError struct {
 	Package  string
 	Name     string    // Spec.Name

@@ -74,7 +74,7 @@ func (s AttentionShape) check() error {
 type Attention[T Half] struct {
 	plan    *plan
 	out, kv int // numbers of elements
-	batch   int // sequences with lengths; 0 if the shape has no Lengths
+	batch   int // number of sequences if the shape has Lengths; otherwise 0
 }
 
 // NewAttention makes a plan for attention. It blocks until cuDNN has chosen an engine and compiled

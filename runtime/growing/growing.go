@@ -3,8 +3,8 @@
 //
 // [Reserve] reserves a range of addresses, which costs no memory. [Memory.Grow] maps physical pages
 // at the start of the range. [Memory.Buffer] is the range as a buffer of package gpu. The buffer's
-// address never changes, so recordings, graphs and arguments of kernels that have the address stay
-// valid. Operations may use the mapped part: a range beyond it is [gpu.ErrRange].
+// address never changes, so recordings, graphs and kernel arguments that contain it stay valid.
+// Operations may use the mapped part: a range beyond it is [gpu.ErrRange].
 //
 // A kernel that gets the buffer as an argument gets its address. The kernel must not touch more
 // than [Memory.Size] bytes: the runtime cannot check that, and an access beyond them loses the

@@ -243,7 +243,7 @@ func TestFailingSource(t *testing.T) {
 	})
 }
 
-// A blind source fails all readings after from is set, but still reports XID errors.
+// A blind source fails all readings while from is true, but still reports XID errors.
 type blind struct {
 	*health.Fake
 	from *atomic.Bool
@@ -268,7 +268,8 @@ func (s blindSession) Read() (health.Reading, error) {
 	return s.Session.Read()
 }
 
-// TestFailingReadings checks that failing readings cause one event, and none between readings.
+// TestFailingReadings checks that a row of failing readings causes only one event, and that XID
+// errors are still reported.
 func TestFailingReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake

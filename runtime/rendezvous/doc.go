@@ -2,8 +2,8 @@
 // with torchrun, Open MPI, MPICH and Intel MPI, Slurm and Kubernetes. Its types implement
 // collective.Rendezvous without importing package collective.
 //
-// [FromEnv] finds the place of a process in its environment. The other types send data of rank 0 to
-// all ranks:
+// [FromEnv] finds the place of a process in its environment. These types give data of rank 0 to all
+// ranks:
 //
 //   - [TCP] over a connection to rank 0, at an address that all ranks know, such as torchrun's;
 //   - [File] through files in a folder that all ranks share, on one machine or on a network;

@@ -76,7 +76,8 @@ func distinct(ranks []int) []int {
 // A backoff waits longer each time.
 type backoff struct{ next, most time.Duration }
 
-// wait waits. It returns the context's error if the context ends first.
+// wait waits for b.next, and doubles b.next, up to b.most. If the context ends first, wait returns
+// its cause.
 func (b *backoff) wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

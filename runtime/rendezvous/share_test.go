@@ -20,7 +20,7 @@ type sharer interface {
 	Share(ctx context.Context, name string, id []byte) ([]byte, error)
 }
 
-// limit bounds exchanges that do not end by themselves.
+// limit is the longest time that a test gives an exchange to succeed.
 const limit = 20 * time.Second
 
 // ways are the ways to exchange ids. A way's function prepares a new folder or address, and returns

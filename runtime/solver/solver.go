@@ -122,7 +122,7 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 		a.Data.Range(), values.Range(), info.Range())
 }
 
-// at returns the address of a call's range i, or of its workspace.
+// at returns the address of range i of a call. The workspace comes after the ranges.
 func at(c Call, i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
 
 // op makes an Op that runs call, which calls a function of cuSOLVER. On a simulated device the Op

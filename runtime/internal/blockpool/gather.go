@@ -1,7 +1,7 @@
 package blockpool
 
-// quickLook is the largest number of blocks that gather looks at for a block without a wait, if
-// take may also return a block with a wait.
+// quickLook limits the blocks that gather looks at for memory that needs no wait, if take may also
+// return memory that needs one.
 const quickLook = 128
 
 // gather looks for adjacent free blocks that together have n bytes, although their marks differ. It

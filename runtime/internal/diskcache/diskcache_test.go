@@ -375,8 +375,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestKilled kills a process that is writing an entry. Its file stays while the process lives. The
-// next Put must remove it.
+// TestKilled starts a process that is writing an entry. Put must not remove the file while the
+// process lives, and must remove it after the process has been killed.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv(child); dir != "" {
 		root, err := os.OpenRoot(dir)

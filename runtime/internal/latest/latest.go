@@ -2,7 +2,7 @@
 // run for weeks and use a new key for each request.
 package latest
 
-// A Map has the keys that were used last: at least Keep. The zero Map keeps [Default].
+// A Map keeps at least the Keep keys that were used last. The zero Map keeps [Default] keys.
 type Map[K comparable, V any] struct {
 	Keep           int
 	recent, before map[K]V
@@ -23,7 +23,8 @@ func (m *Map[K, V]) Set(key K, v V) {
 	m.recent[key] = v
 }
 
-// Len returns the number of keys in memory: at most twice the number of keys that the map keeps.
+// Len returns the number of entries in memory: at most twice Keep, or twice Default if Keep is 0. A
+// key may have two entries.
 func (m *Map[K, V]) Len() int { return len(m.recent) + len(m.before) }
 
 // Of returns the value of a key, and whether it is known. The call counts as a use.

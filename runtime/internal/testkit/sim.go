@@ -51,8 +51,8 @@ func NewSim(t testing.TB, c simdriver.Config) *simdriver.Driver {
 	return d
 }
 
-// OnEach runs a test on simulated devices of each capability set, in a bubble, which finds a hang
-// at once.
+// OnEach runs a test on simulated devices of each capability set, in a synctest bubble, which finds
+// a hang at once.
 func OnEach(t *testing.T, devices int, test func(t *testing.T, d *simdriver.Driver, caps driver.Caps)) {
 	for _, set := range CapabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func OnEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
 	}
 }
 
-// EachCaps runs a test with CUDA's capabilities and with HIP's, outside of a bubble.
+// EachCaps runs a test with CUDA's capabilities and with HIP's, outside of a synctest bubble.
 func EachCaps(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
 	for kind, caps := range BothCaps() {
 		t.Run(name+", "+kind, func(t *testing.T) {

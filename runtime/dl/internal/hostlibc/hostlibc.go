@@ -49,7 +49,8 @@ var (
 	broken error // why the started library cannot be used; it cannot be started twice
 )
 
-// Enter returns the address of code that gives the calling thread an identity of the C library.
+// Enter returns the address of code that gives the calling thread the thread pointer that functions
+// of the C library need.
 func Enter() uintptr { return entries.enter }
 
 // Start starts the machine's C library in this process, unless it has started already, and returns

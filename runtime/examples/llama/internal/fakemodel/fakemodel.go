@@ -21,7 +21,7 @@ type Model struct {
 	Has model.Info
 
 	// Step, if not nil, is called for each plan. It returns how long the plan takes, the error of
-	// Run, and the error of done.
+	// Run, and the error of the function that Run returns.
 	Step func(p model.Plan) (takes time.Duration, run, done error)
 
 	mu     sync.Mutex // protects the following fields

@@ -157,7 +157,7 @@ const (
 // A block for many rows has manyTall * manyWide warps, for each kind: see product.h.
 var manyTall, manyWide = [kinds]int{3, 3, 2, 4}, [kinds]int{2, 2, 4, 2}
 
-// A plan says how blocks of products use a multiprocessor's shared memory.
+// A plan says how the blocks of product kernels use a multiprocessor's shared memory.
 type plan struct {
 	perProcessor int
 	stagesOne    int
@@ -165,7 +165,8 @@ type plan struct {
 	many         [kinds]map[int]manyPlan // by the largest number of rows
 }
 
-// A manyPlan has 0 stages if a block with this number of rows does not fit.
+// A manyPlan has a block's number of stages, and the bytes of shared memory that it uses. stages is
+// 0 if the shared memory is too small for a block with this number of rows.
 type manyPlan struct{ stages, shared int }
 
 // wide returns how many times 16 columns of a kind's matrix fit into 32 bytes.

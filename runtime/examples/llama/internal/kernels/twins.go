@@ -142,7 +142,7 @@ func (m *mem) rotate(head []float64, position int, freq []float32) {
 	}
 }
 
-// page returns keys (kv = 0) or values (1) of a head at a position of a slot.
+// page returns the key (kv = 0) or the value (kv = 1) of a head at a position of a slot.
 func (m *mem) page(pages, cache driver.Ptr, slot, layer, kv, head, position int) []uint16 {
 	d := &m.d
 	page := view[int32](m, pages, slot*int(d.MaxPages)+position/PageTokens, 1)[0]

@@ -15,8 +15,8 @@ import (
 // Sim returns the kernels of a simulated GPU, for simdriver.Config.Kernels.
 func Sim() map[string]simdriver.Kernel { return SimSum(Twins{}) }
 
-// Twins run in place of the kernels on a simulated GPU. They exchange the same words, and wait for
-// the twins of the other devices.
+// Twins run in place of the kernels on a simulated GPU. They exchange the same words as the
+// kernels, and wait for the twins of the other devices.
 type Twins struct{}
 
 // PeerSum adds the ranks' parts.

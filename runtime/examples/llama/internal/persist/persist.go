@@ -42,7 +42,7 @@ func (d *Dims) qkv() int { return int(d.Heads+2*d.KVHeads) * int(d.HeadDim) }
 // Tuning has parameters that change only the speed, except that some Defines make results wrong. A
 // field of 0 gets a good value.
 type Tuning struct {
-	Stages int // stages of the ring; 0: as many as fit
+	Stages int // stages of the ring of weights in shared memory; 0: as many as fit
 	Copies int // copies of exchanged words, so that blocks do not all read the same ones
 	Hint   int // percentage of an exchange's words that must be written before all warps poll the words
 
@@ -68,8 +68,8 @@ type Layer struct {
 }
 
 // Args are the memory that a decode step uses. The memory must stay allocated until the steps are
-// done. The addresses of weights must be multiples of 16. The step computes a token of slot
-// Active[0]. If that is -1, it does nothing.
+// done. The addresses of weights must be multiples of 16. A step is for slot Active[0]. If
+// Active[0] is -1, the step does nothing.
 type Args struct {
 	Layers               []Layer
 	Embeddings, LastNorm gpu.Range // [Vocab][Width], [Width]
@@ -158,7 +158,7 @@ func fits(dev *gpu.Device, rank *peer.Sum) error {
 	return nil
 }
 
-// A weights is a range of weights, with its number of 16-bit numbers.
+// A weights is a range of weights, with the number of 16-bit numbers that it must have.
 type weights struct {
 	of      string
 	r       gpu.Range
@@ -167,7 +167,8 @@ type weights struct {
 
 func address(r gpu.Range) uint64 { return uint64(r.Buffer.Ptr()) + r.Offset }
 
-// upload clears the exchanged words and writes the table of addresses.
+// upload allocates the memory for the exchanged words, unless Rank has it, and for the table of
+// addresses. It clears the words and writes the table.
 func (c *Decoder) upload(ctx context.Context, dev *gpu.Device, words int) (err error) {
 	if c.args.Rank != nil {
 		c.work, c.peers = c.args.Rank.Scratch()
@@ -252,7 +253,8 @@ type plan struct {
 	blocks, ranks int
 }
 
-// plan completes a tuning for a device. It takes so few blocks that each has a row of each matrix.
+// plan completes a tuning for a device. It takes so few blocks that each has at least one row of
+// each matrix.
 func (d *Dims) plan(processors, shared, ranks int, t Tuning) (*plan, error) {
 	p := &plan{Dims: *d, Tuning: t, ranks: ranks}
 	p.blocks = min(processors, d.qkv(), int(d.Width), int(d.FFN), int(d.Vocab))
@@ -296,7 +298,8 @@ func (p *plan) static() int {
 	return 4*floats + 48*int(p.Layers) + 400
 }
 
-// words is the length of Decoder.work: each block's number of launches, counts, exchanged words.
+// words is the length of Decoder.work, which holds each block's number of launches, the counts of
+// written words, and the exchanged words.
 func (p *plan) words() int {
 	words := 2*p.ranks*padded(p.Width) + padded(p.FFN) + p.parts()*(padded(p.Heads*p.HeadDim)+2*int(p.Heads)) + p.qkv()
 	return (align(2*p.blocks, 32) + 5*32 + p.Copies*align(words, 32)) / 2

@@ -146,7 +146,7 @@ func (r *runner) receive(in *gob.Decoder) {
 	}
 }
 
-// fail fails the plans without a reply, and later ones.
+// fail makes all plans that have no reply yet return err, and later plans too.
 func (r *runner) fail(err error) {
 	r.mu.Lock()
 	first := r.err == nil
@@ -213,7 +213,7 @@ type Follower struct {
 	out   *gob.Encoder
 }
 
-// Join connects a rank to rank 0. The context limits only the time that this takes.
+// Join connects a rank to rank 0. The context limits only Join, not the Follower.
 func Join(ctx context.Context, meet Rendezvous, shard model.Runner) (*Follower, error) {
 	rank, _, err := meet.Place()
 	if err != nil {
@@ -275,8 +275,8 @@ func (f *Follower) Run(ctx context.Context) error {
 	return err
 }
 
-// answer waits for each step, and replies. It returns the first error of a step or the connection,
-// when the channel is closed. Steps after an error get no reply.
+// answer waits for each step, and replies, until the channel is closed. It returns the first error
+// of a step or of the connection. Steps after an error get no reply.
 func answer(ctx context.Context, steps <-chan func(context.Context) error, out *gob.Encoder) (failed error) {
 	for done := range steps {
 		if failed != nil {
