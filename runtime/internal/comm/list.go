@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
-// A groupList has the groups that a communicator has taken and not issued, in their order.
+// A groupList has the groups that a communicator has taken and not yet issued, in their order.
 // Part.behind links them.
 type groupList struct {
 	first, last *engine.Submission

@@ -85,7 +85,8 @@ func (m *Model) Plans() int {
 	return m.plans
 }
 
-// Run runs the plan at once. The function that it returns waits until the plan's time is over.
+// Run runs the plan at once. The function that Run returns waits until the plan's time is over, and
+// then writes the tokens.
 func (m *Model) Run(p model.Plan, tokens []int32) (func(context.Context) error, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -253,7 +253,7 @@ type Buffers struct {
 }
 
 // NewBuffers allocates memory for decode steps of up to rows rows. A step of fewer rows uses the
-// first rows. Only one step at a time may use it.
+// first rows. Only one step at a time may use the memory.
 func (k *Kernels) NewBuffers(dev *gpu.Device, rows int) (*Buffers, error) {
 	if rows < 1 || rows > MaxRows {
 		return nil, fmt.Errorf("kernels: a step of %d rows: 1 to %d are supported", rows, MaxRows)
