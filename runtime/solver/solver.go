@@ -37,8 +37,8 @@ func Cholesky[T Element](l *Library, a blas.Matrix[T], info gpu.Slice[int32]) gp
 		a.Data.Range(), info.Range())
 }
 
-// CholeskySolve returns an Op that solves a system for each row of b and replaces the row by the
-// solution. a has the factor that [Cholesky] left there. C: cusolverDnSpotrs.
+// CholeskySolve returns an Op that solves A·x = y for each row y of b and replaces the row by x. a
+// has the factor of A that [Cholesky] left there. C: cusolverDnSpotrs.
 func CholeskySolve[T Element](l *Library, a, b blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := system("cholesky solve", l, a, b, info)
 	if bad != nil {
@@ -56,7 +56,7 @@ func CholeskySolve[T Element](l *Library, a, b blas.Matrix[T], info gpu.Slice[in
 // LU returns an Op that factorizes a square matrix with partial pivoting, for [LUSolve]. It
 // replaces a by the factors and writes the pivots, one for each row. cuSOLVER sees the transpose,
 // so the factors are those of aᵀ, stored column by column. If info is k > 0, element k of the
-// diagonal of the factor U is zero, counted from 1, and the matrix is singular. C:
+// diagonal of the factor U, counted from 1, is zero, and the matrix is singular. C:
 // cusolverDnSgetrf.
 func LU[T Element](l *Library, a blas.Matrix[T], pivots, info gpu.Slice[int32]) gpu.Op {
 	m, bad := square("lu", l, a, info)
@@ -76,8 +76,8 @@ func LU[T Element](l *Library, a blas.Matrix[T], pivots, info gpu.Slice[int32]) 
 		a.Data.Range(), pivots.Range(), info.Range())
 }
 
-// LUSolve returns an Op that solves a system for each row of b and replaces the row by the
-// solution. a and pivots have the factors and the pivots that [LU] left there. C: cusolverDnSgetrs.
+// LUSolve returns an Op that solves A·x = y for each row y of b and replaces the row by x. a and
+// pivots have the factors of A and the pivots that [LU] left there. C: cusolverDnSgetrs.
 func LUSolve[T Element](l *Library, a blas.Matrix[T], pivots gpu.Slice[int32], b blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := system("lu solve", l, a, b, info)
 	if bad == nil {

@@ -14,8 +14,8 @@ import (
 // Kernels are the kernels for a model, compiled for a device. Each method for an operation returns
 // launches. Add these to a recording in order, with nothing between them. Most launches are
 // dependent (see [driver.LaunchAttrs]): the kernel begins before the previous launch has ended, and
-// itself waits for the end. A recording must not begin with a dependent launch. Those of Embed and
-// EmbedChunk are not dependent. Behind an operation that is not a launch, no launch begins early.
+// itself waits for the end. A recording must not begin with a dependent launch. The launches of
+// Embed and EmbedChunk are not dependent. Behind an operation that is not a launch, no launch begins early.
 type Kernels struct {
 	dims       Dims
 	invariant  bool
