@@ -30,8 +30,8 @@ func FromFloat64[T Float](x float64) T {
 }
 
 // toOdd returns x as a float32. If x lies between two float32 numbers, the result is the one of
-// them whose last bit is set. Rounding the result to a type of this package gives the same number as
-// rounding x. The reason is that a float32 has many more bits: the result is never a midpoint
+// them whose last bit is set. Rounding the result to a type of this package gives the same number
+// as rounding x. The reason is that a float32 has many more bits: the result is never a midpoint
 // between two numbers of the type, and lies on the same side of each midpoint as x.
 func toOdd(x float64) float32 {
 	f := float32(x)

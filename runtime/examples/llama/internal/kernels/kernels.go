@@ -15,7 +15,8 @@ import (
 // launches. Add these to a recording in order, with nothing between them. Most launches are
 // dependent (see [driver.LaunchAttrs]): the kernel begins before the previous launch has ended, and
 // itself waits for the end. A recording must not begin with a dependent launch. The launches of
-// Embed and EmbedChunk are not dependent. Behind an operation that is not a launch, no launch begins early.
+// Embed and EmbedChunk are not dependent. Behind an operation that is not a launch, no launch
+// begins early.
 type Kernels struct {
 	dims       Dims
 	invariant  bool
