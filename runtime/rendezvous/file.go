@@ -188,7 +188,7 @@ func (g *giver) clean(x *exchangeDir, files []exchangeFile) {
 		}
 		// Remove an ask or ack before the id file of the same key, as the names are sorted: a rank
 		// whose ask or ack is gone does not accept the id. If a process has renamed its ask to an
-		// ack meanwhile, there are more processes than ranks. This one waits until its context ends.
+		// ack meanwhile, there are too many processes: this one waits until its context ends.
 		if err := x.remove(f.name()); err == nil && g.answered[f.key] {
 			x.remove(f.key + ".id")
 		}
