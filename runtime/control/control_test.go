@@ -92,7 +92,8 @@ type rig struct {
 	add, copy, decode *gpu.Kernel
 }
 
-// caps returns the simulated devices of the tests: with conditional nodes, and without.
+// caps returns the capabilities of the simulated devices that tests use. nil means the default
+// capabilities. Only "device" has conditional nodes.
 func caps() map[string]*driver.Caps {
 	host := simdriver.CUDACaps()
 	host.Conditionals = false
@@ -219,7 +220,7 @@ func TestChoices(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, onDevice bool) {
 		value, out := r.numbers(0), r.numbers(0)
 		body := func(n int) gpu.Op {
-			// The body changes the value, which was read before.
+			// The body changes the value. That must not matter: the operation has read it before.
 			return gpu.Execute(r.record(func(c *gpu.CommandBuffer) { r.Do(c, r.plus(out, n), gpu.Fill(value.Range(), one(uint32(n)))) }))
 		}
 		a, b, d := body(10), body(20), body(30)
@@ -277,8 +278,9 @@ func TestDecode(t *testing.T) {
 	})
 }
 
-// TestOrder records control operations with an order of their own. The simulated GPU finds missing
-// orders, also inside bodies and between a body and other commands.
+// TestOrder checks that the simulated GPU finds commands that use the same memory without an order:
+// inside a body, between a body and another command, and between the condition of a control
+// operation and another command.
 func TestOrder(t *testing.T) {
 	r := newRig(t, simdriver.Config{})
 	cond, x, y := r.numbers(1), r.numbers(0), r.numbers(0)

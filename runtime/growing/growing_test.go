@@ -34,7 +34,7 @@ func wants(t *testing.T, what string, err, want error, words ...string) {
 // refused returns the error of an operation that a queue refuses.
 func refused(dev *gpu.Device, op gpu.Op) error { return dev.Queue(0).Submit(gpu.Order{}, op) }
 
-// TestGrow grows memory under work, and tests the sizes and the ranges.
+// TestGrow grows memory that work uses, and tests the sizes and the ranges.
 func TestGrow(t *testing.T) {
 	d := newSim(t, simdriver.Config{Memory: 8 * page})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -82,8 +82,8 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestShrinkWaitsForUses shrinks memory under work. The pages stay until the work is over, and Grow
-// takes them back before that.
+// TestShrinkWaitsForUses shrinks memory that work uses. The pages stay until the work is over. A
+// Grow before that takes them back.
 func TestShrinkWaitsForUses(t *testing.T) {
 	for name, recorded := range map[string]gpu.Mode{"operations": -1, "recording": gpu.StreamMode, "graph": gpu.GraphMode} {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +212,8 @@ func TestShrinkAfterParkedWork(t *testing.T) {
 	}
 }
 
-// TestShrinkPoints tests points that fail, and points of earlier calls.
+// TestShrinkPoints removes the same pages twice, with different points. The pages must stay mapped
+// until the points of both calls are reached or have failed.
 func TestShrinkPoints(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -235,7 +236,8 @@ func TestShrinkPoints(t *testing.T) {
 	eventually(t, "the memory is freed", func() bool { return mapped(d, 0) == 0 }, dev)
 }
 
-// TestShare shares pages between memories, and closes them in another order.
+// TestShare shares pages of one memory with two others, and closes that memory first. The others
+// must keep the pages.
 func TestShare(t *testing.T) {
 	needsSharing(t)
 	d := newSim(t, simdriver.Config{Devices: 2})
@@ -342,8 +344,8 @@ func TestPeers(t *testing.T) {
 }
 
 // TestOutOfMemory grows memory right after other memory was shrunk or closed. Grow must succeed.
-// The test runs in a bubble, so that a busy machine does not use up the time that the runtime gives
-// the driver.
+// The runtime waits at most a second until the driver has freed unused memory. The test runs in a
+// synctest bubble, so that this time does not pass while a busy machine delays the driver.
 func TestOutOfMemory(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {

@@ -186,9 +186,9 @@ func (g *giver) clean(x *exchangeDir, files []exchangeFile) {
 		if g.acked[f.key] || g.answered[f.key] && !f.asks() {
 			continue
 		}
-		// A rank whose ask or ack is removed does not accept the answer. These files sort before
-		// the id file of the same key. If a process has turned its ask into an ack meanwhile, there
-		// is one process too many; it waits until its context ends.
+		// Remove an ask or ack before the id file of the same key, as the names are sorted: a rank
+		// whose ask or ack is gone does not accept the id. If a process has renamed its ask to an
+		// ack meanwhile, there are too many processes: this one waits until its context ends.
 		if err := x.remove(f.name()); err == nil && g.answered[f.key] {
 			x.remove(f.key + ".id")
 		}
@@ -285,7 +285,7 @@ func (t *taker) look() (done bool, err error) {
 			if id == nil || t.mine == ack { // the file is incomplete, or this rank has acknowledged it
 				return false, nil
 			}
-			t.had = id // the first id, or a restarted rank 0 sends another one
+			t.had = id // the first id, or another one from a restarted rank 0
 			if err := x.rename(t.key+"."+t.mine, t.key+"."+ack); err != nil && !gone(err) {
 				return false, err
 			}

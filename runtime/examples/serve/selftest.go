@@ -87,8 +87,8 @@ func newInput(seed int) []float32 {
 	return input
 }
 
-// check compares the answer to an input with the host's. The device rounds once where the host
-// rounds twice.
+// check compares the answer to an input with the host's. They may differ a little, because the
+// device rounds once where the host rounds twice.
 func check(input []float32, text []byte) error {
 	var a answer
 	if err := json.Unmarshal(text, &a); err != nil {

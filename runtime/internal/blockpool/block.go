@@ -150,7 +150,7 @@ func (b *block) joins(n *block) bool {
 	return n != nil && n.free && n.tl == b.tl && n.seq == b.seq
 }
 
-// absorbFront adds b to the free block c behind it. b is in no set and is recycled.
+// absorbFront merges b into c, the free block behind b. b is in no set and is recycled.
 func (p *Pool) absorbFront(c, b *block) {
 	c.prev = b.prev
 	p.link(c, c)
@@ -162,7 +162,7 @@ func (p *Pool) absorbFront(c, b *block) {
 	p.stats.Merges++
 }
 
-// absorbBack adds b to the free block a in front of it. b is in no set and is recycled.
+// absorbBack merges b into a, the free block in front of b. b is in no set and is recycled.
 func (p *Pool) absorbBack(a, b *block) {
 	a.next = b.next
 	p.link(a, a)

@@ -43,7 +43,7 @@ type AllocError struct {
 	Reserved uint64 // total size of slabs
 	Largest  uint64 // size of the largest free block
 	Limit    uint64 // maximum of Reserved; 0 means no limit
-	Err      error  // why the source has not provided more memory; nil if there is no source
+	Err      error  // why the pool got no more memory from its source; nil if there is no source
 }
 
 func (e *AllocError) Error() string {

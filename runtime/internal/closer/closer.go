@@ -27,8 +27,8 @@ type Closer struct {
 	err    error
 }
 
-// A closing is the context of the function that a Closer calls. It ends with the first of the
-// callers' contexts, and has its error.
+// A closing is the context that a Closer passes to the function. It ends as soon as the context of
+// any caller of Close has ended. Its Err returns the error of that context.
 type closing struct{ context.Context }
 
 func (c closing) Err() error { return context.Cause(c.Context) }

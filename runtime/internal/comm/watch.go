@@ -46,8 +46,8 @@ func (c *Communicator) tick() {
 }
 
 // look fails the communicator if the library reports an error, such as the loss of another rank, or
-// if an operation takes too long. If the stream of a failed communicator does not end, look makes
-// the device lost.
+// if an operation takes too long. If the issued operations of an aborted communicator do not end
+// within AbortTime, look makes the device lost.
 func (c *Communicator) look() {
 	c.tl.Poll(c.tl.Latest(), 1)
 	c.mu.Lock()

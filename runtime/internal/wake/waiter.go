@@ -17,8 +17,8 @@ type Waiter struct {
 	next  time.Duration // time of the next yield, counted from start
 }
 
-// spinForIssue is how long a waiter spins before there is a device to poll, because the work has
-// not been issued yet. A communicator's thread takes about that long to issue a group.
+// spinForIssue is how long a waiter spins if the work has not been issued yet, so that there is no
+// device to poll. A communicator's thread takes about that long to issue a group.
 const spinForIssue = 50 * time.Microsecond
 
 const (

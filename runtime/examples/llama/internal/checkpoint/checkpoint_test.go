@@ -305,7 +305,8 @@ func repeat(n int, f func(i int) []byte) (b []byte) {
 	return b
 }
 
-// quantize makes a weight's first bytes its F8_E4M3 numbers, and adds a scale.
+// quantize turns a weight into F8_E4M3, whose numbers are the first half of the weight's bytes, and
+// adds a tensor of scales with the given type, shape and data.
 func quantize(t *testing.T, dir, module, dtype string, shape []int, data []byte) {
 	path := filepath.Join(dir, "model.safetensors")
 	b, err := os.ReadFile(path)

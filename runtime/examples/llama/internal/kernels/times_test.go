@@ -44,7 +44,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// A modelTimes is a world whose layers have weights of their own, with slots at their 512th token.
+// A modelTimes is a world with separate weights for each layer. All slots are at their 512th token.
 type modelTimes struct {
 	*world
 	layers []timesLayer

@@ -87,7 +87,8 @@ func TestGood(t *testing.T) {
 	}
 }
 
-// TestFaults checks that a load test finds wrong tokens, failed models and streams without an end.
+// TestFaults checks that a load test finds wrong tokens, failed models, and streams without their
+// last event.
 func TestFaults(t *testing.T) {
 	leaktest.Check(t)
 	var requests atomic.Int32

@@ -53,7 +53,7 @@ type PartTime struct {
 }
 
 // ChunkTimes measures the recording of a whole chunk at the end of a prompt, and each kind of its
-// operations. It is for a shard without peers and of 16-bit numbers.
+// operations. The shard must have no peers, and weights of 16 bits.
 func (s *Shard) ChunkTimes() (list []PartTime, err error) {
 	n, b, d := s.info.ChunkTokens, s.prompt, s.kernels.Dims()
 	chunk := s.chunk.Slice(0, 3)

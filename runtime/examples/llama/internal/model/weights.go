@@ -150,7 +150,7 @@ func (l *loader) layer(prefix string) layer {
 	}
 }
 
-// fill adds a read that fills a range with bytes of the tensor, from the offset at on.
+// fill adds a read that fills a range with the tensor's bytes that begin at offset at.
 func (l *loader) fill(to gpu.Range, from source, at int64) {
 	if l.mem != nil {
 		l.reads = append(l.reads, gpu.ReadFrom(to, from, at).Label(from.name))

@@ -1,6 +1,6 @@
-// Package peer adds the partial sums of several devices of a process, by a kernel that writes to
-// the memory of the others. A recording with such sums is one graph, and a sum of few numbers takes
-// the time of one write to another device.
+// Package peer adds the partial sums of several devices of a process. Each device runs a kernel
+// that writes to the memory of the others. A recording with such sums is one graph, and a sum of
+// few numbers takes the time of one write to another device.
 package peer
 
 //go:generate go run github.com/puregpu/puregpu/tools/kernelgen -runtime -type Peers=Peers -type u32=uint32 sum.cu
@@ -169,7 +169,8 @@ func (s *Sum) Op(x, part gpu.Slice[float32], n int) gpu.Op {
 	return s.code.PeerSum.Launch(s.grid((groups+length-1)/length, threads), s.peers, int32(groups), int32(length), part, x, s.state)
 }
 
-// A Norm is an RMS norm with a weight [width] of 16-bit numbers: float16 if Half is 1, or bfloat16.
+// A Norm is an RMS norm with a weight [width] of 16-bit numbers, which are float16 if Half is 1 and
+// bfloat16 otherwise.
 type Norm struct {
 	Weight gpu.Range
 	Eps    float32
@@ -205,9 +206,9 @@ func (s *Sum) grid(rows, threads int) gpu.Grid {
 	return g
 }
 
-// Err returns an error once a kernel of this rank has given up waiting for another rank. After that
-// the kernels of this rank hardly wait. Once one rank has an error, the results of all ranks may be
-// wrong.
+// Err returns an error once a kernel of this rank has given up waiting for another rank. Later sums
+// of this rank wait only briefly, or not at all. Once one rank has an error, the results of all
+// ranks may be wrong.
 func (s *Sum) Err() error {
 	r, from := atomic.LoadUint32(&s.lost.Host()[0]), "another rank"
 	if r == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A wait of more clock cycles than this is an error of the kernel: about two seconds.
+// spinLimit makes the kernel trap if a wait takes more than 4e9 clock cycles, about two seconds.
 const spinLimit = "-DSPIN_LIMIT=4000000000ll"
 
 // The kernel and its twin round keys and values to 16 bits, some of them to different neighbours.

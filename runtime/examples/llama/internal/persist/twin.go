@@ -146,9 +146,10 @@ func (t *twin) attend(layer driver.Ptr, pages []int32, position int, q, k, v []f
 }
 
 // add adds y to x. If ranks share the model, it adds the y of all ranks, in the order of the ranks.
-// The ranks exchange words of a tag and a float32, [2][ranks][width]. which is the first index.
-// Sums take 0 and 1 in turn. When a rank overwrites words, it has got the words of the sum between
-// from all ranks. Each rank wrote them after it had read the old words.
+// Each rank has an array [2][ranks][width] of words, each with a tag and a float32. The parameter
+// named which is the first index. Consecutive sums use different halves. So a rank overwrites
+// the words of a sum only after it has got the words of the next sum from all ranks, and each rank
+// has written these after it read the words of the first sum.
 func (t *twin) add(x, y []float64, which int, tag uint32) {
 	ranks, width := int(t.peers.Ranks), len(x)
 	if ranks == 0 {
@@ -195,7 +196,7 @@ func (Twins) Decode(g *simdriver.Grid, d Dims, p peer.Peers, table, embeddings, 
 		x[i] = t.number(b)
 	}
 	var tag uint32
-	if p.Ranks > 0 { // the tag of the last sum is behind the words
+	if p.Ranks > 0 { // the tag of the latest sum is in memory behind the words of add
 		last := &view[uint32](t, work+driver.Ptr(8*2*int(p.Ranks)*width), 1)[0]
 		tag = *last
 		defer func() { *last = tag }()

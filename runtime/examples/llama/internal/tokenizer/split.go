@@ -122,9 +122,9 @@ func splitLlama(text string, digits int) int {
 	return length
 }
 
-// blanks returns the length of the white space at the beginning of a text, and its length up to and
-// with the last newline. length is without the last character of white space if that is not the
-// only one and other text follows: the character belongs to that text.
+// blanks returns the length of the white space at the beginning of a text, and the length of its
+// part that ends with the last newline. If other text follows two or more characters of white
+// space, length does not count the last of these, which belongs to that text.
 func blanks(text string) (length, newlines int) {
 	last := 0
 	for length < len(text) {
