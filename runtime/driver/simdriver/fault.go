@@ -173,9 +173,9 @@ func (i *Injected) fits(v *device, c code) bool {
 
 // LoseDevice loses a device, as by a fatal error. All later calls fail with err, pending operations
 // are dropped, and their events never complete. Calls that free or destroy something fail too, but
-// do their work. An operation in execution may still change memory until a stream of the device is
-// destroyed. A long-running kernel may do so even longer. A lost device stays lost with its first
-// error; a nil err is ErrInjected.
+// do their work. An operation in execution may still change memory. DestroyStream, of any stream of
+// the device, waits for such an operation, but for a kernel or OnExecute only a quarter of a
+// second. A lost device stays lost with its first error; a nil err is ErrInjected.
 func (d *Driver) LoseDevice(device int, err error) error {
 	v, bad := d.device(device)
 	if bad != nil {
@@ -237,8 +237,8 @@ func (d *Driver) Streams(device int) []driver.Stream {
 	return hs
 }
 
-// Comms returns the ranks of communicators on a device, in no order, including ranks that are not
-// ready.
+// Comms returns the ranks of communicators on a device, in no particular order, including ranks
+// that are not ready.
 func (d *Driver) Comms(device int) (all []driver.Comm) {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

@@ -250,7 +250,7 @@ type CommTest struct {
 }
 
 // testNoComms checks that, without the library for communicators, calls that need it return
-// ErrUnsupported, and other memory can still be allocated.
+// ErrUnsupported. One such call is Alloc of CommMem. Alloc of DeviceMem still works.
 func testNoComms(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	t.Setenv(a.Comm.Env, filepath.Join(t.TempDir(), a.Comm.File))
