@@ -32,8 +32,8 @@ func failed(lib *hip.Library, op string, err error) *driver.Error {
 	return wrap(op, err)
 }
 
-// refuse makes an error without a call of the library. Its arguments allocate, so it is only for
-// error paths.
+// refuse makes an error. It calls no function of the library. Its arguments allocate, so it is only
+// for error paths.
 func (d *device) refuse(op string, err error, format string, args ...any) *driver.Error {
 	return wrap(op, fmt.Errorf("device %d (%s): %s: %w", d.info.Index, d.info.Name, fmt.Sprintf(format, args...), err))
 }

@@ -301,7 +301,7 @@ func TestCommLatency(t *testing.T) {
 		time.Sleep(time.Minute)
 		done(true)
 
-		// If a rank is aborted, the latency ends early.
+		// For a rank that is aborted, the latency ends early.
 		for i := range vs {
 			check(t, x.with(kids).collect(i, sum(ms[i])))
 			ends[i] = x.record(t, i)

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// A loop is the graph of: while the number at w[0] is not 0, w[0]-- and w[1]++.
+// A loop is the graph of: while the number at w[0] is from 1 to 100, w[0]-- and w[1]++.
 type loop struct {
 	g, body   driver.Graph
 	c         driver.Condition

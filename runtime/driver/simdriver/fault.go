@@ -75,7 +75,8 @@ func (i *Injected) Remove() {
 	}
 }
 
-// Hits returns how many calls have failed because of the fault, at once or at execution.
+// Hits returns how many calls the fault has made fail. A call whose operation fails at execution
+// counts from the call on.
 func (i *Injected) Hits() uint64 {
 	if i.d == nil {
 		return 0
@@ -111,7 +112,8 @@ func (d *Driver) arm() {
 	d.armed.Store(int32(n))
 }
 
-// meet applies faults and latencies to a call on v. If v is nil, the call is on the driver.
+// meet applies faults and latencies to a call on v. If v is nil, the call is on the driver. later
+// is the error with which the operation fails when it executes; err is the error of the call.
 func (d *Driver) meet(v *device, c code) (later, err error) {
 	if t := d.delays[c].Load(); t > 0 && !c.begun() && !d.manual {
 		time.Sleep(time.Duration(t))

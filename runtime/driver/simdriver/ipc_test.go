@@ -153,7 +153,7 @@ func TestIPCMistakes(t *testing.T) {
 	if !strings.Contains(leaks, "64 bytes of another process, opened at") || !strings.Contains(leaks, "of another process, opened,") {
 		t.Errorf("leaks:\n%s", leaks)
 	}
-	// Another device can open the memory only if there is a link.
+	// Another device can open the memory too, because there is a link between the devices.
 	far := must(ds[1].Open(1))(t)
 	defer far.Close()
 	s, elsewhere := stream(t, far), must(shared(far).OpenMem(name))(t)

@@ -167,7 +167,7 @@ func testWithCompiler(t *testing.T, a *API) {
 	OK(t, d.Close())
 }
 
-// Real is a source for the compiler of this machine, which needs no GPU.
+// Real is a source for the compiler that is installed on this machine. Compiling needs no GPU.
 type Real struct {
 	Source     compile.Source
 	Target     string

@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// CommError returns the error of a failed rank, or asks the library about ops, or about base until
-// ops is made.
+// CommError returns the error of an aborted or failed rank, or asks the library about ops, or about
+// base until ops is made.
 func (c *Comms) CommError(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
