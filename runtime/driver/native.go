@@ -1,12 +1,12 @@
 package driver
 
-// Natives lets programs call the API themselves, with a stream of the runtime ([Caps.Native]). The
-// drivers' packages say which native type a handle is.
+// Natives lets programs call the GPU's own API, such as CUDA, with a stream of the runtime
+// ([Caps.Native]). The drivers' packages say which native type a handle is.
 type Natives interface {
 	// Enter makes the device current on the calling thread. The goroutine must be locked to the
-	// thread. Leave restores the previous device, and needs the value that Enter returned. Both may
-	// be called on any thread. Between them the thread counts as bound. Pairs of Enter and Leave
-	// may be nested.
+	// thread. Leave restores the previous device, and needs the value that Enter returned. Any
+	// thread may call Enter, and the same thread must call Leave. Between them the thread counts as
+	// bound. Pairs of Enter and Leave may be nested.
 	Enter() (was uintptr, err error)
 	Leave(was uintptr) error
 }
@@ -14,11 +14,11 @@ type Natives interface {
 // Capturer captures streams ([Caps.Capture], which implies Caps.Graphs and Caps.Native).
 type Capturer interface {
 	// BeginCapture makes a stream record its work until EndCapture instead of doing it. The stream
-	// must be idle, and no other goroutine may use it. Calls of other threads are not affected. It
-	// needs a bound thread.
+	// must be idle, and no other goroutine may use it. Calls of other threads are not affected.
+	// BeginCapture needs a bound thread.
 	BeginCapture(Stream) error
 	// EndCapture returns the recorded work as a graph, which the caller destroys. If a call could
-	// not be recorded, it returns an error and no graph. In both cases the stream then works as
-	// before BeginCapture. It needs a bound thread.
+	// not be recorded, EndCapture returns an error and no graph. In both cases the stream then
+	// works as before BeginCapture. EndCapture needs a bound thread.
 	EndCapture(Stream) (Graph, error)
 }

@@ -22,8 +22,8 @@ type NodeTimer interface {
 	BeginLaunch(s Stream, launch uint64)
 	// EndLaunch ends the effect of BeginLaunch. It is called on the thread that called BeginLaunch.
 	EndLaunch(s Stream)
-	// NodeTimes appends the times that have become known since the last call. If last is true, it
-	// first waits for the times of all work that the device has completed. Times of one launch may
-	// come in several calls.
+	// NodeTimes appends the times that have become known since the previous call. If last is true,
+	// it first waits for the times of all work that the device has completed. Times of one launch
+	// may come in several calls.
 	NodeTimes(to []NodeTime, last bool) []NodeTime
 }

@@ -60,7 +60,7 @@ func TestAdoptOthers(t *testing.T) {
 	}
 }
 
-// TestValues writes values and waits for values, on each release that enables them by default.
+// TestValues calls WriteValue and WaitValue. Before CUDA 11.7 they return ErrUnsupported.
 func TestValues(t *testing.T) {
 	for _, release := range []dl.Version{11020, 11060, 11070, 13000} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {

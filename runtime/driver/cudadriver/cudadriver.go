@@ -178,7 +178,8 @@ func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 	return New(lib, opts...)
 }
 
-// New starts the CUDA driver of a library and reads its devices. No device is not an error.
+// New starts the CUDA driver of a library and reads its devices. If there are none, New returns no
+// error, and NoDevice says why.
 func New(lib *cuda.Library, opts ...Option) (*Driver, error) {
 	if lib == nil {
 		lib = new(cuda.Library) // a Library that is not open

@@ -13,8 +13,8 @@ import (
 )
 
 // TestGPUScratch runs layers of several widths with outputs in scratch memory of a recording, and a
-// branch around every second layer. 1,000 executions on several queues, ordered only by the
-// recording, must give the same results as layers with buffers.
+// branch around each pair of layers except the last. 1,000 executions on several queues, ordered
+// only by the recording, must give the same results as layers with buffers.
 func TestGPUScratch(t *testing.T) {
 	openGraphs(t)
 	drv, err := Open(cuda.Options{})
@@ -62,8 +62,8 @@ func TestGPUScratch(t *testing.T) {
 	const widest = 1024
 	w, b, in := random(widest*widest), random(widest), random(inputs*batch*ends)
 
-	// record records the layers, and gets the memory between them from alloc. Each output begins as
-	// a copy of the branch.
+	// record records the layers, and gets the memory between them from alloc. After each pair of
+	// layers except the last, a kernel adds the pair's input to its output.
 	record := func(t *testing.T, mode gpu.Mode, alloc func(c *gpu.CommandBuffer, n uint64) *gpu.Buffer) *gpu.CommandBuffer {
 		t.Helper()
 		c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})

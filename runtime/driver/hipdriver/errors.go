@@ -32,8 +32,8 @@ func failed(lib *hip.Library, op string, err error) *driver.Error {
 	return wrap(op, err)
 }
 
-// refuse makes an error without a call of the library. Its arguments allocate, so it is only for
-// error paths.
+// refuse makes an error. It calls no function of the library. Its arguments allocate, so it is only
+// for error paths.
 func (d *device) refuse(op string, err error, format string, args ...any) *driver.Error {
 	return wrap(op, fmt.Errorf("device %d (%s): %s: %w", d.info.Index, d.info.Name, fmt.Sprintf(format, args...), err))
 }
@@ -66,9 +66,9 @@ func lost(r hip.Result) bool {
 	return false
 }
 
-// refused reports whether HIP has only refused a launch. HIP returns "launch failure" for a kernel
-// that crashed, and also for a block with too many threads. After a crash every call fails. So
-// refused calls ask, which makes another call of HIP.
+// refused reports whether err is "launch failure" although HIP has only refused a launch. HIP
+// returns this error for a kernel that crashed, and also for a block with too many threads. After a
+// crash every call fails. So refused calls ask, which makes another call of HIP.
 func refused(err error, ask func() error) bool {
 	if !errors.Is(err, hip.ErrorLaunchFailure) {
 		return false

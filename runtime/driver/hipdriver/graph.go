@@ -283,7 +283,7 @@ func (d *device) leave(l *launches) {
 
 // launches holds data about an exec's launches. The device's mu protects the fields.
 type launches struct {
-	stream driver.Stream // stream of the last launch; 0 if none, or if left is set
+	stream driver.Stream // stream of the last launch; 0 if none, if left is set, or if the stream was destroyed
 	// Event after the last launch, set if the program made the stream of that launch.
 	left hip.Event
 	// A launch waits for the previous launch in another stream with one of these events. They are

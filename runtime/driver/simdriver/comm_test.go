@@ -126,7 +126,8 @@ func host[T any](m driver.Mem) []T {
 	return unsafe.Slice((*T)(m.Host), int(m.Size/uint64(unsafe.Sizeof(*new(T)))))
 }
 
-// broken ends the test unless each rank's CommError returns want, and its text contains say.
+// broken ends the test unless CommError of each of the ranks returns want, with a text that
+// contains say.
 func (x *cluster) broken(t testing.TB, want error, say string, ranks ...int) {
 	t.Helper()
 	for _, i := range ranks {
@@ -300,7 +301,7 @@ func TestCommLatency(t *testing.T) {
 		time.Sleep(time.Minute)
 		done(true)
 
-		// If a rank is aborted, the latency ends early.
+		// For a rank that is aborted, the latency ends early.
 		for i := range vs {
 			check(t, x.with(kids).collect(i, sum(ms[i])))
 			ends[i] = x.record(t, i)
@@ -472,8 +473,8 @@ func TestAbortWhileExecuting(t *testing.T) {
 	}
 }
 
-// TestDestroyComm destroys ranks in order and out of order. It runs in a synctest bubble, to know
-// when each call waits.
+// TestDestroyComm destroys idle ranks and ranks with operations in flight. It runs in a synctest
+// bubble, to know when each call waits.
 func TestDestroyComm(t *testing.T) { synctest.Test(t, destroyComm) }
 
 func destroyComm(t *testing.T) {
@@ -695,7 +696,7 @@ func TestCommsUnsupported(t *testing.T) {
 	x.destroy(t)
 }
 
-// commCalls calls all methods that need a bound thread.
+// commCalls calls the methods of communicators that need a bound thread.
 func commCalls(v driver.Comms, s driver.Stream, c driver.Comm) map[simdriver.Op]error {
 	return map[simdriver.Op]error{
 		simdriver.OpNewUniqueID:       second(v.NewUniqueID()),
@@ -730,7 +731,7 @@ func commScenario(d *simdriver.Driver) {
 				}
 			}
 			if ss[i] != 0 {
-				// One failure does not mean that the work is complete, so wait again.
+				// A call that has failed says nothing about the work, so repeat it.
 				e, err := v.NewEvent()
 				if err != nil {
 					e, _ = v.NewEvent()

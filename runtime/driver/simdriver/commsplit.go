@@ -32,7 +32,7 @@ type caller struct {
 	color, key int
 }
 
-// takesPart reports whether the rank with a number must call.
+// takesPart reports whether the rank of that number is to make the call.
 func (g *making) takesPart(number int) bool { return !slices.Contains(g.exclude, number) }
 
 // trouble returns why the making cannot complete, or nil.
@@ -186,7 +186,7 @@ func (v *device) divide(c code, h driver.Comm) (*rank, error) {
 }
 
 // SplitComm begins to divide a communicator. The new communicators are ready when all ranks have
-// called it.
+// called SplitComm.
 func (v *device) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 	if err := v.communicate(codeSplitComm, true); err != nil {
 		return 0, err

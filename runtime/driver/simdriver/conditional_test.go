@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// A loop is the graph of: while the number at w[0] is not 0, w[0]-- and w[1]++.
+// A loop is the graph of: while the number at w[0] is from 1 to 100, w[0]-- and w[1]++.
 type loop struct {
 	g, body   driver.Graph
 	c         driver.Condition
@@ -55,8 +55,8 @@ func newLoop(t *testing.T, v driver.Device) *loop {
 	return l
 }
 
-// TestConditional runs a loop. It sets nodes of the body while launches are in flight, and sets the
-// test.
+// TestConditional runs a loop. It sets a node of the body while launches are in flight, and then
+// the node that tests w[0].
 func TestConditional(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		d, vs := open(t, simdriver.Config{Deterministic: manual, Kernels: addKernel})
@@ -78,7 +78,9 @@ func TestConditional(t *testing.T) {
 		check(t, graphs(v).LaunchGraph(s, l.x))
 		run(101, 5)
 		l.w[0], l.w[1] = 3, 0
-		for i := range 4 { // launch i would add to w[2+i]; the first launch does so three times, and leaves w[0] at 0
+		// The body of launch i adds 7 to w[2+i]. The first launch executes its body three times,
+		// until w[0] is 0. So the other launches do not execute theirs.
+		for i := range 4 {
 			op := addOp(l.f, l.at(2+i), 7)
 			check(t, graphs(v).SetNode(l.x, l.add, &op))
 			check(t, graphs(v).LaunchGraph(s, l.x))

@@ -118,7 +118,7 @@ func (s *stream) doomed() bool {
 }
 
 // awaitsOthers reports whether the stream waits for a value in memory, another process's event, or
-// work of a lost device, directly or through other streams.
+// work of another device that is lost, directly or through other streams.
 func (s *stream) awaitsOthers() bool {
 	at := s
 	for range 100 { // at most 100, because answers of running streams may form a circle
@@ -158,7 +158,7 @@ func (e *event) awaited() (n int32) {
 			n += waits
 		}
 	}
-	if unknown { // a stream gave no answer, and the operations that are missing may be in it
+	if unknown { // the operations that were not found may be in a stream that gave no answer
 		n += max(all-known, 0)
 	}
 	return n

@@ -75,7 +75,8 @@ func (i *Injected) Remove() {
 	}
 }
 
-// Hits returns how many calls have failed because of the fault, at once or at execution.
+// Hits returns how many calls the fault has made fail. A call whose operation fails at execution
+// counts from the call on.
 func (i *Injected) Hits() uint64 {
 	if i.d == nil {
 		return 0
@@ -111,7 +112,8 @@ func (d *Driver) arm() {
 	d.armed.Store(int32(n))
 }
 
-// meet applies faults and latencies to a call on v. If v is nil, the call is on the driver.
+// meet applies faults and latencies to a call on v. If v is nil, the call is on the driver. later
+// is the error with which the operation fails when it executes; err is the error of the call.
 func (d *Driver) meet(v *device, c code) (later, err error) {
 	if t := d.delays[c].Load(); t > 0 && !c.begun() && !d.manual {
 		time.Sleep(time.Duration(t))
@@ -173,9 +175,9 @@ func (i *Injected) fits(v *device, c code) bool {
 
 // LoseDevice loses a device, as by a fatal error. All later calls fail with err, pending operations
 // are dropped, and their events never complete. Calls that free or destroy something fail too, but
-// do their work. An operation in execution may still change memory until a stream of the device is
-// destroyed. A long-running kernel may do so even longer. A lost device stays lost with its first
-// error; a nil err is ErrInjected.
+// do their work. An operation in execution may still change memory. DestroyStream, of any stream of
+// the device, waits for such an operation, but for a kernel or OnExecute only a quarter of a
+// second. A lost device stays lost with its first error; a nil err is ErrInjected.
 func (d *Driver) LoseDevice(device int, err error) error {
 	v, bad := d.device(device)
 	if bad != nil {
@@ -237,8 +239,8 @@ func (d *Driver) Streams(device int) []driver.Stream {
 	return hs
 }
 
-// Comms returns the ranks of communicators on a device, in no order, including ranks that are not
-// ready.
+// Comms returns the ranks of communicators on a device, in no particular order, including ranks
+// that are not ready.
 func (d *Driver) Comms(device int) (all []driver.Comm) {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

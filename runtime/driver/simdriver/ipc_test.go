@@ -90,7 +90,8 @@ func TestIPC(t *testing.T) {
 	check(t, a.Free(m))
 }
 
-// TestIPCWait checks that a stream waits for the last record in the other process before the call.
+// TestIPCWait checks which record of another process StreamWait waits for: the last one before the
+// call of StreamWait.
 func TestIPCWait(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
@@ -152,7 +153,7 @@ func TestIPCMistakes(t *testing.T) {
 	if !strings.Contains(leaks, "64 bytes of another process, opened at") || !strings.Contains(leaks, "of another process, opened,") {
 		t.Errorf("leaks:\n%s", leaks)
 	}
-	// Another device can open the memory only if there is a link.
+	// Another device can open the memory too, because there is a link between the devices.
 	far := must(ds[1].Open(1))(t)
 	defer far.Close()
 	s, elsewhere := stream(t, far), must(shared(far).OpenMem(name))(t)
@@ -193,7 +194,8 @@ func TestIPCClosed(t *testing.T) {
 	refused(t, drain(t, vs[1], s), driver.ErrLost, "were freed there or closed here")
 }
 
-// TestIPCApart opens memory of a device although there is no link to that device.
+// TestIPCApart checks that memory cannot be opened on a device without a link to the memory's
+// device.
 func TestIPCApart(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{Devices: 2, Apart: true})
 	name := must(shared(vs[0]).ExportMem(alloc(t, vs[0], driver.DeviceMem, 64)))(t)
@@ -222,7 +224,7 @@ func TestIPCKilled(t *testing.T) {
 	behind := record(t, b, sb)
 	ds[0].Kill()
 	refused(t, a.Fill(sa, m.Ptr, 0, 1, 8), simdriver.ErrKilled)
-	a.Free(m) // a program closes the device when it finds it lost
+	a.Free(m) // as a program does when it finds the device lost
 	a.DestroyEvent(e)
 	pending(t, b, behind)
 	check(t, b.Record(in, other))

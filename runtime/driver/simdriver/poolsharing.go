@@ -49,7 +49,7 @@ func (g *segment) offers(offset, n uint64) *AccessError {
 	return e
 }
 
-// ExportPool returns a file without a path that names a pool of the [Machine].
+// ExportPool returns a file that stands for a pool of the [Machine]. The file has no path.
 func (v *device) ExportPool(h driver.Pool) (*os.File, error) {
 	if err := v.enterIf(codeExportPool, true, v.d.caps.PoolSharing); err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func (q *queue) grow() {
 	q.last = k
 }
 
-// add adds the operation that is in the place of slot. The caller holds mu.
+// add adds the operation in the place that slot returned. The caller holds mu.
 func (q *queue) add() { q.tail.Store(q.tail.Load() + 1) }
 
 // peek returns the oldest operation, or nil. Only the taker may call it.

@@ -240,7 +240,7 @@ func (s *stream) idle(c code) bool {
 // held reports whether the stream or its device is stalled.
 func (s *stream) held() bool { return s.stalled.Load() || s.dev.stalled.Load() }
 
-// publish adds the operation that is in the place of slot to the stream, or to the stream's
+// publish adds the operation in the place that slot returned to the stream, or to the stream's
 // capture. The caller holds mu.
 func (s *stream) publish() {
 	if c := s.captured.Load(); c != nil {

@@ -77,7 +77,7 @@ const (
 // awaitValue waits until the value that o waits for may have come, or the stream is poked. o is the
 // oldest operation.
 func (s *stream) awaitValue(o *operation) {
-	for n := 0; s.pause == 0 && n < spins; n++ { // values often follow each other quickly, so yield before sleeping
+	for n := 0; s.pause == 0 && n < spins; n++ { // the value often comes soon, so yield before sleeping
 		runtime.Gosched()
 		if o.ready() {
 			return

@@ -167,7 +167,7 @@ func testWithCompiler(t *testing.T, a *API) {
 	OK(t, d.Close())
 }
 
-// Real is a source for the compiler of this machine, which needs no GPU.
+// Real is a source for the compiler that is installed on this machine. Compiling needs no GPU.
 type Real struct {
 	Source     compile.Source
 	Target     string
@@ -250,7 +250,7 @@ type CommTest struct {
 }
 
 // testNoComms checks that, without the library for communicators, calls that need it return
-// ErrUnsupported, and other memory can still be allocated.
+// ErrUnsupported. One such call is Alloc of CommMem. Alloc of DeviceMem still works.
 func testNoComms(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	t.Setenv(a.Comm.Env, filepath.Join(t.TempDir(), a.Comm.File))

@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// CommError returns the error of a failed rank, or asks the library about ops, or about base until
-// ops is made.
+// CommError returns the error of an aborted or failed rank, or asks the library about ops, or about
+// base until ops is made.
 func (c *Comms) CommError(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
@@ -97,7 +97,7 @@ func (c *Comms) end(r *rank) error {
 			from.mu.Unlock()
 		}
 		var errs []error
-		r.calling.Lock() // waits for the call of a plain rank, which returns soon
+		r.calling.Lock() // on a plain rank, waits for a call of the library to return, which it does soon
 		for _, x := range list {
 			errs = append(errs, r.drop(x))
 		}
@@ -173,8 +173,8 @@ func (r *rank) dropPartial() error {
 	return errors.Join(errs...)
 }
 
-// release destroys the communicators that a rank still has, in order. If the rank was aborted, it
-// aborts them.
+// release destroys the communicators that a rank still has: ops, then source, then base. If the
+// rank was aborted, release aborts them instead.
 func (c *Comms) release(r *rank) error {
 	return c.apart(r, func() error {
 		var errs []error
@@ -231,7 +231,7 @@ func (c *Comms) apart(r *rank, f func() error) error {
 		runtime.LockOSThread()
 		err := errors.Join(c.host.Bind(), f())
 		if c.host.Bind() == nil && c.host.Unbind() == nil {
-			runtime.UnlockOSThread() // if a call failed, the thread stays locked and ends with the goroutine
+			runtime.UnlockOSThread() // otherwise the thread stays locked and ends with the goroutine
 		}
 		done <- err
 	}()

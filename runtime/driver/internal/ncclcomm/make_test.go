@@ -469,7 +469,7 @@ func TestPlain(t *testing.T) {
 }
 
 // TestForeignSplit checks that CommAwaits names the split if another rank has joined but does not
-// split, as a rank of another program.
+// split, like a rank of another program.
 func TestForeignSplit(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("stuck split", 1)

@@ -37,7 +37,7 @@ type rank struct {
 	inside  bool // a call uses ops
 	plain   bool // the rank has only ops, which is nonblocking
 
-	suspended bool // ops has freed its memory; only the call that uses ops changes it
+	suspended bool // ops has freed its memory; changed only by the call that uses ops
 
 	calling sync.Mutex // for a plain rank: held while a call of the library uses ops or aborts it
 
@@ -55,7 +55,8 @@ type rank struct {
 	number, count int
 	memory        map[driver.CommMemory]memory
 	lastMemory    driver.CommMemory
-	// The library writes the result of NewWindow here. It may do so until an abort has ended.
+	// The library writes the result of NewWindow here. If the rank is aborted, the library may
+	// still write until the abort has ended.
 	window *nccl.Window
 
 	factors []nccl.RedOp // operators with factors of the current group
