@@ -189,8 +189,8 @@ type plan struct {
 	closed           atomic.Bool
 }
 
-// A direction is the forward or the inverse transform of a plan. fn is for gpu.Native; its ranges
-// are the destination and the source.
+// A direction is the forward or the inverse transform of a plan. gpu.Native gets fn and the
+// ranges of the destination and of the source.
 type direction struct {
 	name string
 	fn   func(gpu.NativeCall) error
@@ -283,7 +283,7 @@ func (h cufftPlan) workspace(v gpu.NativeCall) driver.Ptr {
 	return v.Ptrs[len(v.Ptrs)-1]
 }
 
-// stands returns a direction that a Go function computes, for a simulated device.
+// stands returns a direction for a simulated device: the Go function fn computes the transform.
 func (p *plan) stands(name string, fn func(m standin.Memory, dst, src driver.Ptr) error) direction {
 	return direction{name, func(v gpu.NativeCall) error {
 		if err := p.ready(v); err != nil {

@@ -162,7 +162,7 @@ func (c *Communicator) setFailure(p phase, err error) error {
 		c.move(p)
 	}
 	c.mu.Unlock()
-	// The loss of a device has a record of its own.
+	// The device itself tells its tracer of its loss.
 	if first && !errors.Is(err, errs.ErrClosed) && c.dev.Engine.Loss() == nil {
 		c.dev.Owner.CommunicatorFailed(e)
 	}

@@ -158,8 +158,8 @@ func (l *list[T]) back() *Point[T] {
 	return &c.buf[c.high-1]
 }
 
-// pop removes the first point. When the list becomes empty, it keeps only as many spare chunks as
-// it has needed since it was last empty.
+// pop removes the first point. A list that becomes empty keeps only as many spare chunks as it has
+// needed since it was last empty.
 func (l *list[T]) pop() {
 	c := l.dir.buf[l.dir.low].chunk
 	c.buf[c.low] = Point[T]{}
