@@ -132,7 +132,8 @@ func TestReadyNamed(t *testing.T) {
 	}
 }
 
-// TestReadyByVersion checks that without Ready a library that reports no version is not ready.
+// TestReadyByVersion checks that a library that reports no version counts as not ready if the Spec
+// has no Ready.
 func TestReadyByVersion(t *testing.T) {
 	dirs, change := places(t, 2, nil)
 	l, err := open(t, Options{}, func(s *Spec) {

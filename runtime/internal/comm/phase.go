@@ -28,7 +28,7 @@ const (
 	isAborting                // has failed; the native communicator is being aborted
 	isAborted                 // the abort is over; the native communicator may be destroyed
 	isClosed                  // nothing is left; the thread ends
-	isAbandoned               // the thread is blocked, or has ended, in a library call
+	isAbandoned               // the thread is blocked in a library call, or ended when it returned
 	isReturned                // that call has returned; the device stays open until the thread ends
 	isEnded                   // the thread has ended
 	phases
