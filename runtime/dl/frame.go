@@ -5,7 +5,7 @@ package dl
 //
 //	var f struct {
 //		dl.Frame
-//		a0 *Stream // a pointer is a real one, so that it follows a moving stack
+//		a0 *Stream // has a pointer type, so that it follows a moving stack
 //		a1 uintptr
 //	}
 //	f.Fn, f.Ret, f.a0, f.a1 = fn, 0, &stream, uintptr(flags)

@@ -44,7 +44,9 @@ func answers(dirs *[]string, errs ...error) func(string) error {
 
 var errBroken = errors.New("error 999")
 
-// TestReady checks that Open takes the first ready library, or else the best.
+// TestReady checks which library Open takes for the errors that Ready returns. A library whose
+// devices are hidden counts as ready. If none is ready, Open takes the first one with another error
+// than ErrNoDevice, or else the first.
 func TestReady(t *testing.T) {
 	none := fmt.Errorf("%w (error 100)", ErrNoDevice)
 	for _, c := range []struct {
@@ -130,7 +132,8 @@ func TestReadyNamed(t *testing.T) {
 	}
 }
 
-// TestReadyByVersion checks that without Ready a library that reports no version is not ready.
+// TestReadyByVersion checks that a library that reports no version counts as not ready if the Spec
+// has no Ready.
 func TestReadyByVersion(t *testing.T) {
 	dirs, change := places(t, 2, nil)
 	l, err := open(t, Options{}, func(s *Spec) {

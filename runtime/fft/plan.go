@@ -71,8 +71,8 @@ func (p *Plan[T]) Forward(dst, src gpu.Slice[T]) gpu.Op {
 	return p.plan.op("forward", &p.plan.forward, dst.Range(), src.Range(), dst.Len(), n, src.Len(), n)
 }
 
-// Inverse returns the Op that transforms src to dst in the other direction, without dividing. See
-// [Plan.Forward] for its arguments.
+// Inverse returns the Op that transforms src to dst in the other direction, without dividing by the
+// number of points. See [Plan.Forward] for its arguments.
 func (p *Plan[T]) Inverse(dst, src gpu.Slice[T]) gpu.Op {
 	if p == nil {
 		return gpu.BadOp(errZeroPlan)
@@ -144,9 +144,9 @@ func NewRealPlan[R Real, C Complex](l *Library, s Shape) (*RealPlan[R, C], error
 	return x, p.opened()
 }
 
-// Forward returns the Op that transforms real numbers (C: cufftExecR2C, cufftExecD2Z). dst and src
-// must not overlap, except that they may begin at the same address if the shape is padded. The
-// address of src must be a multiple of the size of a complex number.
+// Forward returns the Op that transforms real numbers to complex ones (C: cufftExecR2C,
+// cufftExecD2Z). dst and src must not overlap, except that they may begin at the same address if
+// the shape is padded. The address of src must be a multiple of the size of a complex number.
 func (p *RealPlan[R, C]) Forward(dst gpu.Slice[C], src gpu.Slice[R]) gpu.Op {
 	if p == nil {
 		return gpu.BadOp(errZeroPlan)
@@ -155,11 +155,11 @@ func (p *RealPlan[R, C]) Forward(dst gpu.Slice[C], src gpu.Slice[R]) gpu.Op {
 	return p.plan.op("forward", &p.plan.forward, dst.Range(), src.Range(), dst.Len(), rows*p.plan.shape.half(), src.Len(), rows*p.plan.shape.pitch())
 }
 
-// Inverse returns the Op that transforms complex numbers to real ones, without dividing (C:
-// cufftExecC2R, cufftExecZ2D). Inverse assumes that numbers of a transform that must equal their
-// own conjugates, such as the first number, are real. The contents of src are undefined afterwards,
-// because cuFFT may use the memory; on a simulated device they are NaN. The rules of
-// [RealPlan.Forward] hold, with dst and src exchanged.
+// Inverse returns the Op that transforms complex numbers to real ones, without dividing by the
+// number of points (C: cufftExecC2R, cufftExecZ2D). Inverse assumes that numbers of a transform
+// that must equal their own conjugates, such as the first number, are real. The contents of src are
+// undefined afterwards, because cuFFT may use the memory; on a simulated device they are NaN. The
+// rules of [RealPlan.Forward] hold, with dst and src exchanged.
 func (p *RealPlan[R, C]) Inverse(dst gpu.Slice[R], src gpu.Slice[C]) gpu.Op {
 	if p == nil {
 		return gpu.BadOp(errZeroPlan)
@@ -189,8 +189,8 @@ type plan struct {
 	closed           atomic.Bool
 }
 
-// A direction is the forward or the inverse transform of a plan. fn is for gpu.Native; its ranges
-// are the destination and the source.
+// A direction is the forward or the inverse transform of a plan. gpu.Native gets fn and the
+// ranges of the destination and of the source.
 type direction struct {
 	name string
 	fn   func(gpu.NativeCall) error
@@ -283,7 +283,7 @@ func (h cufftPlan) workspace(v gpu.NativeCall) driver.Ptr {
 	return v.Ptrs[len(v.Ptrs)-1]
 }
 
-// stands returns a direction that a Go function computes, for a simulated device.
+// stands returns a direction for a simulated device: the Go function fn computes the transform.
 func (p *plan) stands(name string, fn func(m standin.Memory, dst, src driver.Ptr) error) direction {
 	return direction{name, func(v gpu.NativeCall) error {
 		if err := p.ready(v); err != nil {

@@ -42,7 +42,7 @@ type Session interface {
 	// Read returns the current state of the device. A value that the device does not report is not
 	// an error.
 	Read() (Reading, error)
-	// Close ends the recording.
+	// Close stops watching the device and ends the Session.
 	Close() error
 }
 

@@ -146,7 +146,8 @@ func closeWith(ctx context.Context, c io.Closer) (closed func()) {
 	})
 }
 
-// take connects to rank 0 until it has the id.
+// take connects to rank 0 again and again until it has the id. It gives up if the context ends or
+// the ranks have different counts.
 func (x *tcpExchange) take(ctx context.Context) ([]byte, error) {
 	dialer := net.Dialer{Timeout: dialTime}
 	var last error

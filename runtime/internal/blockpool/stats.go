@@ -12,7 +12,7 @@ type Stats struct {
 	Slabs        int
 
 	Hits     uint64 // calls of Alloc that found a block in the pool
-	Misses   uint64 // calls of Alloc that found none before a request for a slab
+	Misses   uint64 // calls of Alloc that found no block, so that the pool tried to add a slab
 	Failures uint64 // misses that returned an AllocError
 	Waits    uint64 // calls of Alloc that returned a mark to wait for
 	Splits   uint64 // number of times a block was cut in two

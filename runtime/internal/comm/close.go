@@ -36,7 +36,7 @@ func (c *Communicator) Shutdown(ctx context.Context) error {
 
 func (c *Communicator) close(ctx context.Context) error {
 	if !c.to(isClosing) {
-		// The communicator has failed before. If it is shrinking, fail ends that.
+		// The communicator has failed before. If its phase is isShrinking, fail aborts it.
 		c.fail(errClosed)
 	}
 	c.deriveMu.Lock() // a Split or Shrink that locks it later finds the communicator closing
@@ -45,8 +45,8 @@ func (c *Communicator) close(ctx context.Context) error {
 		if !c.busy() {
 			return false
 		}
-		// Cancel all waiting operations. One of them may be the group in hand, which waits for
-		// another driver's device.
+		// Cancel all waiting operations. One of them may be a group that the thread was issuing,
+		// and that waits for another driver's device (isForeign).
 		c.cancel(errClosed)
 		c.signal()
 		c.tl.Poll(c.tl.Latest(), 1)
@@ -205,8 +205,8 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	defer cancel()
 	wake.Until(late, func() bool {
 		err = tl.Settle(late)
-		// After another error, try again. If the stream does not end in time, stuck makes the
-		// device lost.
+		// After any other error than ErrLost, try again. If the stream does not end in time,
+		// stuck makes the device lost.
 		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.Engine.Loss() != nil
 	})
 	c.dev.Engine.Check(err)

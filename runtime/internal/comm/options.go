@@ -185,8 +185,9 @@ func (o *Options) findPlace(n int) error {
 	return nil
 }
 
-// shareID gets the communicator's id through the rendezvous. Rank 0 makes the id. If the rendezvous
-// requires it, each rank makes the id.
+// shareID gets the communicator's id through the rendezvous. Rank 0 makes an id. If the
+// rendezvous requires that of every rank, the other ranks make ids too. All use the id that Share
+// returns.
 func (o *Options) shareID(ctx context.Context, d *Device) error {
 	var id []byte
 	every, ok := o.Rendezvous.(interface{ EachRankMakesID() bool })

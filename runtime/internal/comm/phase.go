@@ -21,14 +21,14 @@ type phase int32
 const (
 	isMaking     phase = iota // being made; newCommunicator has not returned
 	isOpen                    // takes groups and issues them
-	isSuspended               // takes no groups; suspended as soon as it is idle
+	isSuspended               // takes no groups; the library suspends it once it is idle
 	isClosing                 // takes nothing; operations in flight continue
 	isDestroying              // the native communicator is being destroyed, and not polled for errors
 	isShrinking               // has failed; shrinking aborts the native communicator
 	isAborting                // has failed; the native communicator is being aborted
 	isAborted                 // the abort is over; the native communicator may be destroyed
 	isClosed                  // nothing is left; the thread ends
-	isAbandoned               // the thread is blocked, or has ended, in a library call
+	isAbandoned               // the thread is blocked in a library call, or ended when it returned
 	isReturned                // that call has returned; the device stays open until the thread ends
 	isEnded                   // the thread has ended
 	phases
@@ -162,7 +162,7 @@ func (c *Communicator) setFailure(p phase, err error) error {
 		c.move(p)
 	}
 	c.mu.Unlock()
-	// The loss of a device has a record of its own.
+	// The device itself tells its tracer of its loss.
 	if first && !errors.Is(err, errs.ErrClosed) && c.dev.Engine.Loss() == nil {
 		c.dev.Owner.CommunicatorFailed(e)
 	}

@@ -22,8 +22,8 @@ type Device struct {
 	Events *events.Device
 	Faces  *faces.Faces
 
-	// NewQueue makes a queue for a stream. The Queue of its timeline is a *gpu.Queue. The device
-	// does not list the timeline yet.
+	// NewQueue makes a *gpu.Queue for a stream and returns its timeline, whose field Queue is the
+	// *gpu.Queue. The device does not list the timeline yet.
 	NewQueue func(stream driver.Stream, priority int) *engine.Timeline
 
 	// Semaphore returns the engine's part of a *gpu.Semaphore, or nil for nil.
@@ -51,12 +51,12 @@ type Op struct {
 	Range memory.Range  // memory of the value to write or to wait for, or of the number of a control
 	Value uint64
 
-	// Native is the *gpu.Op of a native operation. In a recording, each execution calls its
-	// function, so it never becomes a node of a graph.
+	// Native is the *gpu.Op of a native operation. In a recording the operation never becomes a
+	// node of a graph: each execution calls its function.
 	Native any
 
-	// Bodies are the bodies of a control, a []gpu.Op, which is not copied. Body i runs if the number
-	// is within Bounds[i].
+	// Bodies are the bodies of a control, a []gpu.Op, which is not copied. Body i runs if the
+	// number in Range is within Bounds[i].
 	Bodies any
 	Bounds [][2]uint32
 	Loop   bool // there is one body, which runs again and again

@@ -12,7 +12,7 @@ type list[T comparable] struct {
 	spare  []*row[Point[T]] // empty chunks for reuse, each with room for chunkSize points
 	peak   int              // largest number of chunks since the list was last empty
 	moved  int              // number of points and entries moved since the list was made; for tests
-	first  row[Point[T]]    // the chunk of an empty list, with room for 2 points at first and chunkSize later
+	first  row[Point[T]]    // the chunk with which an empty list begins; grows from 2 to chunkSize
 	points [2]Point[T]      // storage of first.buf for two points
 	entry  [1]entry[T]      // storage of dir.buf for one entry
 }
@@ -158,8 +158,8 @@ func (l *list[T]) back() *Point[T] {
 	return &c.buf[c.high-1]
 }
 
-// pop removes the first point. When the list becomes empty, it keeps only as many spare chunks as
-// it has needed since it was last empty.
+// pop removes the first point. A list that becomes empty keeps only as many spare chunks as it has
+// needed since it was last empty.
 func (l *list[T]) pop() {
 	c := l.dir.buf[l.dir.low].chunk
 	c.buf[c.low] = Point[T]{}

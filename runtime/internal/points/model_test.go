@@ -17,7 +17,7 @@ type naive struct {
 
 type naivePoint struct {
 	Point[int]
-	passed bool // other work has raised the value further, so the signal is not a mistake
+	passed bool // other work has raised the value above this one; the point's signal still comes
 }
 
 func (m *naive) add(p Point[int]) {
@@ -38,7 +38,7 @@ func (m *naive) lowest(value uint64) (Point[int], bool) {
 	return Point[int]{}, false
 }
 
-// takePassed removes a point if it was passed, and reports whether it was.
+// takePassed removes p if it is a passed point of the set, and reports whether it is.
 func (m *naive) takePassed(p Point[int]) bool {
 	for i, q := range m.points {
 		if q.passed && q.Point == p {

@@ -49,7 +49,7 @@ func Unused(t testing.TB, p *gpu.Pool) {
 	}
 }
 
-// WholePool returns a portable pool with room for exactly one buffer of this size.
+// WholePool returns a portable pool with room for exactly one buffer of the returned size.
 func WholePool(t *testing.T, dev *gpu.Device) (p *gpu.Pool, size uint64) {
 	return NewPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, InitialSize: 1 << 16, Portable: true}), 1 << 16
 }

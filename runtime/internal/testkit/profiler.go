@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// Profile makes a profiler the process's profiler for the simulated GPU, until the test ends. Its
+// Profile sets a profiler for the process's simulated GPUs, until the test ends. The profiler's
 // Start returns err, and timer makes the timer of each device.
 func Profile(t testing.TB, err error, timer func() driver.NodeTimer) {
 	was := observe.Profilers.Swap(&observe.Profiler{

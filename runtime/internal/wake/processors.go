@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Processors counts the Ps of Go's scheduler that waiting goroutines keep: they poll without
-// yielding, so that no other goroutine can use the P. Processors limits that number. Devices that
-// were opened together share one Processors.
+// Processors counts the Ps of Go's scheduler that waiting goroutines keep: the goroutine polls
+// without yielding, or its thread sleeps briefly in a system call, so that no other goroutine can
+// use the P. Processors limits that number. Devices that were opened together share one Processors.
 type Processors struct{ kept atomic.Int32 }
 
 // Limits on kept processors. A goroutine may keep one for a moment if at most 1/briefKeep of all

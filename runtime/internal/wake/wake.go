@@ -16,11 +16,11 @@
 //     so in place of the Waiters, while it has nothing else to do.
 //
 // A polling goroutine yields between polls. A yield is cheap, except on a goroutine that is locked
-// to its thread. There a [Waiter] may yield only once in a [Slice], and so keep its processor. It
-// does not if yields let work proceed, as on devices that goroutines simulate. [Processors] counts
-// the processors that are kept. It limits them to half of all for a moment, and to a quarter for
-// longer. Polling goroutines skip some polls while other goroutines issue work to the device: see
-// [PollThrottle].
+// to its thread. There a [Waiter] may yield only once in a [Slice], and so keep its processor. If
+// yields let work proceed, as on devices that goroutines simulate, it yields after each poll.
+// [Processors] counts the processors that are kept. It limits them to half of all for a moment, and
+// to a quarter for longer. Polling goroutines skip some polls while other goroutines issue work to
+// the device: see [PollThrottle].
 //
 // A goroutine that waits for another goroutine is woken through a channel or a [Count]. If nobody
 // can signal a condition, [Until] and [Lock] check it again and again, with pauses.

@@ -210,7 +210,7 @@ func newStack(ld *loader, p *program, entry uintptr) (stack region, sp uintptr, 
 }
 
 // environment returns the environment for C. It is env with restartable sequences turned off, and
-// without a variable that would make the loader end the process.
+// without LD_TRACE_LOADED_OBJECTS.
 func environment(env []string) []string {
 	const tunables = "GLIBC_TUNABLES="
 	noRSeq := tunables + "glibc.pthread.rseq=0"

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestInvFreq compares with the formulas in transformers, which PyTorch has computed in float32.
+// TestInvFreq compares the frequencies with values that PyTorch computed in float32 with the
+// formulas of the Python package transformers.
 func TestInvFreq(t *testing.T) {
 	for _, test := range []struct {
 		name, fields string

@@ -51,8 +51,8 @@ func (d *Dims) QKVRows() int {
 }
 
 // Sampling says how a slot's next token is chosen. A Temperature of 0 takes the token with the
-// largest logit, the first one if several are equal. Otherwise the token is random: TopK and TopP
-// restrict the choice if TopK is above 0 and TopP is below 1. In C it is struct Sampling.
+// largest logit, the first one if several are equal. Otherwise the token is random: TopK
+// restricts the choice if it is above 0, and TopP if it is below 1. In C it is struct Sampling.
 type Sampling struct {
 	Temperature, TopP float32
 	TopK              int32

@@ -545,7 +545,7 @@ func TestUnread(t *testing.T) {
 	})
 }
 
-// An unwritable is a connection whose client does not read.
+// An unwritable is the ResponseWriter of a client that does not read.
 type unwritable struct{ header http.Header }
 
 func (w *unwritable) Header() http.Header       { return w.header }

@@ -11,7 +11,7 @@ import (
 // A Tokenizer may be used by several goroutines at the same time.
 type Tokenizer struct {
 	texts   []string // of each token; empty where the vocabulary has no token
-	special []bool   // of each token: it controls the model and has no text for the reader
+	special []bool   // of each token: whether it controls the model and has no text for the reader
 
 	added         [2]matcher // tokens that are cut out of the text first, in two passes
 	splits        []split    // rules that cut the rest into pieces; each rule cuts the pieces of the rule before
