@@ -110,7 +110,7 @@ func (h Host) HidesAll() string {
 	return ""
 }
 
-// hidden lists the variables that hide devices from the program.
+// hidden returns advice about the variables that may hide devices from the program.
 func (h Host) hidden() (say []string) {
 	if why := h.HidesAll(); why != "" {
 		say = append(say, why)
