@@ -208,7 +208,8 @@ func (r *refresh) extract(d *symbols.Description) (*symbols.Table, error) {
 	return extract.Table(d, in)
 }
 
-// prove lets a C compiler compare the table with the headers of each new release.
+// prove lets a C compiler compare the table with the headers of each new release. Without a
+// compiler it only prints a note.
 func (r *refresh) prove(d *symbols.Description, table *symbols.Table) error {
 	ctx := context.Background()
 	cc, err := cproof.Find(ctx, "")

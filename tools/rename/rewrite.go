@@ -547,7 +547,7 @@ func (w *rewriter) field(name *ast.Ident) {
 	}
 }
 
-// iface reports the methods of an interface that match removed methods of package gpu.
+// iface reports the methods of an interface that match methods of package gpu in rules.
 func (w *rewriter) iface(t *ast.InterfaceType) {
 	for _, m := range t.Methods.List {
 		for _, name := range m.Names {
