@@ -303,7 +303,7 @@ func (c *Condition) Wait(unlock, lock func()) {
 	g := r.current
 	c.queue.waiting = append(c.queue.waiting, g)
 	unlock()
-	for c.has(g) { // Signal may have removed it from the queue already
+	for c.has(g) { // Signal or Broadcast may have removed g from the queue already
 		g.op, g.obj = OpWait, &c.Object
 		r.block()
 	}
@@ -407,7 +407,7 @@ type futex struct {
 }
 
 // FutexWait waits until FutexWake is called for the word. It returns at once if the word does not
-// have the given value. It waits at most limit, unless limit is negative.
+// have the given value. It waits at most limit nanoseconds, unless limit is negative.
 //
 //go:norace
 func FutexWait(word *uint32, value uint32, limit int64) {
