@@ -119,7 +119,7 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 	return out, w.counts(&out)
 }
 
-// nameResult picks a name for the result that no parameter has.
+// nameResult names the result. The name differs from those of all parameters.
 func (f *function) nameResult() {
 	names := []string{"n", "number", "result", "returned"}
 	switch {

@@ -64,7 +64,7 @@ func (m Lenders) describe(name string) (*Description, error) {
 	return Describe(name)
 }
 
-// Lender returns a library that the description uses, or an embedded library.
+// Lender returns the library with a name: one of d.Lenders, or else an embedded library.
 func (d *Description) Lender(name string) (*Library, error) {
 	if d == nil { // the table has no description, so all lenders are embedded
 		return Load(name)
@@ -72,8 +72,8 @@ func (d *Description) Lender(name string) (*Library, error) {
 	return d.Lenders.load(name)
 }
 
-// Lend returns the type that a library lends under a name. A type of the table without an entry is
-// lent under its own name.
+// Lend returns the type that a library lends under a name. A type of the library's table that is
+// not in Lends.Types is lent under its own name.
 func (d *Description) Lend(library, name string) (Lent, bool) {
 	if d == nil {
 		return Lenders(nil).lend(library, name)

@@ -122,7 +122,8 @@ func each(list []comment.Text, f func(comment.Text)) {
 	}
 }
 
-// has reports whether a package declares a name, or one of its types a method or field.
+// has reports whether a package declares a name. If recv is not "", the name is that of a method or
+// field of the type recv.
 func has(p *types.Package, recv, name string) bool {
 	if recv == "" {
 		return p.Scope().Lookup(name) != nil

@@ -42,7 +42,7 @@ func TestReplaced(t *testing.T) {
 	readers.Wait()
 }
 
-// TestError checks that Retry returns an error unrelated to files in use at once.
+// TestError checks that Retry returns at once if the error is not about a file in use.
 func TestError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, began := 0, time.Now()

@@ -66,8 +66,8 @@ func (usualStrategy) next(_ *run, _, _, usual *goroutine) *goroutine { return us
 //go:norace
 func (usualStrategy) pick(*run, *goroutine, int) int { return 0 }
 
-// A walk switches to a random goroutine at one decision in odds, on average. It also does so when
-// the running goroutine waits or yields.
+// A walk picks a random goroutine at each decision with probability 1/odds, and always if the
+// running goroutine waits, ends or yields. Otherwise the running goroutine continues.
 type walk struct {
 	rnd  random
 	odds int

@@ -303,7 +303,7 @@ func (c *Condition) Wait(unlock, lock func()) {
 	g := r.current
 	c.queue.waiting = append(c.queue.waiting, g)
 	unlock()
-	for c.has(g) { // Signal may have removed it from the queue already
+	for c.has(g) { // Signal or Broadcast may have removed g from the queue already
 		g.op, g.obj = OpWait, &c.Object
 		r.block()
 	}
@@ -343,7 +343,7 @@ func (c *Condition) Broadcast() {
 	}
 }
 
-// Step lets other goroutines run before an operation on an object that the caller keeps.
+// Step lets other goroutines run before the operation op on o.
 //
 //go:norace
 func Step(op Op, o *Object) {
@@ -352,7 +352,7 @@ func Step(op Op, o *Object) {
 	}
 }
 
-// StepAt is Step for an object at an address.
+// StepAt is Step for the object that belongs to address p.
 //
 //go:norace
 func StepAt(op Op, p unsafe.Pointer) {
@@ -370,8 +370,8 @@ func (r *run) objectAt(p unsafe.Pointer) *Object {
 	return (*Object)(*v)
 }
 
-// Release and Acquire tell the race detector that everything before Release happens before
-// everything after Acquire.
+// Release and Acquire tell the race detector that everything before a Release happens before
+// everything after a later Acquire of the same p.
 //
 //go:norace
 func Release(p unsafe.Pointer) { raceRelease(p) }
@@ -407,7 +407,7 @@ type futex struct {
 }
 
 // FutexWait waits until FutexWake is called for the word. It returns at once if the word does not
-// have the given value. It waits at most limit, unless limit is negative.
+// have the given value. It waits at most limit nanoseconds, unless limit is negative.
 //
 //go:norace
 func FutexWait(word *uint32, value uint32, limit int64) {

@@ -42,7 +42,7 @@ func (e limitError) Error() string { return string(e) }
 // errEndless reports preprocessing that does not end.
 var errEndless = limitError(fmt.Sprintf("more than %d tokens to expand", maxWork))
 
-// translate parses a header with the text before it, and passes its tokens to a stream.
+// translate parses sources, of which the last is a header, and passes their tokens to st.
 func translate(cfg *cc.Config, st *stream, sources []cc.Source) (*cc.AST, error) {
 	name := sources[len(sources)-1].Name
 	first := *cfg
@@ -127,8 +127,9 @@ func (m *macroGauge) open() (names []string) {
 // maxErrors is the number of errors of a header that are reported.
 const maxErrors = 20
 
-// withoutEnd removes the errors caused by the text after the input from err, unless there are no
-// others. It keeps the first maxErrors errors, and adds the number of the rest.
+// withoutEnd removes from err the errors in the text after the input, whose name is end. If there
+// are no others, the first one stays. withoutEnd keeps the first maxErrors errors, and adds the
+// number of the rest.
 func withoutEnd(err error, end string) error {
 	lines := strings.Split(err.Error(), "\n")
 	own := slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, end) || s == "" })
@@ -240,8 +241,8 @@ var (
 	define = regexp.MustCompile(`^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)`)
 )
 
-// heaviest returns the line of the macro with the longest expansion in a header, or "" if there is
-// none. It estimates the length from the names in the macros.
+// heaviest returns the line of the macro with the longest expansion in a header, or "" if no
+// expansion has more than 1000 words. It estimates the length from the names in the macros.
 func heaviest(name, text string) string {
 	weight := map[string]float64{}
 	found, most := "", 1000.

@@ -22,7 +22,7 @@ const (
 )
 
 // CUDA returns advice about an error code of a library's cuInit, the most likely cause first. It
-// returns nothing for a self-explanatory code, and on systems other than Linux.
+// returns nothing if it knows no cause, and on systems other than Linux.
 func (h Host) CUDA(code int, library string) (say []string) {
 	if !h.linux {
 		return nil
@@ -110,7 +110,7 @@ func (h Host) HidesAll() string {
 	return ""
 }
 
-// hidden lists the variables that hide devices from the program.
+// hidden returns advice about the variables that may hide devices from the program.
 func (h Host) hidden() (say []string) {
 	if why := h.HidesAll(); why != "" {
 		say = append(say, why)

@@ -33,7 +33,7 @@ func TestLinearTorch(t *testing.T) {
 	recordSolver[float64](t, rec, dev, 1e-11)
 }
 
-// all returns elements as an array of float64, which every reader of the files has.
+// all returns elements as an array of float64, a type that all programs that read the files have.
 func all[T blas.Element](name string, e element[T], data []T, shape ...int) array {
 	wide := make([]float64, len(data))
 	for i, x := range data {

@@ -11,8 +11,8 @@ import (
 )
 
 // Answering returns a library made of testdata/fakes/answer.c, with the functions of a symbol
-// table. A file beside it, named after it with .answer, may hold the error code with which the
-// library refuses to start.
+// table. A file beside the library, with the library's name and .answer, may hold an error code.
+// The library then refuses to start, with this code.
 func Answering(t testing.TB, table string) Fake {
 	t.Helper()
 	tab, err := symbols.Load(table)
@@ -29,7 +29,7 @@ func Answering(t testing.TB, table string) Fake {
 }
 
 // Broken builds two copies of a library with the functions of a table, in separate folders, and
-// returns the folders. Both refuse to start with the error code.
+// returns the folders. Both refuse to start: they return code.
 func Broken(t testing.TB, table, name string, code int) (dirs []string) {
 	t.Helper()
 	library, err := os.ReadFile(Answering(t, table).Build(t))

@@ -17,7 +17,7 @@ type Library interface {
 }
 
 // Lines returns a line for each file that was found, with its error. Missing files have no line.
-// The error of the file that Open accepted is err.
+// err is the error of the file that Open accepted.
 func Lines(attempts []dl.Attempt, err error) string {
 	var b strings.Builder
 	for _, a := range attempts {

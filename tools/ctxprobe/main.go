@@ -263,7 +263,7 @@ func (t *Table) print(w io.Writer) {
 	t.printCases(w)
 }
 
-// printCases prints the cases whose outcomes are not both right, and counts the others.
+// printCases prints the cases whose outcomes are not both right, and the number of the other cases.
 func (t *Table) printCases(w io.Writer) {
 	if len(t.Cases) == 0 {
 		return

@@ -133,7 +133,8 @@ func ofLibrary(x ast.Expr) bool {
 	return false
 }
 
-// submitting returns the methods of driver's interfaces that are documented as submitting.
+// submitting returns the methods of driver's interfaces that any thread may call, as their
+// documentation says.
 func submitting(t *testing.T) (names []string) {
 	t.Helper()
 	for _, f := range testlib.Parse(t, filepath.Join(driverDir, "*.go")) {
@@ -307,7 +308,7 @@ func TestPolicy(t *testing.T) {
 
 // kept lists methods that must not get memory of another device's pool if the device has no access
 // to the pool. Package driver forbids that: the runtime copies such memory by CopyPeer, and refuses
-// other uses. SetNodes is listed too, because it makes the context current.
+// other uses.
 var kept = []string{"Fill", "FillStrided", "Copy", "Upload", "Download", "Launch", "LaunchGraph", "Prefetch", "SetNode", "SetNodes"}
 
 // breaches returns the calls of the driver that do not work according to a table: a function that

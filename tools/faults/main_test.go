@@ -106,7 +106,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestApply checks that every patch applies to the current code. Only the program itself finds out
+// TestApply checks that every patch applies to the current code. Only a run of tools/faults shows
 // whether tests still catch the faults.
 func TestApply(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))

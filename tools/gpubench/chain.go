@@ -77,7 +77,7 @@ func rawChain(a api, n, streams int) error {
 }
 
 // ahead submits n operations and waits for them. It stores the total time, the time of submitting
-// and the processor time of the process, each for one operation.
+// and the processor time of the process, each divided by n.
 func ahead(f []float64, n int, submit, wait func() error) error {
 	cpu, start := cpuTime(), time.Now()
 	if err := submit(); err != nil {

@@ -14,8 +14,8 @@ import (
 
 // nativeBenches time products of matrices by cuBLAS that gpu.Native puts into a queue's order. Each
 // product runs after the one before, and a program can wait for each product. The raw side makes
-// the same cuBLAS calls on a stream and records an event behind the last one. In the rows that say
-// so, and in the last one, it records an event behind each call, so that a program could wait for
+// the same cuBLAS calls on a stream and records an event behind the last call. In the rows that say
+// so, and in the last row, it records an event behind each call, so that a program could wait for
 // each product there too.
 func nativeBenches() []bench {
 	const n, side, large = 2000, 64, 1024

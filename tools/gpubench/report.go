@@ -74,7 +74,7 @@ func (all printers) end() (err error) {
 // table prints for people.
 type table struct {
 	w    io.Writer
-	last string // why the last row was not run, or failed
+	last string // why the last row without values was not run, or failed
 }
 
 func (t *table) begin(e *env) {

@@ -54,7 +54,7 @@ func cudaDevices(lib cudaDriver, memory bool) ([]Device, error) {
 		d.Name, err = lib.DeviceGetName(dev)
 		d.failed("cuDeviceGetName", err)
 		id, err := lib.DeviceGetUuid(dev)
-		if errors.Is(err, dl.ErrSymbol) { // before 11.4; a MIG instance has the UUID of its GPU
+		if errors.Is(err, dl.ErrSymbol) { // CUDA before 11.4, where a MIG instance has the UUID of its GPU
 			id, err = lib.DeviceGetUuidV1(dev)
 		} else if err == nil {
 			whole, err := lib.DeviceGetUuidV1(dev)
@@ -137,8 +137,8 @@ type hipRuntime interface {
 }
 
 // hipDevices returns HIP's facts about each device, like cudaDevices. It does not call hipInit,
-// because HIP initializes itself, and because without a device the result of hipInit is unclear in
-// 5.2.
+// because HIP initializes itself, and because hipInit of HIP 5.2 has an unclear result if there is
+// no device.
 func hipDevices(lib hipRuntime, memory bool) ([]Device, error) {
 	n, err := lib.GetDeviceCount()
 	if err != nil {

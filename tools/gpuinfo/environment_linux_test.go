@@ -484,8 +484,8 @@ func TestLibraryDirs(t *testing.T) {
 	e.check(t, said, status)
 }
 
-// TestElevated checks that a set-user-ID program takes no library that a variable names, or from a
-// folder beside the program.
+// TestElevated checks that a set-user-ID program takes no library that a variable names, and none
+// from a folder beside the program.
 func TestElevated(t *testing.T) {
 	e := environment{
 		files: map[string]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// A segment is a stretch of time on the path to an event, with its activity.
+// A segment is a stretch of time on a path, and says what went on then.
 type segment struct {
 	Kind   string           `json:"kind"`   // one of the kinds below
 	Name   string           `json:"name"`   // of an operation, call or wait
@@ -23,10 +23,10 @@ type segment struct {
 // Kinds of segments.
 const (
 	onDevice = "device" // a device executed an operation
-	// From issued, or from the end of its last dependency, until the device began the operation.
+	// From the operation's issue, or from the end of its last dependency, until the device began it.
 	toStart = "start"
-	toGive  = "give"  // the host was still giving the device the operation, which may have run
-	toIssue = "issue" // from submitted, or from the release of the last wait, until it was issued
+	toGive  = "give"  // the host was still giving the device the operation, which may already have run
+	toIssue = "issue" // from submission, or from the release of the last wait, until issue
 	toSee   = "seen"  // from the end of work that the host waited for until the host went on
 	inCall  = "call"  // the host was in a call
 	inWait  = "wait"  // the host waited, and the trace does not say for which work
@@ -45,7 +45,7 @@ type walker struct {
 	before  map[node][]node
 	prev    []int              // by submission: the submission before it on the same stream, or -1
 	last    map[collective]int // submission of the last rank
-	host    [][]int            // by program: slices of the host by their ends
+	host    [][]int            // by program: slices of the host, sorted by end
 	hostEnd [][]traceformat.Time
 }
 
@@ -92,7 +92,7 @@ func newWalker(t *trace) *walker {
 }
 
 // lastRank returns the submission of the last rank to arrive at the collective of submission i. It
-// returns i if it is no collective, or if no other rank arrived later while it ran.
+// returns i if i is no collective, or if the last rank did not arrive while i ran.
 func (w *walker) lastRank(i int) int {
 	s := &w.t.subs[i]
 	if s.args.Collective == 0 || s.slice < 0 {
@@ -105,8 +105,7 @@ func (w *walker) lastRank(i int) int {
 	return i
 }
 
-// back returns the segments before submission i, from its beginning back to the time until, the
-// latest first.
+// back returns the segments from the beginning of submission i back to until, the latest first.
 func (w *walker) back(i int, until traceformat.Time) []segment {
 	b := backward{walker: w, until: until}
 	b.device(i)
@@ -262,9 +261,9 @@ func (b *backward) call(slice int) int {
 	return b.hostBefore(b.t.tracks[s.track].program, s.track, s.begin)
 }
 
-// hostBefore goes back on the host from a moment, and returns the first submission on a device that
-// it meets, or -1 at the end. If track is -1 the track is unknown, and the slice that ended last
-// counts.
+// hostBefore goes back on the host from the time at, and returns the first submission on a device
+// that it meets, or -1 at the end. It begins with the slice of the track that ended last by then.
+// If the track is unknown, track is -1, and the slices of all the program's tracks count.
 func (b *backward) hostBefore(program, track int, at traceformat.Time) int {
 	for {
 		list := b.host[program]

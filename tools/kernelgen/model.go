@@ -106,8 +106,8 @@ func lower(name string) string {
 	return string(unicode.ToLower(r)) + name[n:]
 }
 
-// paramNames returns Go names for parameters, all different: their own names if possible, and never
-// args, the name of the type of the arguments.
+// paramNames returns different Go names for parameters, their own names if possible. args is the
+// name of the type of the arguments, which no parameter gets.
 func paramNames(names []string, args string) []string {
 	out, used := make([]string, len(names)), map[string]bool{args: true}
 	for i, name := range names {
@@ -179,8 +179,8 @@ func list(names []string) string {
 }
 
 // addSource adds the kernels and variables that a source declares, without those of -skip. The
-// image must have all these kernels. It may lack variables. Other kernels or variables in the image
-// are an error, so that none is lost.
+// image must have all these kernels. It may lack variables. A kernel or a visible variable of the
+// image that the source does not declare is an error unless -skip names it, so that none is lost.
 func (g *generator) addSource(m *module, file string, s *source, index int) error {
 	im := m.images[index]
 	if len(s.problems) > 0 {
@@ -245,16 +245,16 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 	return nil
 }
 
-// isOwn reports whether a source gave a variable of an image its name: the name is neither mangled
-// nor made by a compiler.
+// isOwn reports whether the name of a variable in an image stands like this in the source. A
+// compiler has neither mangled it nor made it up.
 func isOwn(name string) bool {
 	return isName(name) && !strings.HasPrefix(name, "__") && !strings.HasPrefix(name, "_Z") && !strings.ContainsFunc(name, func(r rune) bool {
 		return r < 0x80 && !isWord(byte(r))
 	})
 }
 
-// fromC makes a kernel from its declaration, and checks it against its parameters in an object.
-// object is "" if there is none.
+// fromC makes a kernel from its declaration, and checks it against params, the parameters in the
+// file object. object is "" if there is no such file.
 func (g *generator) fromC(c *cKernel, object string, params []kernelobject.Param) (*kernel, error) {
 	if object != "" && len(c.params) != len(params) {
 		return nil, fmt.Errorf("%d parameters, and in %s %d, of %v bytes", len(c.params), object, len(params), sizesOf(params))
@@ -308,7 +308,7 @@ func sizesOf(params []kernelobject.Param) []int {
 	return k.Sizes()
 }
 
-// given returns the type of a parameter from the command line.
+// given returns the type that the command line gives a parameter.
 func (g *generator) given(kernel, name string, index int) (goType, bool, error) {
 	for _, key := range []string{kernel + "." + name, fmt.Sprintf("%s.%d", kernel, index)} {
 		if t, ok := g.args[key]; ok {
@@ -329,8 +329,8 @@ func (g *generator) ctype(name string) (goType, bool) {
 	return t, ok
 }
 
-// resolve follows the source's other names of a C type. It stops at a name that the command line
-// sets.
+// resolve follows the source's aliases, such as typedefs, from a type to the type that they stand
+// for. It stops at a type for which the command line sets the Go type.
 func (g *generator) resolve(typ string, stars int) (string, int, error) {
 	if g.src == nil {
 		return typ, stars, nil
@@ -341,8 +341,8 @@ func (g *generator) resolve(typ string, stars int) (string, int, error) {
 	})
 }
 
-// paramType returns the Go type of a parameter. A pointer becomes a slice of elements, a pointer to
-// void a range of bytes, a pointer to a pointer a slice of addresses. An unknown type is an error.
+// paramType returns the Go type of a parameter. A pointer becomes a gpu.Slice. void * becomes a
+// gpu.Range, and a pointer to a pointer becomes a slice of addresses. An unknown type is an error.
 func (g *generator) paramType(typ string, stars int) (goType, error) {
 	typ, stars, err := g.resolve(typ, stars)
 	if err != nil {
@@ -438,8 +438,8 @@ func (g *generator) variable(file string, v *cVariable) (*global, error) {
 	return out, nil
 }
 
-// addTriton adds the Triton kernel of an image. c, if not nil, declares its parameters without
-// those that Triton adds.
+// addTriton adds the Triton kernel of an image. c, if not nil, declares the kernel's parameters
+// without those that Triton adds.
 func (g *generator) addTriton(m *module, index int, sig []kernelobject.TritonParam, c *cKernel) error {
 	im := m.images[index]
 	t := im.meta

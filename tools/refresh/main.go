@@ -79,7 +79,7 @@ type refresh struct {
 	version string
 }
 
-// errUnsaid is the error of a run that has added blanks to the overlay.
+// errUnsaid is the error of a run that leaves blanks in the overlay.
 var errUnsaid = errors.New("fill in what is listed above, and run it again")
 
 func (r *refresh) run() error {
@@ -208,7 +208,8 @@ func (r *refresh) extract(d *symbols.Description) (*symbols.Table, error) {
 	return extract.Table(d, in)
 }
 
-// prove lets a C compiler compare the table with the headers of each new release.
+// prove lets a C compiler compare the table with the headers of each new release. Without a
+// compiler it only prints a note.
 func (r *refresh) prove(d *symbols.Description, table *symbols.Table) error {
 	ctx := context.Background()
 	cc, err := cproof.Find(ctx, "")
@@ -303,7 +304,7 @@ func stubs(old, t *symbols.Table, o *symbols.Overlay, rules []symbols.ParamNote)
 		}
 		if !docs[f.Symbol] && !docs[f.API] {
 			out = append(out, symbols.Stub{Section: "docs", Entry: symbols.DocNote{Name: f.Symbol, Text: blank}})
-			if o.CatchAll(f.Symbol, f.API) { // the function is new, and only the last set takes it, which takes all functions
+			if o.CatchAll(f.Symbol, f.API) { // the function is new, and no set takes it but the last one, which takes all functions
 				homeless.Match = append(homeless.Match, f.Symbol)
 				if homeless.Since.IsZero() || f.Since.Compare(homeless.Since) < 0 {
 					homeless.Since = f.Since

@@ -266,7 +266,8 @@ func (w *rewriter) rewrite() ([]byte, error) {
 	return withoutUnused(text)
 }
 
-// withoutUnused removes the import of package gpu from a file that does not use it.
+// withoutUnused removes the import of package gpu from a file that does not use it, except a dot or
+// blank import.
 func withoutUnused(text []byte) ([]byte, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, "", text, parser.ParseComments)

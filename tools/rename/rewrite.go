@@ -547,7 +547,7 @@ func (w *rewriter) field(name *ast.Ident) {
 	}
 }
 
-// iface reports the methods of an interface that match removed methods of package gpu.
+// iface reports the methods of an interface that match methods of package gpu in rules.
 func (w *rewriter) iface(t *ast.InterfaceType) {
 	for _, m := range t.Methods.List {
 		for _, name := range m.Names {
@@ -752,7 +752,7 @@ func (w *rewriter) use(path string) string {
 	return name
 }
 
-// test reports whether the file is a test that may import package testkit.
+// test reports whether the file is a test of puregpu's runtime, which may import package testkit.
 func (w *rewriter) test() bool {
 	return strings.HasSuffix(w.name, "_test.go") && strings.HasPrefix(w.pkg.PkgPath, module+"/runtime/") && w.pkg.PkgPath != testkitPath
 }
@@ -817,7 +817,7 @@ func generated(name string) bool {
 	return err == nil && strings.Contains(first, "kernelgen") && strings.Contains(first, "DO NOT EDIT")
 }
 
-// paren returns an expression that a selector can follow.
+// paren puts e in parentheses if a selector could not follow it otherwise.
 func paren(e ast.Expr) any {
 	switch e.(type) {
 	case *ast.UnaryExpr, *ast.StarExpr, *ast.BinaryExpr:
@@ -833,8 +833,8 @@ func (w *rewriter) open(at int, pieces ...any) {
 	w.edits = append(w.edits, edit{at, at, pieces, false})
 }
 
-// close inserts pieces after the text that ends at an offset. A later insertion stands first,
-// because it is the inner one.
+// close inserts pieces after the text that ends at an offset. Of several insertions there, the one
+// made last stands first, because it is the inner one.
 func (w *rewriter) close(at int, pieces ...any) {
 	if len(pieces) > 0 {
 		w.edits = append(w.edits, edit{at, at, pieces, true})

@@ -59,7 +59,7 @@ func Syscall(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, err Errno) {
 }
 
 // Syscall6 replaces the futex system call. It passes on calls that map or unmap memory, which do
-// not wait for other threads. Others panic.
+// not wait for other threads. All other system calls panic.
 func Syscall6(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err Errno) {
 	if trap == SYS_MMAP || trap == SYS_MUNMAP {
 		return std.Syscall6(trap, a1, a2, a3, a4, a5, a6)
