@@ -109,15 +109,15 @@ type TypeNote struct {
 
 	// Kind is "result", "address", "handle", "struct" or "number". A result is an error code, or a
 	// struct of an error code of this library and one of another library. An address is in device
-	// memory. A number has one of Go's own types. C's long as a number says that its size on
-	// Windows does no harm.
+	// memory. A number has one of Go's own types. If C's long or unsigned long has the kind number,
+	// its different size on Windows does no harm.
 	Kind string `json:"kind"`
 
 	Align  int    `json:"align,omitempty"` // alignment, if the C front end does not see it
 	Reason string `json:"reason"`
 
-	// Values are path.Match patterns. In a result that is a number and not an enumeration, the
-	// macros that they match are the error codes.
+	// Values are path.Match patterns, for a result of an integer type that is no enumeration. The
+	// macros that they match are its error codes.
 	Values []string `json:"values,omitempty"`
 }
 

@@ -220,7 +220,7 @@ func Fired() time.Time {
 	return time.Now()
 }
 
-// Again restarts a timer. The timer's own function calls it.
+// Again restarts a timer. Only the timer's own function calls it.
 //
 //go:norace
 func (t *Timer) Again(d time.Duration) {

@@ -79,7 +79,8 @@ type submission struct {
 	err   string
 }
 
-// start returns the time when a submission began, or else the latest known moment before.
+// start returns the time when a submission began. If that is unknown, it returns the time of issue,
+// or else the time of the call.
 func (s *submission) start() traceformat.Time {
 	switch {
 	case s.begun != unknown:
@@ -196,7 +197,8 @@ func load(r io.Reader, win window) (*trace, error) {
 	}
 	rd := traceformat.NewReader(r)
 	kept := 0
-	// first and last are the times of all events, also of those outside the window.
+	// first is the earliest begin and last the latest end of all events, also of those outside the
+	// window.
 	first, last := traceformat.Time(math.MaxInt64), traceformat.Time(math.MinInt64)
 	var e traceformat.Event
 	for {
@@ -237,7 +239,7 @@ func (l *loader) text(s string) string {
 	return s
 }
 
-// event reads an event, and reports whether it was kept: such events count for window.maxEvents.
+// event reads an event, and reports whether it was kept. window.maxEvents limits the kept events.
 func (l *loader) event(e *traceformat.Event) bool {
 	switch e.Phase {
 	case traceformat.Metadata:
