@@ -71,8 +71,8 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 
 // A ParamNote says how a parameter, "function.parameter", is used. The function is a symbol, or an
 // API name for all ABI versions that have such a parameter. Both parts may be path.Match patterns.
-// If several notes match a parameter, the last one wins. A note without a pattern wins over
-// patterns, and a note on a symbol over one on an API name.
+// If several notes match a parameter, all apply in turn, and each overrides the fields that it
+// sets: first notes with patterns or Types, then a note on the API name, then one on the symbol.
 type ParamNote struct {
 	Name   string   `json:"name"`
 	Types  []string `json:"types,omitempty"` // C types as in the table: the note applies only to parameters of these types

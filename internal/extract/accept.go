@@ -207,8 +207,8 @@ var harmlessPragmas = []string{
 	"GCC dependency", "clang diagnostic", "clang system_header", "clang assume_nonnull", "clang deprecated",
 }
 
-// after returns the state after a pragma. It adds the name that a pragma redefine_extname gives to
-// renamed.
+// after returns the state after a pragma. For a pragma redefine_extname it stores the assembler
+// name in renamed, under the C name.
 func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 	text := strings.Join(words, " ")
 	if slices.ContainsFunc(harmlessPragmas, func(s string) bool { return text == s || strings.HasPrefix(text, s+" ") }) {
@@ -509,9 +509,9 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	return nil
 }
 
-// acceptAttribute returns an error for an attribute that is not understood in its place. It accepts
-// packed and aligned of structs and their members, and packed of enumerations, which the layouter
-// checks.
+// acceptAttribute returns an error for an attribute that is not understood in its place. Apart from
+// harmless attributes it accepts packed and aligned of structs, unions and their members, and
+// packed of enumerations. The layouter checks these.
 func (s *stream) acceptAttribute(a attribute) error {
 	if harmlessAttributes[a.name] {
 		return nil

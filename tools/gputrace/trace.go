@@ -80,7 +80,7 @@ type submission struct {
 }
 
 // start returns the time when a submission began. If that is unknown, it returns the time of issue,
-// or else the time of the call.
+// or else the time of submission.
 func (s *submission) start() traceformat.Time {
 	switch {
 	case s.begun != unknown:
@@ -414,11 +414,12 @@ func (l *loader) slice(e *traceformat.Event) bool {
 }
 
 // partOf reports whether a submission, which was submitted before the end of a window, ended after
-// the window's begin. Such a submission keeps all its slices, also those outside the window.
-// Otherwise it would seem to have taken no time.
+// the window's begin, or has no known end. Such a submission keeps all its slices, also those
+// outside the window. Otherwise it would seem to have taken no time.
 func (s *submission) partOf(win window) bool { return s.done == unknown || s.done >= win.from }
 
-// release adds the held slices of a submission if the submission is partly in the window.
+// release adds the held slices of a submission to the trace if the submission is partly in the
+// window, and drops them otherwise.
 func (l *loader) release(k subKey) {
 	if i, ok := l.subs[k]; ok && i >= 0 && l.trace.subs[i].partOf(l.win) {
 		l.trace.slices = append(l.trace.slices, l.held[k]...)
