@@ -107,7 +107,8 @@ func (s *stream) pragma(tokens []cc.Token) error {
 	return nil
 }
 
-// fold applies the pragmas and the _Pragma operators, and finds the bodies.
+// fold applies the pragmas and the _Pragma operators, takes the attributes out of the tokens, and
+// finds the bodies.
 func (s *stream) fold() {
 	now := &pragmas{}
 	s.renamed, s.attrs, s.foreign = map[string]string{}, map[int][]attribute{}, map[int]string{}
