@@ -460,7 +460,8 @@ func wordSet(text string) map[string]bool {
 	return set
 }
 
-// accept returns an error if a declaration has a token or an attribute that is not understood.
+// accept returns an error if a declaration has a token or an attribute that is not understood, or
+// follows such a pragma.
 func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	end := x.last + 1
 	if ed.FunctionDefinition != nil { // the extractor does not read the function's body
