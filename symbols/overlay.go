@@ -71,8 +71,8 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 
 // A ParamNote says how a parameter, "function.parameter", is used. The function is a symbol, or an
 // API name for all ABI versions that have such a parameter. Both parts may be path.Match patterns.
-// If several notes match a parameter, the last one wins. A note without a pattern wins over
-// patterns, and a note on a symbol over one on an API name.
+// If several notes match a parameter, all apply in turn, and each overrides the fields that it
+// sets: first notes with patterns or Types, then a note on the API name, then one on the symbol.
 type ParamNote struct {
 	Name   string   `json:"name"`
 	Types  []string `json:"types,omitempty"` // C types as in the table: the note applies only to parameters of these types
@@ -109,15 +109,15 @@ type TypeNote struct {
 
 	// Kind is "result", "address", "handle", "struct" or "number". A result is an error code, or a
 	// struct of an error code of this library and one of another library. An address is in device
-	// memory. A number has one of Go's own types. C's long as a number says that its size on
-	// Windows does no harm.
+	// memory. A number has one of Go's own types. If C's long or unsigned long has the kind number,
+	// its different size on Windows does no harm.
 	Kind string `json:"kind"`
 
 	Align  int    `json:"align,omitempty"` // alignment, if the C front end does not see it
 	Reason string `json:"reason"`
 
-	// Values are path.Match patterns. In a result that is a number and not an enumeration, the
-	// macros that they match are the error codes.
+	// Values are path.Match patterns, for a result of an integer type that is no enumeration. The
+	// macros that they match are its error codes.
 	Values []string `json:"values,omitempty"`
 }
 

@@ -45,7 +45,7 @@ func (r Refusal) String() string {
 	return r.Where + ": " + r.Name + ": " + r.Reason
 }
 
-// A Header names a file that a table was extracted from, with its checksum to compare with.
+// A Header names a file that a table was extracted from, with the file's release and checksum.
 type Header struct {
 	Name    string  `json:"name"`
 	Version Version `json:"version"`
@@ -229,8 +229,8 @@ type Function struct {
 	// Headers.Settled.
 	Where string `json:"where,omitempty"`
 
-	// Absent is set if the headers declare the function and the library of that release does not
-	// export it.
+	// Absent is set if the headers declare the function, but the library of the same release does
+	// not export it.
 	Absent bool `json:"absent,omitempty"`
 }
 

@@ -196,7 +196,7 @@ func (e *environment) file(t *testing.T, name, text string, uses bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	local := map[string]string{} // packages of the standard library, by name in this file
+	local := map[string]string{} // "os" and "syscall", by the package's name in this file
 	for _, i := range f.Imports {
 		if p := strings.Trim(i.Path.Value, `"`); p == "os" || p == "syscall" {
 			local[p] = p

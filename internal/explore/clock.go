@@ -8,7 +8,7 @@ import (
 // Time is virtual. Each step takes some nanoseconds, and reading the clock takes more. When all
 // goroutines wait, time advances to the next timer.
 
-// A timer calls f once, in the goroutine that runs at that time.
+// A timer calls f once, when it is due, on the goroutine that runs then.
 type timer struct {
 	when int64
 	seq  int
@@ -124,7 +124,8 @@ type Timer struct {
 	real  *time.Timer
 }
 
-// Call returns a timer that calls f on the goroutine that runs at that time; f must not wait.
+// Call returns a timer that calls f after d, on the goroutine that runs then; f must not wait.
+// Outside a run f gets a goroutine of its own.
 //
 //go:norace
 func Call(d time.Duration, f func()) *Timer {
@@ -139,7 +140,7 @@ func Call(d time.Duration, f func()) *Timer {
 	return t
 }
 
-// After returns a timer that starts a goroutine with f.
+// After returns a timer that starts a goroutine with f after d.
 //
 //go:norace
 func After(d time.Duration, f func()) *Timer {
@@ -164,7 +165,7 @@ func After(d time.Duration, f func()) *Timer {
 	return t
 }
 
-// Stop stops the timer and reports whether it was set.
+// Stop stops the timer and reports whether it was set. After the timer's run it does nothing.
 //
 //go:norace
 func (t *Timer) Stop() bool {
@@ -179,7 +180,7 @@ func (t *Timer) Stop() bool {
 	return r.stop(&t.timer)
 }
 
-// Reset restarts the timer and reports whether it was set.
+// Reset restarts the timer and reports whether it was set. After the timer's run it does nothing.
 //
 //go:norace
 func (t *Timer) Reset(d time.Duration) bool {
@@ -220,7 +221,7 @@ func Fired() time.Time {
 	return time.Now()
 }
 
-// Again restarts a timer. The timer's own function calls it.
+// Again restarts a timer. Only the timer's own function calls it.
 //
 //go:norace
 func (t *Timer) Again(d time.Duration) {

@@ -6,8 +6,8 @@ import (
 )
 
 // Delay-bounded exploration (Emmi and others, 2011) runs all schedules that differ from the default
-// one in fewer than a given number of decisions. Choices of [T.Choose] do not count as decisions,
-// and all are tried.
+// one in fewer than a given number of decisions. Choices of [T.Choose] do not count against that
+// number, and all are tried.
 //
 // Two schedules that differ only in the order of independent steps reach the same state. When a
 // schedule reaches a known state, with the same goroutine running and no more decisions left than

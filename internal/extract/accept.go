@@ -107,7 +107,8 @@ func (s *stream) pragma(tokens []cc.Token) error {
 	return nil
 }
 
-// fold applies the pragmas and the _Pragma operators, and finds the bodies.
+// fold applies the pragmas and the _Pragma operators, takes the attributes out of the tokens, and
+// finds the bodies.
 func (s *stream) fold() {
 	now := &pragmas{}
 	s.renamed, s.attrs, s.foreign = map[string]string{}, map[int][]attribute{}, map[int]string{}
@@ -207,8 +208,8 @@ var harmlessPragmas = []string{
 	"GCC dependency", "clang diagnostic", "clang system_header", "clang assume_nonnull", "clang deprecated",
 }
 
-// after returns the state after a pragma. It adds the name that a pragma redefine_extname gives to
-// renamed.
+// after returns the state after a pragma. For a pragma redefine_extname it stores the assembler
+// name in renamed, under the C name.
 func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 	text := strings.Join(words, " ")
 	if slices.ContainsFunc(harmlessPragmas, func(s string) bool { return text == s || strings.HasPrefix(text, s+" ") }) {
@@ -436,8 +437,8 @@ var understood = wordSet(`void char short int long float double signed unsigned 
 	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
-// otherKeywords are the other keywords of the front end and of compilers. A declaration with one of
-// them is refused, except with asm before an assembler name.
+// otherKeywords are the keywords of the front end and of compilers that understood leaves out. A
+// declaration with one of them is refused, except with asm before an assembler name.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
 	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type
 	__complex __complex__ _Complex _Imaginary __float128 __imag __imag__ __int128 __int128_t __uint128_t __label__ __real __real__ __thread
@@ -459,7 +460,8 @@ func wordSet(text string) map[string]bool {
 	return set
 }
 
-// accept returns an error if a declaration has a token or an attribute that is not understood.
+// accept returns an error if a declaration has a token or an attribute that is not understood, or
+// follows such a pragma.
 func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	end := x.last + 1
 	if ed.FunctionDefinition != nil { // the extractor does not read the function's body
@@ -509,9 +511,9 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	return nil
 }
 
-// acceptAttribute returns an error for an attribute that is not understood in its place. It accepts
-// packed and aligned of structs and their members, and packed of enumerations, which the layouter
-// checks.
+// acceptAttribute returns an error for an attribute that is not understood in its place. Apart from
+// harmless attributes it accepts packed and aligned of structs, unions and their members, and
+// packed of enumerations. The layouter checks these.
 func (s *stream) acceptAttribute(a attribute) error {
 	if harmlessAttributes[a.name] {
 		return nil

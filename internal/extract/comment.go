@@ -31,8 +31,8 @@ var (
 	inBytes       = regexp.MustCompile(`(?i)\b(in bytes|bytes to|number of bytes|size of .* bytes|bytecount|count in bytes)\b`)
 )
 
-// parseComment reads the last documentation comment before a declaration. Comments before that one,
-// such as a licence or a group heading, do not belong to it.
+// parseComment reads the last /* comment before a declaration, if it is a documentation comment.
+// Comments before that one, such as a licence or a group heading, do not belong to the declaration.
 func parseComment(sep string) comment {
 	start := strings.LastIndex(sep, "/*")
 	if start < 0 {

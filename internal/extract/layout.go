@@ -86,7 +86,7 @@ func (l *layouter) body(n int, field func(int) *cc.Field) *body {
 			return nil
 		}
 		if f.Type().Typedef() != nil || tagOf(f.Type()) != "" {
-			continue // such a declaration adds no member, and its type may be defined elsewhere
+			continue // without a name it adds no member, and its type may be defined elsewhere
 		}
 		inner := (*body)(nil)
 		switch x := f.Type().(type) {
@@ -259,7 +259,7 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 	if d := f.Declarator(); d != nil && f.Name() != "" {
 		at = s.index(d.NameTok())
 	} else {
-		switch x := f.Type().(type) { // an unnamed member: its type's definition shows the place
+		switch x := f.Type().(type) { // an unnamed member: it is where its type is defined
 		case *cc.StructType:
 			if inner := l.body(x.NumFields(), x.FieldByIndex); inner != nil {
 				at = inner.close

@@ -143,8 +143,8 @@ func TestPlainBounds(t *testing.T) {
 	}
 }
 
-// TestTimeBounds checks that Read does not search all items for each item: that would take hours
-// for these files.
+// TestTimeBounds checks that reading does not search all items of a file again for each item: that
+// would take hours for these files.
 func TestTimeBounds(t *testing.T) {
 	le := binary.LittleEndian
 	undefined := func(n int) []byte { // a relocatable cubin with n undefined symbols

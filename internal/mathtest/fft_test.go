@@ -19,7 +19,7 @@ var fftShapes = []fft.Shape{
 	{Dims: []int{1 << 16}}, {Dims: []int{3, 5}}, {Dims: []int{33, 70}, Batch: 3}, {Dims: []int{128, 131}}, {Dims: []int{7, 9, 11}, Batch: 2}, {Dims: []int{16, 32, 64}}, {Dims: []int{1, 1, 5}},
 }
 
-// TestFFT checks that transforms on the GPU have the results of the simulated one.
+// TestFFT checks that transforms on the GPU have the same results as on the simulated device.
 func TestFFT(t *testing.T) {
 	real, simulated := openBoth(t)
 	lib, err := fft.Open(real, fft.Options{})

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// emptyPTX is a kernel that does nothing, one that writes to memory, and a variable.
+// emptyPTX has a kernel that does nothing, one that writes to memory, and a variable.
 const emptyPTX = `.version 6.4
 .target sm_52
 .address_size 64
@@ -101,7 +101,7 @@ func (b *bench) host() unsafe.Pointer {
 	})
 }
 
-// page returns a page of the program's own memory.
+// page returns 64 KiB of the program's own memory.
 func (b *bench) page() unsafe.Pointer {
 	return made(b, "page", func() (unsafe.Pointer, error) { return unsafe.Pointer(new([1 << 16]byte)), nil })
 }
@@ -545,8 +545,8 @@ var trials = []trial{
 	{name: "cuGraphLaunch", need: func(b *bench) { b.exec(); b.stream() }, call: func(b *bench) error { return b.lib.GraphLaunch(b.exec(), b.stream()) }},
 }
 
-// refusal returns nil for errors that reject an invalid argument: a function that returns one needs
-// no context. It returns other errors unchanged.
+// refusal returns nil for errors that reject an invalid argument: a function that returns such an
+// error needs no context. It returns other errors unchanged.
 func refusal(err error) error {
 	for _, known := range []cuda.Result{cuda.ErrorInvalidValue, cuda.ErrorInvalidHandle, cuda.ErrorMapFailed} {
 		if errors.Is(err, known) {

@@ -76,8 +76,8 @@ func build(ctx context.Context, o options, tmp string) (string, error) {
 	return program, nil
 }
 
-// patched returns the new contents of the files that patches change. patches has the names,
-// separated by commas.
+// patched returns the new contents of the files that patches change. The argument patches has the
+// names of the patch files, separated by commas.
 func patched(ctx context.Context, dir, patches, tmp string) (map[string][]byte, error) {
 	tree := filepath.Join(tmp, "tree")
 	files := map[string][]byte{}
@@ -164,8 +164,8 @@ type total struct {
 	all       bool
 }
 
-// slice is the longest time that a process runs its scenario, with -time. Then the next one has its
-// turn.
+// slice is the longest time that a process runs its scenario, with -time. Then the next scenario
+// has its turn.
 const slice = 10 * time.Second
 
 // A job describes a process that runs one scenario.
@@ -259,7 +259,7 @@ func (c *campaign) run(ctx context.Context, tests []string) error {
 	return c.summary()
 }
 
-// failed reports whether all tests have failed. A failed test does not run again.
+// failed reports whether all the given tests have failed. A failed test does not run again.
 func (c *campaign) failed(tests ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -335,7 +335,7 @@ func (c *campaign) do(ctx context.Context, j job) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// The process has crashed: a fatal error of the Go runtime, or no memory.
+	// The process has crashed, for example with a fatal error of the Go runtime.
 	return c.found(&explore.Failure{Scenario: j.test, Kind: "crash", Text: fmt.Sprintf("after %d schedules from seed %d: %v\n%s", last.Schedules, j.config.Seed, err, tail(out.String(), 60)),
 		Strategy: j.config.Strategy, Seed: j.config.Seed + uint64(last.Schedules)})
 }
@@ -353,7 +353,7 @@ func tail(text string, lines int) string {
 	return strings.Join(l[max(0, len(l)-lines):], "\n")
 }
 
-// tell updates the counts from a report, and prints a line if the last one is five seconds old.
+// tell updates the counts from a report. It prints a line if it has printed none for five seconds.
 func (c *campaign) tell(j job, r explore.Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -59,8 +59,8 @@ func (c *loop) two(fn, a, b uintptr, n uint64) (time.Duration, error) {
 	return time.Duration(*ns), outcome(r, err)
 }
 
-// wake wakes a parked thread once for each element of woken. woken gets the times until the thread
-// ran, and calls the times of the calls that woke it.
+// wake wakes a parked thread once for each element of woken. It stores in woken how long the thread
+// took to run, and in calls how long the call that woke it took.
 func (c *loop) wake(woken, calls []time.Duration) error {
 	return outcome(c.Slow(loopWake, uintptr(len(woken)), uintptr(unsafe.Pointer(&woken[0])), uintptr(unsafe.Pointer(&calls[0]))))
 }

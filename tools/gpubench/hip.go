@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// hipBenches time hipdriver on the HIP library that the user named. Both sides are package gpu. The
-// raw side uses the CUDA driver, on the device of the same number.
+// hipBenches time hipdriver on the HIP library that the user named. Both sides use package gpu: one
+// on hipdriver, and the raw side on the CUDA driver, on the device of the same number.
 func hipBenches() []bench {
 	const fills = 2000
 	g := goal{max: 1.3, of: ofRaw, device: true}

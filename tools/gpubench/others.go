@@ -33,7 +33,8 @@ const byHandMarked = "a loop over the driver, with events"
 
 var others = []string{byHand, "cuda.core", "CuPy", "PyTorch"}
 
-// A comparison says which work and which way a row of the group others compares.
+// A comparison describes a row of the group others: the work, whether it is submitted ahead, and
+// with what a Stream is compared.
 type comparison struct {
 	Work  string `json:"work"`
 	Ahead bool   `json:"ahead"` // 2,000 submitted ahead; otherwise each waited for
@@ -61,7 +62,7 @@ func otherBenches() (all []bench) {
 	return all
 }
 
-// often has the numbers of times that a side does the work.
+// often says how many times a side does the work.
 var often = counts{Warm: 200, Timed: 500, Ahead: 2000}
 
 // beside compares a Stream with one of others, or with byHandMarked.
@@ -89,8 +90,8 @@ func beside(e *env, with, work string) (s sides, err error) {
 	return s, nil
 }
 
-// both does the work often, and waits for it each time. Then it does the work many times ahead, and
-// waits once.
+// both does the work often.Timed times, and waits for it each time. Then it does the work
+// often.Ahead times, and waits once.
 func both(f []float64, do, wait func() error) (err error) {
 	f[0], err = typical(make([]time.Duration, often.Timed), func() error {
 		if err := do(); err != nil {

@@ -108,7 +108,8 @@ func tailBenches(e *env) []bench {
 	}
 }
 
-// timeEach times each call, and stores the 99th percentile and the longest time.
+// timeEach makes a call for each element of times. It stores the 99th percentile and the longest
+// time of a call in f.
 func timeEach(f []float64, times []time.Duration, call func() error) error {
 	for i := range times {
 		start := time.Now()
@@ -122,8 +123,9 @@ func timeEach(f []float64, times []time.Duration, call func() error) error {
 	return nil
 }
 
-// whileLoading times an operation again and again, with a pause, while the device loads a module.
-// It stores the median, the longest time and the time of the load.
+// whileLoading starts to load a module on the device. Until the load ends, it pauses for 5 ms and
+// times an operation, again and again. It stores the median, the longest time and the time of the
+// load.
 func (r *rig) whileLoading(f []float64, kernels int, timed func() (time.Duration, error)) error {
 	image, loaded := module(kernels), make(chan error, 1)
 	start := time.Now()

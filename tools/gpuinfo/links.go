@@ -61,8 +61,9 @@ func nvmlPaths(devices []Device) paths {
 	}
 }
 
-// cudaLinks returns the driver's facts about the links between n devices, or nil. The driver does
-// not report the kinds of links: between does, unless it is nil.
+// cudaLinks returns the driver's facts about the links between n devices, or nil if the driver
+// cannot report links. The driver does not know the kind of a link: between finds it. If between is
+// nil, the kind is P2P or none.
 func cudaLinks(lib cudaDriver, n int, between paths) []Link {
 	return links("cuda", n, func(l *Link) error {
 		from, err := lib.DeviceGet(int32(l.From))

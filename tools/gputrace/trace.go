@@ -79,7 +79,8 @@ type submission struct {
 	err   string
 }
 
-// start returns the time when a submission began, or else the latest known moment before.
+// start returns the time when a submission began. If that is unknown, it returns the time of issue,
+// or else the time of submission.
 func (s *submission) start() traceformat.Time {
 	switch {
 	case s.begun != unknown:
@@ -196,7 +197,8 @@ func load(r io.Reader, win window) (*trace, error) {
 	}
 	rd := traceformat.NewReader(r)
 	kept := 0
-	// first and last are the times of all events, also of those outside the window.
+	// first is the earliest begin and last the latest end of all events, also of those outside the
+	// window.
 	first, last := traceformat.Time(math.MaxInt64), traceformat.Time(math.MinInt64)
 	var e traceformat.Event
 	for {
@@ -237,7 +239,7 @@ func (l *loader) text(s string) string {
 	return s
 }
 
-// event reads an event, and reports whether it was kept: such events count for window.maxEvents.
+// event reads an event, and reports whether it was kept. window.maxEvents limits the kept events.
 func (l *loader) event(e *traceformat.Event) bool {
 	switch e.Phase {
 	case traceformat.Metadata:
@@ -412,11 +414,12 @@ func (l *loader) slice(e *traceformat.Event) bool {
 }
 
 // partOf reports whether a submission, which was submitted before the end of a window, ended after
-// the window's begin. Such a submission keeps all its slices, also those outside the window.
-// Otherwise it would seem to have taken no time.
+// the window's begin, or has no known end. Such a submission keeps all its slices, also those
+// outside the window. Otherwise it would seem to have taken no time.
 func (s *submission) partOf(win window) bool { return s.done == unknown || s.done >= win.from }
 
-// release adds the held slices of a submission if the submission is partly in the window.
+// release adds the held slices of a submission to the trace if the submission is partly in the
+// window, and drops them otherwise.
 func (l *loader) release(k subKey) {
 	if i, ok := l.subs[k]; ok && i >= 0 && l.trace.subs[i].partOf(l.win) {
 		l.trace.slices = append(l.trace.slices, l.held[k]...)

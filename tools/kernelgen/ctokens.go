@@ -44,7 +44,7 @@ type conditional struct {
 	first  int // index of the first token of the first branch
 	start  int // index of the first token of the present branch
 	branch int // number of the present branch
-	nth    int // number of branches before it
+	nth    int // how many branches of the conditional came before the present one
 	uneven bool
 	guard  string // X of #ifndef X, in its first branch
 }

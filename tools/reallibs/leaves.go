@@ -171,8 +171,8 @@ var sentinel = regexp.MustCompile(`(?i)(count|range|num_?(options|types|ops|resu
 // renumbered lists enumerators that have another number in some releases, and for which the bound
 // number is right nevertheless.
 var renumbered = map[string]string{
-	// CUDA 12 gave these names to the enumerators _V2 of 11.7 and 11.8, with the same numbers.
-	// Earlier drivers refuse them.
+	// In CUDA 11.7 and 11.8 the enumerators with these numbers have the suffix _V2. CUDA 12 dropped
+	// the suffix. Drivers before 11.7 refuse these numbers.
 	"CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS":        "an attribute of its own since 11.7",
 	"CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS": "an attribute of its own since 11.7",
 	"CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR": "an attribute of its own since 11.7",

@@ -25,8 +25,9 @@ type library struct {
 	test                bool   // only tests need it
 }
 
-// licences checks the licence of each module that the packages, programs and tests import on any
-// system, and of the scripts in gputrace's pages.
+// licences checks the licence of each module that the packages, programs and tests import on Linux,
+// Windows, macOS or FreeBSD, and of the scripts in gputrace's pages. It lists these dependencies in
+// r.bill.
 func (r *release) licences(ctx context.Context) error {
 	libraries := map[string]library{}
 	var errs []error
@@ -94,7 +95,7 @@ func (r *release) licences(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// licenceOf returns the licence of the module in a folder.
+// licenceOf returns the licence of the module in a folder. Several are joined with AND.
 func licenceOf(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -151,7 +151,7 @@ func TestFailWhileIssued(t *testing.T) {
 		kind := x.Choose(6)
 		outer, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 		r.must(err)
-		if kind == 5 { // otherwise the recording would use the memory in addition
+		if kind == 5 { // in the other cases outer is not executed, and must not hold the memory
 			_, err := outer.Add(gpu.Execute(c, a.All()))
 			r.must(err)
 		}
@@ -237,7 +237,8 @@ func TestPoolAgainstLoss(t *testing.T) {
 // must be given back.
 func TestPoolClosed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		// With HIP's features a pool grows on another goroutine, where an alloc may find it closed.
+		// Not with HIP's features: there a pool grows on another goroutine, and the alloc may then
+		// find the pool closed.
 		r, p := pools(x, cuda())
 		d := r.devs[0]
 		s := r.sem()
@@ -263,8 +264,8 @@ func TestPoolClosed(t *testing.T) {
 }
 
 // TestAccessAgainst gives another device access to a pool, takes it away, makes the driver fail,
-// and closes the pool, all concurrently. Work of the device is then refused or permitted, and the
-// device is not lost.
+// and closes the pool, all concurrently. Work of the other device is then refused or permitted, and
+// neither device is lost.
 func TestAccessAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		c := cuda()
