@@ -39,8 +39,8 @@ type Description struct {
 	Lends *Lends   `json:"lends,omitempty"` // types that headers of other libraries may take, or nil
 
 	// Implementations are the libraries with this API. The table is named after the first one,
-	// which the function Open opens. The function to open another one is named Open and its Lib in
-	// capitals: OpenRCCL.
+	// which the function Open opens. For each of the others, the name of the function is Open and
+	// the implementation's Lib in capitals: OpenRCCL.
 	Implementations []Implementation `json:"implementations"`
 
 	Lenders Lenders `json:"-"` // the libraries in Uses that are not embedded

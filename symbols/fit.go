@@ -279,8 +279,8 @@ func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	return d
 }
 
-// types compares two types. The sizes of structs must be equal too, unless array is false and the
-// type is a pointer to a struct.
+// types compares two types. The sizes of structs must be equal too. The exception is a pointer to a
+// struct with array false: there the release's struct may be shorter.
 func (c *comparer) types(here, theirs string, there *view, array bool) *difference {
 	a, b := c.bound.resolve(here), there.resolve(theirs)
 	different := &difference{}

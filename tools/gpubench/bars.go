@@ -17,7 +17,7 @@ type barChart struct {
 // A barGroup has the bars of one kind of work, in nanoseconds.
 type barGroup struct {
 	name    string
-	puregpu []float64          // puregpu's figures, one for each way that it was compared with
+	puregpu []float64          // puregpu's figures, one beside each figure of others
 	others  map[string]float64 // the figures of the other ways, by name
 }
 
