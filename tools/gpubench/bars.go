@@ -7,7 +7,7 @@ import (
 )
 
 // A barChart draws the rows of the group others into an SVG file, except those of byHandMarked.
-// Each kind of work has a bar for each way.
+// Each kind of work has a bar for each way of doing it.
 type barChart struct {
 	file  string
 	title string

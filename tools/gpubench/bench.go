@@ -46,7 +46,7 @@ type goal struct {
 	device bool // applies only on a real device
 }
 
-// A measure says in what a goal's limits are given.
+// A measure is the unit of a goal's limits.
 type measure string
 
 const (

@@ -173,7 +173,7 @@ func execute(e *env, x execution) (s sides, err error) {
 // argSize is the number of bytes for the argument of each kernel.
 const argSize = 16
 
-// record records the kernels of an execution. p is the parameter of the changed ones.
+// record records the kernels of an execution. p is the parameter of the first x.changed kernels.
 func record(r *rig, x execution) (c *gpu.CommandBuffer, p gpu.Param[uint64], err error) {
 	k, err := emptyKernel[emptyArgs](r)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // TestShutdownGivesUp shuts a device down with a deadline of a millisecond. Its work is stalled, or
-// waits for a value that is written late or never. Every waiter must return. After Free is reached
-// nothing may touch the program's memory.
+// waits for a value that is written late or never. Every waiter must return. When Free has
+// completed, nothing may touch the program's memory.
 func TestShutdownGivesUp(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, cuda(), quick())
