@@ -69,8 +69,8 @@ func (p *pkg) api(fn function) *Statement {
 	return Lit(fn.sym.API)
 }
 
-// A pair is a field of a composite literal on one line. Jennifer's Dict would break and sort the
-// fields.
+// A pair is a field of a composite literal on one line. Jennifer's Dict would sort the fields and
+// put each on a line of its own.
 type pair struct {
 	key   string
 	value *Statement

@@ -203,8 +203,8 @@ func (c *cWriter) align(ctype string) int {
 	return cmp.Or(c.aligns[ct.Base], 8)
 }
 
-// CDeclaration writes a declaration of name in C, without the semicolon. In the names of unnamed
-// types it replaces dots.
+// CDeclaration writes a declaration of name in C, without the semicolon. It replaces the dots in
+// the names of unnamed types by underscores.
 func CDeclaration(ctype, name string) string {
 	base, dims := ctype, ""
 	if i := strings.IndexByte(ctype, '['); i >= 0 {

@@ -39,8 +39,8 @@ type Description struct {
 	Lends *Lends   `json:"lends,omitempty"` // types that headers of other libraries may take, or nil
 
 	// Implementations are the libraries with this API. The table is named after the first one,
-	// which the function Open opens. The function to open another one is named Open and its Lib in
-	// capitals: OpenRCCL.
+	// which the function Open opens. For each of the others, the name of the function is Open and
+	// the implementation's Lib in capitals: OpenRCCL.
 	Implementations []Implementation `json:"implementations"`
 
 	Lenders Lenders `json:"-"` // the libraries in Uses that are not embedded
@@ -232,8 +232,8 @@ func (m Lenders) DecodeDescription(file string, text []byte) (*Description, erro
 	return d, nil
 }
 
-// UsedName returns the name of a library that a description uses, by name or by the path of its
-// description.
+// UsedName returns the name of a library in [Description.Uses]. use is the name itself, or the path
+// of the library's description.
 func UsedName(use string) string {
 	if name, ok := strings.CutSuffix(use, ".json"); ok {
 		return path.Base(name)

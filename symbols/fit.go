@@ -88,8 +88,8 @@ type difference struct {
 	text string
 }
 
-// ranges makes one Misfit for adjacent releases that differ in the same way. at and found have the
-// releases with the function, and the difference of each or nil.
+// ranges makes one Misfit for adjacent releases that differ in the same way. at has the releases
+// with the function, oldest first. found has the difference of each of them, or nil.
 func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Misfit {
 	var out []Misfit
 	for i := 0; i < len(at); {
@@ -279,8 +279,8 @@ func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	return d
 }
 
-// types compares two types. The sizes of structs must be equal too, unless array is false and the
-// type is a pointer to a struct.
+// types compares two types. The sizes of structs must be equal too. The exception is a pointer to a
+// struct with array false: there the release's struct may be shorter.
 func (c *comparer) types(here, theirs string, there *view, array bool) *difference {
 	a, b := c.bound.resolve(here), there.resolve(theirs)
 	different := &difference{}

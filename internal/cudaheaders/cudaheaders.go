@@ -96,8 +96,8 @@ func Shared(dir string) bool {
 	return err == nil
 }
 
-// Find returns the first folder that has a header, or "" and the folders that were looked into. It
-// returns a shared folder only for a header of CUDA.
+// Find returns the first folder that has a header, or "" and the folders that were looked into. For
+// a header that is not CUDA's it passes over each folder for which [Shared] returns true.
 func Find(header, nvrtc string) (dir string, tried []string) {
 	for _, d := range Folders(nvrtc) {
 		if _, err := regular.Stat(filepath.Join(d, filepath.FromSlash(header))); err == nil {

@@ -23,7 +23,7 @@ type goroutine struct {
 
 	kids  int
 	took  int    // number of decisions made while it was the current goroutine
-	hash  uint64 // hash of its operations and of what they depend on
+	hash  uint64 // hash of its operations and of the earlier operations that they depend on
 	op    Op     // its next operation, or the one in which it waits
 	obj   *Object
 	place []uintptr // call stack of op, if the run is traced

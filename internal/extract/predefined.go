@@ -89,7 +89,8 @@ func hasName(name string) bool {
 	return knownFacts().attributes[attribute]
 }
 
-// isSystemHeader reports whether a system has a header, even one without a stand-in.
+// isSystemHeader reports whether a header belongs to the C library, the compiler or Linux. The
+// header need not have a stand-in.
 func isSystemHeader(name string) bool {
 	first, _, inFolder := strings.Cut(name, "/")
 	return knownFacts().headers[name] || inFolder && (first == "linux" || first == "asm" || first == "asm-generic")

@@ -244,8 +244,8 @@ func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 	}
 }
 
-// setApart records the typedefs of a declaration that may give them another type than the struct,
-// union or enumeration that it names.
+// setApart records the typedefs of a declaration that names a struct, union or enumeration by its
+// tag, but may give the typedefs a different type.
 func (w *walker) setApart(ed *cc.ExternalDeclaration) {
 	if ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil || tagOf(ed.Declaration.DeclarationSpecifiers.Type()) == "" {
 		return // typedefs of a type without a tag have no other name for it

@@ -14,8 +14,9 @@ import (
 // error says nothing about the lock: the file system may not support locks.
 var ErrLocked = errors.New("it is being written")
 
-// Named returns nil if name in the folder is the open file, and otherwise [fs.ErrNotExist]. Call it
-// after taking a lock: an earlier owner of the lock may have removed the file.
+// Named returns nil if name in the folder is the open file. If name is another file, or no file,
+// the error is [fs.ErrNotExist]. Call Named after taking a lock: an earlier owner of the lock may
+// have removed the file.
 func Named(root *os.Root, f *os.File, name string) error {
 	mine, err := f.Stat()
 	if err != nil {

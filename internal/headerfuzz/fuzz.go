@@ -74,7 +74,8 @@ func extracted(header string) (t *symbols.Table, refused int, err error) {
 	return t, refused, err
 }
 
-// text joins the kept units to a header. It also returns the unit of each line.
+// text joins the kept units into a header. lines has, for each line of the header, the index of its
+// unit, or -1.
 func text(units []Unit, kept map[int]bool) (header string, lines []int) {
 	var b strings.Builder
 	b.WriteString(Head)

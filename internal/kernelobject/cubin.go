@@ -98,8 +98,9 @@ const (
 )
 
 // kernelParams reads the parameters in a kernel's attributes. Each attribute has a format, a kind
-// and a word; in format 4 the word is the length of data that follow. One attribute has the total
-// size of the parameters. If the last parameter does not end there, the result is false.
+// and a word; in format 4 the word is the length of data that follow. The parameters' total size is
+// an attribute too. The result is false if the last parameter does not end at that size, or if an
+// attribute is invalid.
 func kernelParams(info []byte, b *budget) ([]Param, bool) {
 	type placed struct {
 		ordinal, offset, size int

@@ -115,9 +115,9 @@ func FormOf(image []byte) Form {
 	return ""
 }
 
-// Read checks that an image is complete and reads the code in it: one Code for each entry that it
-// supports, and none for a compressed bundle. The size of the image bounds the memory. An image
-// that would unpack to more is an error.
+// Read checks that an image is complete and reads the code in it. It returns one Code for each
+// supported entry, and none for a compressed bundle. The size of the image sets a limit for the
+// memory that Read uses. An image that would unpack to more is an error.
 func Read(image []byte) ([]Code, error) {
 	b := newBudget(len(image))
 	codes, err := read(image, b)

@@ -20,7 +20,7 @@ type Triton struct {
 	Cooperative bool
 
 	GlobalScratch  uint64 // bytes of global memory for each block; the address of this memory is one of the last parameters
-	ProfileScratch uint64 // bytes of global memory for each block that a profiler uses; its address is one of the last parameters
+	ProfileScratch uint64 // bytes of global memory that a profiler uses for each block; the address of this memory is one of the last parameters
 	TensorMaps     bool   // some parameters are tensor maps that the host makes
 
 	Signature []TritonParam // nil if unknown

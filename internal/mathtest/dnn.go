@@ -60,8 +60,8 @@ func count(dims ...int) int {
 	return n
 }
 
-// convolution checks convolutions of one shape, in a recording and then in a stream. A result may
-// differ by e.eps relative to it, and by product relative to the sum of the absolute terms.
+// convolution checks convolutions of one shape, in a recording and then in a stream. The tolerance
+// has two parts: e.eps is relative to the result, and product to the sum of the absolute terms.
 func convolution[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dnn.ConvShape, e element[T], product float64) {
 	plan, err := dnn.NewConv[T](lib, s)
 	must(t, err)

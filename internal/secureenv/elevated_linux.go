@@ -5,9 +5,9 @@ import goruntime "github.com/puregpu/puregpu/internal/this-go-is-too-new/build-w
 // isElevated reads AT_SECURE from the kernel. The flag also covers capabilities, which user and
 // group IDs do not show, and it remains after the program drops its rights.
 //
-// The dynamic loader removes variables from the environment of such programs. Go then does not find
-// the auxiliary vector behind it, and cannot read /proc/self/auxv of a program with more rights. So
-// a missing vector also means more rights.
+// The dynamic loader removes variables from the environment of a program with more rights. Go then
+// does not find the auxiliary vector behind the environment, and it cannot read /proc/self/auxv of
+// such a program. So a missing vector also means more rights.
 func isElevated() bool {
 	const atSecure = 23
 	aux := goruntime.Auxv()

@@ -535,7 +535,7 @@ func TestGuess(t *testing.T) {
 }
 
 // TestGuessCallbacks checks that bindgen -guess writes an entry for each function that takes a
-// function pointer, if the overlay does not say when the pointer is called.
+// function pointer, unless the overlay says when the library calls that pointer.
 func TestGuessCallbacks(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/refuse/callback.txtar")
 	if err != nil {

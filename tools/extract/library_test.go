@@ -67,7 +67,8 @@ func TestLibraryFromData(t *testing.T) {
 	}
 }
 
-// buildAndRun builds a module that uses package vec, and runs it with the C library.
+// buildAndRun builds a module that uses package vec, and runs it with the library that a C compiler
+// makes of vec.c.
 func buildAndRun(t *testing.T, dir string, want *txtar.File) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command")

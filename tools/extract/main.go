@@ -185,9 +185,9 @@ func description(name string) (*symbols.Description, error) {
 	return nil, nil
 }
 
-// implementations adds a flag for each implementation after the first: of the library, and of all
-// embedded libraries, so that help lists the flags. It returns the values by the implementations'
-// Lib.
+// implementations adds a flag for each implementation, except the first, of the library d and of
+// all embedded libraries. So help lists all these flags. It returns the flags' values by the
+// implementations' Lib.
 func implementations(flags *flag.FlagSet, d *symbols.Description) (map[string]*string, error) {
 	all := []*symbols.Description{}
 	if d != nil {

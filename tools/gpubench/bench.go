@@ -46,7 +46,7 @@ type goal struct {
 	device bool // applies only on a real device
 }
 
-// A measure says in what a goal's limits are given.
+// A measure is the unit of a goal's limits.
 type measure string
 
 const (
@@ -86,7 +86,7 @@ type sides struct {
 // failure.
 var errNotRun = errors.New("not run")
 
-// limit is the time limit of a bench's waits.
+// limit is the time after the start of a bench when its waits fail.
 const limit = 10 * time.Minute
 
 func (b *bench) matches(match func(name string) bool) bool {

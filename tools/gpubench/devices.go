@@ -137,7 +137,7 @@ func deviceHop(e *env, n int) (sides, error) {
 }
 
 // rawHop submits n fills, on two devices in turn, with an event behind each. It does not change the
-// current device: the calls take it from the stream or the event.
+// current device: the driver takes the device from the stream or the event.
 func rawHop(on [2]api, n int) error {
 	for i := range n {
 		a, before := on[i%2], on[1-i%2]

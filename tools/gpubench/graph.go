@@ -11,7 +11,8 @@ import (
 
 // graphBenches time executions of command buffers, and recording. A command buffer has empty
 // kernels, one after the other, and the host waits for each execution. The raw side launches the
-// same graph, or the same kernels. Its time of submitting does not include the event.
+// same graph, or the same kernels, and then records an event to wait for. The raw time of
+// submitting does not include that event.
 func graphBenches() []bench {
 	rows := func(what string, max float64) []row {
 		g := goal{max: max, of: ofRaw, device: true}
@@ -172,7 +173,7 @@ func execute(e *env, x execution) (s sides, err error) {
 // argSize is the number of bytes for the argument of each kernel.
 const argSize = 16
 
-// record records the kernels of an execution. p is the parameter of the changed ones.
+// record records the kernels of an execution. p is the parameter of the first x.changed kernels.
 func record(r *rig, x execution) (c *gpu.CommandBuffer, p gpu.Param[uint64], err error) {
 	k, err := emptyKernel[emptyArgs](r)
 	if err != nil {

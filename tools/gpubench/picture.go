@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A picture draws the bus bandwidth of all-reduces over their size into an SVG file.
+// A picture draws the bus bandwidth of all-reduces, by their size, into an SVG file.
 type picture struct {
 	file    string
 	title   string

@@ -14,8 +14,8 @@ import (
 //go:embed allreduce.py
 var allreducePy string
 
-// noMulticast disables NVLink multicast in NCCL, which not every machine allows, so that both sides
-// use the same algorithms.
+// noMulticast disables NVLink multicast in NCCL. Not every machine allows multicast, and both sides
+// must use the same algorithms.
 const noMulticast = "NCCL_NVLS_ENABLE=0"
 
 // pytorchCommands returns the commands of PyTorch processes that find each other, one a device.

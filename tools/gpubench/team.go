@@ -15,7 +15,7 @@ import (
 
 // A team is a group of processes that do the same work at the same time. Each process reads orders
 // from its input, and answers each order with a line that begins with mark. A process ends when its
-// input ends. If it fails, the error has the end of its other output.
+// input ends. If it fails, the error has the end of the text that it printed besides answers.
 type team struct {
 	what    string
 	procs   []*process
@@ -32,7 +32,8 @@ type order struct {
 	Do string `json:"do"`
 
 	// open: open the devices of the ranks from Rank on. The process of rank 0 also makes an id, by
-	// which the others find it. PyTorch's processes get this from their environment.
+	// which the others find it. PyTorch's processes get their rank, and the address at which they
+	// find each other, from their environment.
 	Simulated int   `json:"simulated,omitempty"` // number of simulated devices; 0: real ones
 	Devices   []int `json:"devices,omitempty"`
 	Rank      int   `json:"rank,omitempty"`
@@ -50,8 +51,8 @@ type order struct {
 	Library string `json:"library,omitempty"`
 	Work    string `json:"work,omitempty"`
 
-	// small: reduce Bytes Group times, as separate groups and as one recorded group. Do and time
-	// either Timed times.
+	// small: reduce Bytes Group times, as separate groups and as one recorded group. Measure each
+	// of these two Timed times.
 	Group int `json:"group,omitempty"`
 }
 
@@ -180,8 +181,8 @@ func (p *process) listen(from int, out io.Reader, t *team) {
 	pass(reply{err: fmt.Errorf("has ended: %w", err)})
 }
 
-// ask sends each process its order and waits for all answers. If one fails, or the context ends,
-// the team is over.
+// ask sends each process its order and waits for all answers. If a process fails, or the context
+// ends, ask ends the team.
 func (t *team) ask(ctx context.Context, o func(i int) order) ([]answer, error) {
 	if t.over != nil {
 		return nil, t.over

@@ -18,8 +18,8 @@ var traceLevels = [...]struct {
 
 // traceFigures are the figures of each level: the host's time for a submission, the trace's
 // addition to it, the total time of a submission, and the processor time. Device times need a
-// timing event behind each submission. So two more rows have the host's time that such an event
-// adds to each raw call, and the time that the trace adds beyond it.
+// timing event behind each submission. So there are two more rows: the host's time that such an
+// event adds to each raw call, and the rest of the time that the trace adds.
 var traceFigures = [...]string{"submitting each", "added to each", "total each", "CPU each"}
 
 // traceBenches measure the cost of a trace. The raw side is a device without a trace, puregpu's

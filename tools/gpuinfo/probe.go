@@ -43,10 +43,11 @@ type opened interface {
 // A probe knows how to open a library and how to query it.
 type probe struct {
 	name string // "CUDA driver"
-	env  string // environment variable that names its file
-	use  string // what it is needed for, for advice if it is missing; "" for no such advice
+	env  string // environment variable that names the library's file
+	use  string // advice for a missing library: what needs it; "" for no advice
 	pkg  string
-	// A library of the CUDA toolkit or of ROCm that few programs need; it gets one line.
+	// toolkit marks a library of the CUDA toolkit or of ROCm that few programs need. It gets one
+	// line.
 	toolkit bool
 	vendor  string // vendor of its devices, "" if it has none
 	format  func(dl.Version) string

@@ -131,7 +131,7 @@ func checkTypes(fset *gotoken.FileSet, others []*ast.File, name string, code []b
 		}
 	}}
 	pkg, _ := config.Check(f.Name.Name, fset, append(others, f, used), nil)
-	for _, i := range f.Imports { // if an import has a name of the package, the type checker's error is in the other file
+	for _, i := range f.Imports { // if the package declares the name of an import, the type checker reports the error in another file
 		path := strings.Trim(i.Path.Value, `"`)
 		local := path[strings.LastIndexByte(path, '/')+1:]
 		if i.Name != nil {

@@ -38,7 +38,8 @@ import (
 var folders = []string{"runtime/gpu", "runtime/internal/engine", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool", "runtime/internal/recording",
 	"runtime/internal/memory", "runtime/internal/comm", "runtime/internal/events", "runtime/internal/closer"}
 
-// scheduler lists the mutexes of the scheduler. A goroutine may hold few of them at a time.
+// scheduler lists the mutexes of the scheduler. The flag -depth limits how many of them a goroutine
+// may hold at a time.
 var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engine.Timeline.queryMu",
 	"engine.Timeline.retireMu", "engine.ring.mu", "engine.records.mu", "engine.EventPool.mu", "engine.loan.mu",
 	"engine.Device.mu", "engine.Uses.mu", "sema.Semaphore.mu", "sema.TimepointPool.mu"}
@@ -164,8 +165,8 @@ func rewrite(tmp string) (string, error) {
 	return overlay.Write(tmp, replace)
 }
 
-// watch replaces the mutexes in the structs of a file and returns their names. It leaves embedded
-// mutexes, and fields that are declared together. Lines stay where they are.
+// watch replaces the mutexes in the structs of a file and returns their names. It does not replace
+// embedded mutexes, or fields that are declared together. Lines stay where they are.
 func watch(name string, src []byte) (out []byte, watched []string, err error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
@@ -299,9 +300,9 @@ func (o orders) judge(depth int) error {
 	return errors.Join(errs...)
 }
 
-// circle returns a path of mutexes: it begins with from, each next mutex was locked while the one
-// before was held, and to was locked while the last one was. After from the path has only mutexes
-// that come after to in the alphabet, so that each circle is found once.
+// circle returns a path of mutexes that begins with from. Each next mutex was locked while the one
+// before it was held, and to was locked while the last one was held. After from the path has only
+// mutexes that come after to in the alphabet, so that each circle is found once.
 func circle(after map[string]map[string]string, from, to string, seen map[string]bool) []string {
 	for _, next := range slices.Sorted(maps.Keys(after[from])) {
 		if next == to {

@@ -284,8 +284,8 @@ func function(r symbols.Refusal, dirs []string) bool {
 	return strings.Contains(r.Reason, "parameter") || strings.Contains(r.Reason, "returns")
 }
 
-// dirs returns the folders of headers: the unit's, then those of bind-main, which has the C
-// library's.
+// dirs returns the folders of headers: the folders of the unit, then the folders of bind-main,
+// which has the C library's headers.
 func (f *foreign) dirs(roots map[string]string) []string {
 	root := roots[f.unit]
 	dirs := folders(root)

@@ -29,7 +29,7 @@ type headerFolder struct {
 	release string // the release, if the headers do not contain it; "" takes the folder's name
 }
 
-// version returns the release if the headers do not contain it.
+// version returns the release of headers that do not contain it, and nil for other headers.
 func (h headerFolder) version(d *symbols.Description) ([]symbols.Version, error) {
 	if d.Headers.Version.Header != "" || !d.Headers.Release.IsZero() {
 		return nil, nil
@@ -91,10 +91,10 @@ func includes(d *symbols.Description) string {
 	return b.String()
 }
 
-// opaque returns the struct tags of two kinds of handles, by the handles' names: those that have
-// only a tag in C, and those whose name in the headers means the struct, not a pointer to it. NCCL
-// 2.30.4 has typedef struct ncclParamHandle ncclParamHandle_t, of which functions take pointers. In
-// such a typedef a macro may follow the name.
+// opaque returns the struct tags of some handles, by the handles' names. Some of these handles have
+// only a tag in C. The others have a typedef that names the struct, not a pointer to it, such as
+// typedef struct ncclParamHandle ncclParamHandle_t in NCCL 2.30.4. In such a typedef a macro may
+// follow the name.
 func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]string, error) {
 	out := map[string]string{}
 	for i, name := range d.Headers.Files {
@@ -188,9 +188,9 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 
 var unknownType = regexp.MustCompile(`unknown type name '(\w+)'`)
 
-// staged returns h if it has the headers of the first implementation of the API. Otherwise it
-// returns a folder below tmp with the header under the names of the first implementation's header
-// and types.
+// staged returns h if it has the headers of the first implementation of the API. For another
+// implementation it writes a changed copy of the header to a folder below tmp, and returns that
+// folder. The copy and its types have the names that they have in the first implementation.
 func (h headerFolder) staged(tmp string) (headerFolder, error) {
 	lib := libraryNamed(h.library)
 	if lib == nil || lib.lib == "" {
@@ -289,8 +289,8 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 	return errors.Join(errs...)
 }
 
-// proveAll calls prove for headers in folders and for those of units. It fetches the units first,
-// until the context fetching ends.
+// proveAll calls prove for headers in folders and for headers of units. It fetches the units first.
+// It only reports a unit that it cannot fetch before the context fetching ends.
 func proveAll(ctx, fetching context.Context, w io.Writer, dir string, folders []headerFolder, chosen []unit) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

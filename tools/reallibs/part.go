@@ -20,8 +20,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// part is a number of bytes. In a package headers precede libraries, and the first bytes of CUDA's
-// packages, this many, contain all headers.
+// part is the number of bytes that are fetched of a large package. In a package headers precede
+// libraries, and in CUDA's packages all headers are within this part.
 const part = 20 << 20
 
 // A packageFile is a package in Debian's pool.
@@ -50,9 +50,9 @@ func packageFiles(said string) ([]packageFile, error) {
 	return out, nil
 }
 
-// fetchHeaders unpacks headers from packages. It fetches only the beginning of large packages,
-// whose sum apt cannot check. So it fails unless the symbol tables of the libraries were made from
-// these headers.
+// fetchHeaders unpacks headers from packages. Of a large package it fetches only the beginning,
+// which has no checksum. So it fails unless the symbol tables of the libraries were made from these
+// headers.
 func fetchHeaders(ctx context.Context, files []packageFile, root string, libraries []string) error {
 	if err := os.RemoveAll(root); err != nil {
 		return err

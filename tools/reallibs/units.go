@@ -9,7 +9,8 @@ type unit struct {
 	// Without, the packages come from the first suite that has all of them.
 	suites   []string
 	packages []string
-	// Fetch all dependencies, also the C library. The libraries then run under its loader.
+	// closure says to fetch all dependencies, also a C library. The unit's libraries then run under
+	// the loader of that C library.
 	closure  bool
 	long     bool // the packages are large, so -short leaves the unit out
 	releases []release
@@ -27,8 +28,8 @@ type release struct {
 	file    string // pattern for the file's name; the longest match counts
 }
 
-// A test names a package and, by a pattern, its tests to run. A unit with tests may not have a
-// library that is too old.
+// A test names a package and, by a pattern, its tests to run. A unit must not have tests if one of
+// its libraries is too old for its package.
 type test struct {
 	pkg, run string
 }

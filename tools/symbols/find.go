@@ -147,8 +147,8 @@ func (b *browser) find(name string) ([]record, error) {
 	return out, nil
 }
 
-// functionsOf returns all ABIs of the function with a name. A per-thread-stream variant counts as
-// its function.
+// functionsOf returns all ABIs of the function with a name. For a per-thread-stream variant it
+// returns the one ABI that the variant belongs to.
 func functionsOf(l *symbols.Library, name string) []symbols.Func {
 	if found := l.Lookup(name); found != nil {
 		return found

@@ -136,8 +136,8 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 }
 
 // TestAbortAgainstGroup aborts a communicator, ends a group's context, loses its device, or closes
-// the communicator, while groups wait, are issued and run. Each group, and the work behind it, must
-// be reached or fail.
+// the communicator, while groups wait, are issued and run. Each group must complete or fail, and so
+// must the work behind it.
 func TestAbortAgainstGroup(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
