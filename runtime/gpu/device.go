@@ -274,7 +274,7 @@ type Stats struct {
 	// so do Frees that wait for uses of their memory.
 	Parked    int
 	InFlight  int    // submissions issued and neither done nor failed, as far as the host knows
-	Buffers   int    // live
+	Buffers   int    // buffers whose memory has not been freed, with closed ones that work still uses
 	PeakBytes uint64 // the largest sum of Device.Live and Host.Live so far
 	Device    ByteStats
 	Host      ByteStats

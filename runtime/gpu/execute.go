@@ -170,7 +170,7 @@ func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range,
 		s.fn, s.Mode = s.controlStep, engine.UntilReached
 	}
 	s.recording.SetRun(x)
-	if q.dev.failed() != nil { // then the submission fails
+	if q.dev.failed() != nil { // submit fails the signals with the error of the device
 		return q.submit(s, o)
 	}
 	if err := s.recording.Set(&s.Submission, x, bindings, given); err != nil {

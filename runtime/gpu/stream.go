@@ -130,8 +130,8 @@ func (s *Stream) Point() Point {
 	}
 	at := s.point()
 	if how, p := s.sem.sema.Next(at.Value, nil); how == sema.Ordered {
-		// An event recorded now does not cover later work of the stream. If Record fails, a wait
-		// for the point tries again.
+		// Record the event now: one recorded later, when somebody waits for the point, would also
+		// cover work submitted in between. If Record fails, the wait for the point tries again.
 		engine.MarkOf(p).Record()
 		if p.ByBarrier {
 			s.recordJoined(at.Value)
