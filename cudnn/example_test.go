@@ -106,13 +106,13 @@ func ExampleLibrary_BackendExecute() {
 		return
 	}
 	defer c.Close()
-	// After this, a program sets the plan's engine and finalizes the plan.
 	plan, err := l.NewDescriptor(cudnn.BackendExecutionPlanDescriptor)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer plan.Close()
+	// Not shown: the program sets the plan's engine, and finalizes the plan.
 	var x, y, workspace cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := run(l, c, plan, x, y, workspace); err != nil {
 		fmt.Println(err)

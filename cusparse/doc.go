@@ -7,16 +7,18 @@
 //
 // Vectors and matrices have descriptors, such as [SpMatDescr] and [DnVecDescr]. Functions make
 // descriptors from device addresses ([cuda.DevicePtr]); functions such as [Library.DestroySpMat]
-// free descriptors. Functions of the set legacy take addresses instead of descriptors. A new handle
-// is in [PointerModeHost]: scalars such as alpha, and results, are in host memory, and a method
-// that returns a result blocks until the device is done. Buffers are in device memory; a function
-// whose name ends with BufferSize returns the needed size.
+// free descriptors. Functions of the set legacy take sizes and addresses of arrays; their
+// [MatDescr] has only properties such as the index base. A new handle is in [PointerModeHost]:
+// scalars such as alpha, and results, are in host memory, and a method that returns a result blocks
+// until the device is done. Buffers are in device memory; a function whose name ends with
+// BufferSize returns the needed size.
 //
 // A [Handle] is the state of the library for one device, as in C. [Library.NewContext] makes a
 // [Context], which has a handle and a Close. A handle belongs to the CUDA context that is current
 // when it is made, and the same context must be current in all its calls. Calls with one handle
 // must come from one goroutine at a time; all other methods may be called concurrently. Work runs
-// in order on the handle's stream ([Library.SetStream]), and calls do not wait for it.
+// in order on the handle's stream ([Library.SetStream]), and only calls that return a result wait
+// for it.
 //
 // cuSPARSE has its own release numbers, and versions in this package are these numbers:
 //

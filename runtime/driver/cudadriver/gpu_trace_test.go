@@ -186,7 +186,7 @@ func TestGPUTraceHost(t *testing.T) {
 	}
 
 	ns := uint64(time.Millisecond)
-	for range 3 { // the first launch also loads the kernel
+	for range 3 { // the first launch also loads the kernel, which must not count as time of the device
 		ok(t, q.Submit(next(), gpu.Native("native", func(n gpu.NativeCall) error {
 			time.Sleep(50 * time.Millisecond)
 			return n.Device.Launch(n.Stream, &driver.Launch{Function: fn, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(&ns)}})

@@ -733,8 +733,8 @@ var pools = []test{
 			e.wait(s, 4)
 			e.until("it is given back", func() bool {
 				if !portable {
-					// A native pool gives memory back only in Trim, or when the host waits for a
-					// whole stream.
+					// The driver may give back a native pool's memory only in Trim, or when the
+					// host waits for a whole stream.
 					e.must(p.Trim(0))
 				}
 				return e.memory(p).Reserved == 0

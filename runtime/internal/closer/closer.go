@@ -9,9 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-const closeTime = 10 * time.Second // how long Close may take
+const closeTime = 10 * time.Second // the deadline of Close methods without a context, such as gpu.Device.Close
 
-// InTime calls shutdown with the context of Close.
+// InTime is for Close methods without a context: it calls shutdown with a context that ends after
+// closeTime.
 func InTime(shutdown func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
