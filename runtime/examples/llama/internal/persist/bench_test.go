@@ -15,14 +15,13 @@ import (
 // A bench is a model with random weights and a random cache on a device. Benches of the same sizes
 // and seed are equal.
 type bench struct {
-	t       testing.TB
-	dev     *gpu.Device
-	stream  *gpu.Stream
-	dims    Dims
-	weights []*gpu.Buffer
-	args    Args
-	list    []int32 // the slot's pages
-	slot    int32
+	t      testing.TB
+	dev    *gpu.Device
+	stream *gpu.Stream
+	dims   Dims
+	args   Args
+	list   []int32 // the slot's pages
+	slot   int32
 }
 
 const slots = 3
