@@ -17,8 +17,8 @@ func (p *pkg) importPath(library string) string {
 	return modulePath + library
 }
 
-// borrow finds the Go types that the table takes from other libraries. It lowers these libraries
-// and those that the description uses, so that the overlay can name their types.
+// borrow finds the Go types that the table takes from other libraries. It lowers these libraries, and
+// the libraries that the description uses, so that the overlay can name their types.
 func (w *lowering) borrow() error {
 	w.lenders = map[string]*lowering{}
 	uses := slices.Clone(w.desc.Uses)
