@@ -108,8 +108,8 @@ func (q *Queue) submit(r *record, o *Order) error {
 // submission if the device has a tracer or the order has a Timing.
 func (s *record) note(o *Order) error {
 	if o.label != "" {
-		// Store a copy: to store o.label itself would move the caller's lists of points to the
-		// heap.
+		// Store a copy. If o.label itself were stored, the compiler would have to assume that
+		// everything in o escapes, and put the caller's lists of points on the heap.
 		s.label, s.UsesRest = unique.Make(o.label).Value(), true
 	}
 	if err := s.observed(o); err != nil {

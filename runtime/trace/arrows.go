@@ -10,8 +10,8 @@ import (
 
 // An arrows finds the signal that ended each wait, and draws an arrow from the signal's slice to
 // the slice of the wait. It remembers a limited number of signals, and of waits that still lack
-// their signal. If a signal and its wait are too far apart, the arrow is missing and counts as
-// forgotten.
+// their signal. If too many other signals or waits come between a signal and its wait, the arrow is
+// missing and counts as forgotten.
 type arrows struct {
 	signals map[uint64][]signalled // lists by semaphore, each ordered by value
 	waits   map[uint64][]waiting
@@ -30,15 +30,16 @@ type flowEnd struct {
 	sub       uint64 // the number of the submission, or 0
 }
 
-// same reports whether both ends belong to one submission. A submission does not release itself.
+// same reports whether both ends belong to one submission. A submission's own signal cannot have
+// ended its wait.
 func (e flowEnd) same(to flowEnd) bool { return e.sub != 0 && e.sub == to.sub }
 
 // hidden reports whether the signalling work is not drawn.
 func (e flowEnd) hidden() bool { return e.pid == 0 }
 
 // before reports whether a signal can have ended a wait. e and to are the ends of the arrow between
-// them. Records of devices and of the host come in no common order. So the record of a higher value
-// may come before the record of the value that ended the wait.
+// them. before compares times, because records of devices and of the host come in no common order:
+// the record of a higher value may come before the record of the value that ended the wait.
 func (e flowEnd) before(to flowEnd) bool { return e.limit <= to.limit && !e.same(to) }
 
 type signalled struct {
@@ -72,7 +73,7 @@ type entry interface {
 // were added. remember uses it to find the oldest entry.
 type ring struct {
 	of []uint64
-	n  int // number of entries ever added: the age of the last entry
+	n  int // number of entries ever added, which is the age of the newest entry
 }
 
 const remembered = 1 << 15
@@ -81,8 +82,8 @@ func (a *arrows) init() {
 	a.signals, a.waits = map[uint64][]signalled{}, map[uint64][]waiting{}
 }
 
-// remember adds the entry x for a semaphore to m, whose lists are ordered by value. If there are
-// too many entries, it removes the oldest one and returns it.
+// remember adds the entry x for a semaphore to m, whose lists are ordered by value. It removes and
+// returns the entry that was added 1<<15 entries (remembered) before x, if m still has that entry.
 func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) (let T, gone bool) {
 	list := append(m[semaphore], x)
 	for i := len(list) - 1; i > 0 && list[i-1].at() > x.at(); i-- { // usually x has the highest value
@@ -113,7 +114,7 @@ func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) (let T,
 	return let, true
 }
 
-// signal adds signals, and draws the arrows to waits whose records came before.
+// signal adds signals, and draws arrows from them to the remembered waits that they ended.
 func (a *arrows) signal(w *writer, points []Point, from flowEnd) {
 	for _, p := range points {
 		remember(a.signals, &a.oldest, p.Semaphore, signalled{p.Value, a.oldest.n + 1, from})
@@ -140,7 +141,8 @@ func (a *arrows) signal(w *writer, points []Point, from flowEnd) {
 }
 
 // hides reports whether the signal that ended a wait is known to have no slice. That signal is the
-// lowest one that satisfies the wait. hides looks only at signals below limit.
+// lowest one that satisfies the wait and belongs to another submission. hides looks only at signals
+// below limit.
 func (a *arrows) hides(x waiting, limit uint64) bool {
 	list := a.signals[x.semaphore]
 	at := enough(list, x.value)
@@ -164,7 +166,7 @@ func (a *arrows) wait(w *writer, points []Point, to flowEnd, any bool) {
 			if list[at].value == p.Value {
 				continue
 			}
-			at = len(list) // a lower signal with a slice may still come
+			at = len(list) // draw nothing yet: the record of a lower signal with a slice may still come
 		}
 		for at < len(list) && !(list[at].from.before(to) && !list[at].from.hidden()) {
 			at++
@@ -180,7 +182,7 @@ func (a *arrows) wait(w *writer, points []Point, to flowEnd, any bool) {
 	}
 }
 
-// enough returns the index of the first signal that is at least value.
+// enough returns the index of the first signal whose value is at least value, or len(list).
 func enough(list []signalled, value uint64) int {
 	at, _ := slices.BinarySearchFunc(list, value, func(x signalled, value uint64) int { return cmp.Compare(x.value, value) })
 	return at

@@ -77,7 +77,7 @@ type far struct {
 	// The event ready belongs to the far process, and the event there to the near process. Both
 	// are nil if the devices cannot share events.
 	ready, there *interop.Event
-	left         chan struct{} // gets a value for each of near and there, when it is released
+	left         chan struct{} // gets one value when near is released, and one when there is released
 	s            gpu.Semaphore
 	n            uint64 // the value of s that the last operation signals
 }
@@ -146,7 +146,7 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 	return a, fmt.Errorf("a far process knows no %q", q.Do)
 }
 
-// next returns an order that comes after the last operation.
+// next returns the Order of a new operation of f. The operation waits for the previous one.
 func (f *far) next() gpu.Order {
 	f.n++
 	return gpu.Order{Wait: points(&f.s, f.n-1), Signal: points(&f.s, f.n)}
@@ -259,14 +259,15 @@ func (o *other) table(size uint64) *table {
 	return t
 }
 
-// next returns an order that comes after the last operation.
+// next returns the Order of a new operation of t. The operation waits for the previous one.
 func (t *table) next() gpu.Order {
 	t.n++
 	return between(t.s, t.n-1, t.s, t.n)
 }
 
-// turn fills t.own, and makes the far process copy it to t.far. The next operation comes after the
-// copy. If the devices can share events, the two processes wait only until work is issued.
+// turn fills t.own, and makes the far process copy t.own to t.far. The next operation of t runs
+// after the copy. If the devices can share events, the two processes wait only until work is
+// issued.
 func (t *table) turn(pattern []byte) error {
 	q := t.q(0)
 	err := q.Submit(t.next(), gpu.Fill(t.own.All(), pattern))

@@ -167,8 +167,8 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 	return p
 }
 
-// scratchSum fills n new scratch buffers of size bytes each. It copies the first to the start of
-// the buffer to, and each further one right behind. It returns the number of bytes copied.
+// scratchSum fills n new scratch buffers of size bytes each, and copies scratch buffer i to the
+// buffer to at the offset i*size. It returns the number of bytes copied.
 func scratchSum(r *recorder, to *gpu.Buffer, n int, size uint64) uint64 {
 	for i := range uint64(n) {
 		b := r.scratch(size)

@@ -19,8 +19,8 @@ func number(b *gpu.Buffer) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b.Bytes())))
 }
 
-// numbers makes a buffer of n zeros of 8 bytes. If the device has no such memory, or does not
-// support values in memory, it skips the test.
+// numbers makes a buffer of n zeros of 8 bytes. If the device has no memory of this kind, or does
+// not support values in memory, numbers skips the test.
 func (e *env) numbers(d *gpu.Device, kind gpu.MemKind, n uint64) *gpu.Buffer {
 	e.Helper()
 	b, err := d.Alloc(kind, 8*n)
@@ -310,7 +310,7 @@ var values = []test{
 			e.must(q.Submit(signal(s, 2), gpu.Copy(data.Range(0, 8), data.Range(8, 8))))
 			e.must(s.WaitIssued(e.ctx, 2))
 			e.natively(e.devs[0], func(v driver.Device) error { return v.(driver.Values).WaitValue(h, b.Ptr(), i+1) })
-			// Another stream does not wait for the value either.
+			// A stream that waits for s does not wait for the value.
 			e.must(e.q(1).Submit(between(s, 2, t, 1), gpu.Copy(data.Range(16, 8), data.Range(8, 8))))
 			e.wait(t, 1)
 			e.wait(s, 2)

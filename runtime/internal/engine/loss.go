@@ -163,10 +163,10 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	return 0, nil
 }
 
-// A deadSearch finds work that never begins, because it waits for work of a device that the driver
-// has lost, or for other work that never begins. A device that was lost for another reason may go
-// on working, for example a device that Close gave up. The search remembers for each timeline how
-// far it has looked, and what it has found.
+// A deadSearch finds work that never begins. This is work that waits for work of a device that the
+// driver has lost, or for other work that never begins. A device that was lost for another reason
+// may go on working, for example a device that Close gave up. The search remembers for each
+// timeline how far it has looked, and what it has found.
 type deadSearch map[*Timeline]struct{ upTo, first uint64 }
 
 // first returns the number of the first submission of tl that never begins. It looks at numbers up
@@ -200,8 +200,8 @@ type follower struct {
 }
 
 // followsLost looks at the submissions whose numbers are between from and last, in order. It
-// returns a follower for each mark on another timeline that such a submission waits for, if that
-// mark's device was lost before its work was known to be done.
+// returns a follower for each mark on another timeline that one of these submissions waits for, if
+// the mark's device was lost before the work at the mark was known to be done.
 func (tl *Timeline) followsLost(from, last uint64) (all []follower) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -234,8 +234,8 @@ func (e *behindError) Error() string {
 
 func (e *behindError) Unwrap() error { return e.err }
 
-// behindLost returns nil unless the submission is ordered after unfinished work of another device
-// that is lost. Then it returns the error with which that device was lost.
+// behindLost checks whether the submission is ordered after unfinished work of another device that
+// is lost. If it is, behindLost returns the error with which that device was lost, otherwise nil.
 func (s *Submission) behindLost() error {
 	for _, m := range s.Follows.marks {
 		if err := m.Lost(); err != nil && m.Timeline.Device != s.Timeline.Device {

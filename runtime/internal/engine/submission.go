@@ -122,9 +122,9 @@ const (
 	// In mode untilIssued, the submission is issued when the work for all its waits has been
 	// issued. Its stream waits for that work.
 	untilIssued waitMode = iota
-	// In mode UntilReached, the submission is issued when all its waits are reached, or run if it
-	// is an operation of the host. Submissions that wait for a device of another driver also have
-	// this mode.
+	// In mode UntilReached, the submission is issued when all its waits are reached. An operation
+	// of the host is run then instead. Submissions that wait for a device of another driver also
+	// have this mode.
 	UntilReached
 	// In mode published, the submission gives its signals when all its waits are reached. Published
 	// barriers have this mode.

@@ -392,7 +392,7 @@ func (s *Submission) findEvents() (Outcome, error) {
 		case err != nil:
 		case passed:
 		case tl.Covers(m.Timeline, m.Seq):
-			if m.Timeline != tl { // so that s is retired after the work at m, and cause looks there for a failure
+			if m.Timeline != tl { // so that s is retired after the work at m, and cause checks m.Timeline for failures
 				s.Follows.Add(m)
 			}
 		default:
@@ -585,8 +585,8 @@ func (tl *Timeline) pollInTurn(seq uint64, tries int, unmarked error) bool {
 }
 
 // findDone queries the first event behind seq, or the last event if there is none behind seq. If
-// that is not complete, findDone queries the oldest event in flight. It returns the number of the
-// submission whose event is complete, or 0 if none is. The caller holds queryMu.
+// the queried event is not complete, findDone queries the oldest event in flight. It returns the
+// number of the submission whose event is complete, or 0 if neither is. The caller holds queryMu.
 func (tl *Timeline) findDone(seq uint64, tries int) (done uint64, err error) {
 	at, ok, err := tl.query(seq, math.MaxUint64, tries)
 	switch {

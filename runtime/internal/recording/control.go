@@ -334,8 +334,9 @@ func (cmd *command) nodes() int {
 	return n
 }
 
-// addConditional adds the nodes of a control command to a graph that is being made. The test nodes
-// depend on the nodes in the list before. addConditional returns the conditional nodes.
+// addConditional adds the nodes of a control command to a graph that is being made. The parameter
+// before lists the nodes that the test nodes depend on. addConditional returns the conditional
+// nodes.
 func (c *Recording) addConditional(to *building, cmd *command, number int, before []driver.Node) (nodes []driver.Node, err error) {
 	x, conditions, name := cmd.rare.cond, c.dev.Faces.Conditions, ""
 	if c.dev.Engine.Caps.ChecksOrder {

@@ -16,7 +16,7 @@ type execution struct {
 	latest   *instance     // instance of the last execution that a stream has received, in whole or in part
 	launch   driver.Launch // copy of a command's launch, with the blocks that a parameter gives
 
-	present []driver.Ptr // the addresses of the recording's refers, then params
+	present []driver.Ptr // the addresses of the recording's refers, followed by params
 	params  []driver.Ptr // the words of the parameters, two for each
 	moving  []int        // numbers of the refers whose addresses may change
 	sources []source     // sources of the moving refers
@@ -28,7 +28,7 @@ type execution struct {
 type source struct {
 	buffer  *memory.Buffer
 	scratch bool       // the buffer is the scratch memory of an instance
-	base    driver.Ptr // the address that find has found last
+	base    driver.Ptr // the address that the latest call of find found
 	size    uint64     // bytes of the buffer that the recording uses
 }
 

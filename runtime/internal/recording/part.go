@@ -8,9 +8,9 @@ import (
 )
 
 // A part consists of adjacent commands that are submitted as a whole. A host call is a part, and so
-// is a group of collectives, and a conditional that the host runs. If the recording makes graphs,
-// adjacent commands that cannot be nodes of a graph are a part. So are the commands between such
-// parts.
+// is a group of collectives, and a conditional that the host runs. The commands between these are a
+// part too. If the recording makes graphs, the commands in between are divided further: either all
+// commands of a part can be nodes of a graph, or none can.
 type part struct {
 	from, to int
 	host     func() error

@@ -18,8 +18,8 @@ type scratchMemory struct {
 	layout  memplan.Layout   // the layout of the buffers; End makes it
 }
 
-// own reports whether there is scratch memory, and each instance has memory of its own for it. It
-// is false if the program has called SetScratch.
+// own reports whether the recording has scratch memory and each instance has separate memory for
+// it. If the program has called SetScratch, own returns false.
 func (s *scratchMemory) own() bool { return len(s.buffers) > 0 && s.given.Buffer == nil }
 
 // Scratch returns a buffer that stands for scratch memory of the recording.
