@@ -29,8 +29,8 @@ const (
 	isEnded
 )
 
-// IsClosing reports whether closing of the device has begun, or the queue of an adopted timeline
-// was closed.
+// IsClosing reports whether closing of the device has begun, or this timeline is adopted and its
+// queue was closed.
 func (tl *Timeline) IsClosing() bool { return tl.Device.phase.Load() != isOpen || tl.closed.Load() }
 
 // IsLeaving reports whether Stay returns an error, because Close no longer waits for new calls.
