@@ -210,10 +210,11 @@ func (g *giving) add(err error) {
 // be left to the driver, it returns the reason, otherwise "". A driver's pool frees memory in a
 // stream, so usually endStreams frees the memory before it destroys the streams.
 //
-// If the device is lost, its streams may still run work that uses the memory, for example because
-// Close gave the device up. Then endStreams makes a new stream, destroys the other streams, and
-// frees the memory in the new stream. If the driver itself has lost the device, no stream can be
-// made. Then the device runs nothing, and the memory is freed first.
+// If the device is lost and buffers have memory of a driver's pool, the streams may still run work
+// that uses this memory, for example because Close gave the device up. Then endStreams makes a new
+// stream, destroys the other streams, and frees the memory in the new stream. If the driver itself
+// has lost the device, no stream can be made. Then the device runs nothing, and the memory is freed
+// first.
 func (g *giving) endStreams() (why string) {
 	var after driver.Stream
 	if g.lost && g.memory.HasNativeMemory() {
