@@ -58,8 +58,8 @@ type deviceClosing struct {
 // returns a [CloseError]. If the device was lost before Close, Close does not return the loss. It
 // returns a loss that happens during Close. If streams have failed and the program has not received
 // their errors, Close returns the first of these errors. Failures that the program caused, for
-// example by [Semaphore.Fail], do not count. The program has received an error if it waited for the
-// stream or for work behind it, or if a call returned the error.
+// example by [Semaphore.Fail], do not count. The program has received an error if a call returned
+// the error: for example, a wait for the stream or for work behind the failed operation.
 //
 // Closing again returns the same error. If there are several errors, the text is one line about the
 // most severe error, and [errors.Is] and [errors.As] find the others.
@@ -132,7 +132,6 @@ func (e *CloseError) Error() string {
 // Unwrap returns ErrClosed, the error that marks the device as given up, and the context's error.
 func (e *CloseError) Unwrap() []error { return []error{ErrClosed, engine.ErrGivenUp, e.Err} }
 
-// closeError makes the CloseError for u.
 func (d *Device) closeError(u *engine.Unended) *CloseError {
 	return &CloseError{d.native.Info.Name, u.Submissions, u.Calls, u.After, u.Err, u.Others}
 }
@@ -211,10 +210,11 @@ func (g *giving) add(err error) {
 // be left to the driver, it returns the reason, otherwise "". A driver's pool frees memory in a
 // stream, so usually endStreams frees the memory before it destroys the streams.
 //
-// If the device is lost, its streams may still run work that uses the memory, for example because
-// Close gave the device up. Then endStreams makes a new stream, destroys the other streams, and
-// frees the memory in the new stream. If the driver itself has lost the device, no stream can be
-// made. Then the device runs nothing, and the memory is freed first.
+// If the device is lost and buffers have memory of a driver's pool, the streams may still run work
+// that uses this memory, for example because Close gave the device up. Then endStreams makes a new
+// stream, destroys the other streams, and frees the memory in the new stream. If the driver itself
+// has lost the device, no stream can be made. Then the device runs nothing, and the memory is freed
+// first.
 func (g *giving) endStreams() (why string) {
 	var after driver.Stream
 	if g.lost && g.memory.HasNativeMemory() {

@@ -18,7 +18,7 @@ type Mode int
 const (
 	AutoMode   Mode = iota // graphs where they cost less than separate commands, otherwise as StreamMode
 	StreamMode             // each execution gives the commands to a stream one after the other
-	GraphMode              // all commands that a graph can have are in graphs; without an order they may run in parallel
+	GraphMode              // all commands that a graph can have are in graphs; commands without an order may run in parallel
 )
 
 // A Command is the number of a command in its command buffer, from 0 on.
@@ -38,8 +38,8 @@ type Command int
 // an execution or by a command buffer in which it is nested.
 //
 // A range of a [CommandBuffer.Binding] stands for memory that each execution provides. A range of
-// [CommandBuffer.Scratch] stands for scratch memory. A [Param] is a scalar, or the blocks of a
-// launch, whose value each execution may set.
+// [CommandBuffer.Scratch] stands for scratch memory. A [Param] is a value that each execution may
+// set: an argument of a kernel, or the blocks of a launch.
 //
 // If a method that records a command returns an error, nothing has been recorded, and the error
 // names the command by number and operation. All methods may be called concurrently, but then the

@@ -102,9 +102,9 @@
 //
 // A submission holds the objects that it names. Buffers and modules may be closed right after the
 // call, and are released when the work is known to be done. A device looks for finished work when
-// the program waits or asks, and now and then while work is submitted. [Queue.Flush] makes it look
-// at once. Lists, patterns and arguments are copied by the call. Device.Close releases all
-// remaining objects. Buffers and modules of a closed device may still be closed, which does
+// the program waits or queries, and now and then while work is submitted. [Queue.Flush] makes the
+// device look at once. Lists, patterns and arguments are copied by the call. Device.Close releases
+// all remaining objects. Buffers and modules of a closed device may still be closed, which does
 // nothing.
 //
 // # Blocking

@@ -124,7 +124,8 @@ func (op *Op) arg(a *Range, p *param) unsafe.Pointer {
 }
 
 // check checks that the kernel belongs to the device d, and that it can be launched with the grid.
-// It replaces zero dimensions of the grid by one, as Grid.check does.
+// Like Grid.check, it replaces zero dimensions of the grid by one, except in the Blocks of a launch
+// that does nothing.
 func (b *boundKernel) check(d *Device, g *Grid) error {
 	switch {
 	case b.kernel == nil:

@@ -145,7 +145,6 @@ func (op *Op) setRanges(all []Range) {
 	copy(op.args[:], all)
 }
 
-// all returns the ranges or the arguments of the Op.
 func (op *Op) all() []Range {
 	if op.more != nil && op.more.ranges != nil {
 		return op.more.ranges
@@ -195,7 +194,6 @@ func labelled(err error, label string) error {
 	return err
 }
 
-// doKind calls the method for the kind of the Op.
 func (q *Queue) doKind(o *Order, op *Op) error {
 	switch op.kind {
 	case fillOp:

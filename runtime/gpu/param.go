@@ -190,9 +190,9 @@ func (op Op) Param(i int, p parameter) Op {
 
 // GridParam returns a launch whose number of blocks in each dimension is p, in place of the Blocks
 // of its [Grid]. The launch must be added to the recording of p. A second or third dimension of
-// zero means one. If the first dimension is zero, the execution does not launch the kernel. If the
-// launch is in a graph, the graph's commands then run one after the other. The first dimension of
-// the default must not be zero, because a graph is made with the default.
+// zero means one. If the first dimension is zero, the execution does not launch the kernel, and the
+// commands of the launch's graph run one after the other, without the graph. The first dimension of
+// the default of p must not be zero, because a graph is made with the default.
 //
 // The limits of a launch hold: an execution is refused with [ErrArgument] if the value of p has
 // more blocks than the device takes, is not a multiple of the clusters, or has too many blocks for
@@ -221,7 +221,6 @@ func (op *Op) use(i int, p *recording.Param) Op {
 	return *op
 }
 
-// uses returns the uses of parameters in the Op.
 func (op *Op) uses() []recording.Use {
 	if op.more == nil {
 		return nil

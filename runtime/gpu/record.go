@@ -182,7 +182,8 @@ func (r *record) Release() {
 	r.staging.Release()
 	// If a group of collectives is refused, the submitting call returns an error, and the points
 	// of Order.Free are not signalled. But a lent that several submissions share must count the
-	// refused group as over. Otherwise it would never signal its points, though others were accepted.
+	// refused group as over. Otherwise the lent would never signal its points, although other
+	// submissions were accepted.
 	if r.lent != nil && (r.lent.shared || !r.group.Refused()) {
 		r.lent.over(1)
 	}

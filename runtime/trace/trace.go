@@ -227,8 +227,8 @@ func (t *Trace) flush() (total int, err error) {
 	return total, t.err
 }
 
-// deviceClosed is called when a device has been closed or could not be opened. It writes the records,
-// and the end of the file if no device is open.
+// deviceClosed is called when a device has been closed or could not be opened. It writes the
+// records, and the end of the file if no device is open.
 func (t *Trace) deviceClosed() {
 	t.Flush()
 	t.mu.Lock()

@@ -29,8 +29,8 @@ const (
 	isEnded
 )
 
-// IsClosing reports whether closing of the device has begun, or the queue of an adopted timeline
-// was closed.
+// IsClosing reports whether closing of the device has begun, or this timeline is adopted and its
+// queue was closed.
 func (tl *Timeline) IsClosing() bool { return tl.Device.phase.Load() != isOpen || tl.closed.Load() }
 
 // IsLeaving reports whether Stay returns an error, because Close no longer waits for new calls.
@@ -45,8 +45,8 @@ type ending struct {
 	inUse        bool
 	leftToDriver atomic.Bool // LeaveToDriver was called: native objects are not destroyed
 	left         []error     // the errors of Owner.Destroy
-	// known is the error with which the device was lost, if it was lost before Close or because
-	// Close gave up. LossToReturn says that Close must not return this error.
+	// known is the error with which the device was lost, if the device was lost before Close or
+	// because Close gave up. Close must not return this error: see LossToReturn.
 	known     *Failure
 	refusalMu sync.Mutex // protects refusals; no other lock is taken while it is held
 	// refusals are errors from freeing or destroying native objects in the background. No call of
@@ -259,7 +259,7 @@ func (tl *Timeline) End() {
 	tl.ended.Store(true)
 }
 
-// LossToReturn returns the error with which the device was lost, or nil. tell says that Close must
+// LossToReturn returns the error with which the device was lost, or nil. tell is true if Close must
 // return this error: the device was lost during Close, and not because Close gave up.
 func (d *Device) LossToReturn() (lost error, tell bool) {
 	f := d.lost.Load()
@@ -445,9 +445,10 @@ func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	})
 }
 
-// eventOf returns the first event recorded behind seq, and true. If there is none, it returns the
-// event of the submission seq, which is not recorded yet, and false. If that submission has been
-// retired, it returns nil. The work seq has been issued. The caller must Drop the event.
+// eventOf returns the first event recorded behind seq, and true. If there is none, eventOf returns
+// the event of the submission seq, which is not recorded yet, and false. If that submission has
+// been retired, eventOf returns nil and true. The work seq has been issued. The caller must Drop
+// the event.
 func (tl *Timeline) eventOf(seq uint64) (e *Event, recorded bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()

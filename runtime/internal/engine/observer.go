@@ -18,9 +18,9 @@ type Observer interface {
 	// again. Begun may record events, and may clear s.Timed.
 	Begun(s *Submission, some bool)
 
-	// Recorded is called when an event has been recorded right behind the submission as a part of
-	// issuing it, with the timeline locked. It is not called if a native call of the submission has
-	// failed, or if the event is recorded later.
+	// Recorded is called, with the timeline locked, when issuing the submission has recorded an
+	// event right behind the submission. Recorded is not called if a native call of the submission
+	// has failed, or if the event is recorded later.
 	Recorded(e *Event)
 
 	// EventBehind returns the event behind the submission, with a reference for the caller. It

@@ -166,8 +166,8 @@ func (d *Device) wantPublished() {
 }
 
 // isParked reports whether the submission is in the list of parked submissions. If so,
-// registerWaits has registered all its timepoints. The caller's timepoint still counts in
-// parking.open, so the submission does not become ready meanwhile.
+// registerWaits has registered all its timepoints. The caller, TimepointReleased, has not yet
+// subtracted its timepoint from parking.open, so the submission does not become ready meanwhile.
 func (s *Submission) isParked() bool {
 	s.Timeline.Device.mu.Lock()
 	defer s.Timeline.Device.mu.Unlock()

@@ -108,6 +108,6 @@ func (d *Device) deviceOf(b *Buffer) driver.Device {
 }
 
 // errHostPool is the error of a copy between host memory of a native pool and memory that the
-// device may have no access to. Only a copy that names owners can use the latter, and no device
-// owns host memory.
+// device may have no access to. Without access, the copy must name the owners of both buffers'
+// memory, and no device owns host memory.
 var errHostPool = fmt.Errorf("a copy between a pool of the host's memory and memory of another device takes a queue of that device: %w", driver.ErrUnsupported)

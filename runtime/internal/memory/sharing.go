@@ -130,9 +130,9 @@ func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Me
 	return b, nil
 }
 
-// Importable checks the name of the driver that exported an object. Parameter of is this name, or
-// "" if it is unknown. If it is another name than that of the device's driver, Importable returns
-// an error.
+// Importable returns an error if an object was exported by another driver than the device's. of is
+// the name of the driver that exported the object. If the name is unknown, of is "", and Importable
+// returns nil.
 func (d *Device) Importable(op, of string) error {
 	if of != "" && of != d.Engine.Driver.Name() {
 		return errs.Argument(op, "it was exported by driver %s, and %s is of driver %s", of, d.Engine.Info.Name, d.Engine.Driver.Name())

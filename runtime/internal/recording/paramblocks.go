@@ -87,7 +87,6 @@ func (p *Param) add(l limit) {
 	}
 }
 
-// limitOf returns the limits of a launch's blocks.
 func (c *Recording) limitOf(l *Launch, at Command) *limit { return &limit{l.Limits, at, l.Name} }
 
 // addLimits adds the limits of a recorded launch to the parameter that gives its blocks.
