@@ -63,7 +63,7 @@ func (b *instances) poll() {
 	var uses engine.Frontier
 	b.mu.Lock()
 	for _, x := range b.all {
-		if !x.taken && x.last.Timeline != nil { // the work that used it last may have ended
+		if !x.taken && x.last.Timeline != nil { // the instance's last work may have ended
 			uses.Add(x.last)
 		}
 	}
