@@ -225,7 +225,7 @@ func (d *Device) Pick(affinity uint64) (*Queue, error) {
 // PickAfter is like [Device.Pick], for work that waits for points. It prefers the queues with
 // unfinished work that will reach one of the points, because behind that work no wait between
 // streams is needed. Among these queues it picks the queue with the least work in flight. If
-// affinity allows none of them, PickAfter picks as Pick does. A point is ignored if it has been
+// affinity allows no such queue, PickAfter picks as Pick does. A point is ignored if it has been
 // reached or has failed, or if no queue of this device has issued work for it. PickAfter does not
 // block or allocate. If a point has no semaphore, or a value above [MaxValue], the error is
 // [ErrArgument].

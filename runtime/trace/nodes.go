@@ -30,7 +30,7 @@ type nodeTimes struct {
 }
 
 // mostNodes is the number of nodes that a device's observer remembers for certain: the nodes that
-// were used last. It remembers at most twice as many.
+// were used last. The observer remembers at most twice as many.
 const mostNodes = 1 << 19
 
 // A nodeOf says which command a node of a graph executes.
@@ -103,7 +103,8 @@ func (x *span) launchBegins(s *engine.Submission) {
 	x.launching = s.Timeline.Stream
 }
 
-// launchEnds tells the timer that the thread has launched the graph.
+// launchEnds tells the timer that the thread has launched the graph, and unlocks the goroutine from
+// the thread. It does nothing if launchBegins did nothing.
 func (x *span) launchEnds() {
 	if x.launching != 0 {
 		x.nodeTimer.EndLaunch(x.launching)

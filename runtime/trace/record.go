@@ -100,7 +100,7 @@ type Record struct {
 	Ranks        int // 0 unless this is a collective, or a communicator failed
 
 	// For KindSubmission and KindCommand: the call that submitted the operation began. For other
-	// kinds: the event began; 0 if the tracer notes only when the event ended.
+	// kinds: the event began; 0 if the record has no such time.
 	Submitted time.Duration
 	Parked    time.Duration // the submission was first parked; see Parked of [gpu.Stats]
 	Issued    time.Duration // the host began to give the work to the device, or to call the function

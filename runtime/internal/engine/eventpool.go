@@ -112,7 +112,8 @@ func (p *EventPool) takeOne(spare bool) *Event {
 	return e
 }
 
-// grown notes that the refiller has ended. Refill calls it.
+// grown notes that no refiller is making events any more. Refill calls grown also if it cannot
+// start a refiller.
 func (p *EventPool) grown() {
 	p.mu.Lock()
 	p.growing = false
