@@ -25,8 +25,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A Device is an open device. It has an OS thread of its own. All methods may be called
-// concurrently.
+// A Device is an open device. All methods may be called concurrently.
 type Device struct {
 	native     engine.Device
 	faces      faces.Faces
@@ -225,10 +224,11 @@ func (d *Device) Pick(affinity uint64) (*Queue, error) {
 
 // PickAfter is like [Device.Pick], for work that waits for points. It prefers the queues with
 // unfinished work that will reach one of the points, because behind that work no wait between
-// streams is needed. Among these queues it picks the queue with the least work in flight. A point
-// is ignored if it has been reached or has failed, or if no queue of this device has issued work
-// for it. PickAfter does not block or allocate. If a point has no semaphore, or a value above
-// [MaxValue], the error is [ErrArgument].
+// streams is needed. Among these queues it picks the queue with the least work in flight. If
+// affinity allows no such queue, PickAfter picks as Pick does. A point is ignored if it has been
+// reached or has failed, or if no queue of this device has issued work for it. PickAfter does not
+// block or allocate. If a point has no semaphore, or a value above [MaxValue], the error is
+// [ErrArgument].
 func (d *Device) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 	if d.isZero() {
 		return nil, errs.Zero("pick", "Device")

@@ -17,8 +17,8 @@
 // There are three ways to share memory with other processes:
 //
 //   - [ExportMemory] makes a handle of memory of kind [gpu.DeviceMem] that [gpu.Device.Alloc] has
-//     allocated. The handle has a few bytes, which any connection can carry. [ImportMemory] takes
-//     it. CUDA and HIP support this.
+//     allocated. The handle is small: any connection can carry it. [ImportMemory] takes the handle.
+//     CUDA and HIP support this.
 //   - [ExportMemoryFile] makes a file of memory of kind [gpu.ShareableMem]. [ImportMemoryFile]
 //     takes it. The memory outlives the process that allocated it. CUDA on Linux supports this.
 //   - [ExportPool] makes a file of a pool, and [ImportPool] takes it. Then [ExportMemory] makes

@@ -26,9 +26,9 @@ import (
 // processes. The recorder waits until the record is issued ([gpu.Semaphore.WaitIssued]), and then
 // notifies the waiter. The waiter, when its wait is issued, notifies the recorder that the event
 // may be recorded again. If the device cannot record a pending event again
-// ([driver.Caps].RerecordEvents), the record and the wait must be complete instead of issued. A
-// call of the driver's own API, such as cuEventRecord, has issued its work when it returns. Do not
-// wait for an event that was recorded in a stream under capture.
+// ([driver.Caps].RerecordEvents), each side must notify the other only when its record or its wait
+// is complete. A call of the driver's own API, such as cuEventRecord, has issued its work when it
+// returns. Do not wait for an event that was recorded in a stream under capture.
 //
 // The process that made the event must keep it until the others have released theirs. According to
 // CUDA, using an event whose process has destroyed it is undefined. If a process ends before its

@@ -20,8 +20,8 @@ var (
 // programs can exchange its fields, too. With CUDA, Handle is a cudaIpcMemHandle_t (C:
 // CUipcMemHandle), as PyTorch and CuPy use it, unless Pooled is set. Handle names the whole
 // allocation, which begins Offset bytes before the memory. MarshalBinary encodes the handle in
-// about 120 self-describing bytes, for exchange between Go programs. Package encoding/gob uses
-// MarshalBinary by itself.
+// about 120 self-describing bytes, for exchange between Go programs. Package encoding/gob calls
+// MarshalBinary.
 type MemoryHandle struct {
 	Driver string           // the exporting driver, for example "cuda"; "" if unknown
 	Device [16]byte         // the UUID of the device that has the memory; zero if unknown
@@ -133,7 +133,8 @@ func (d *decoder) next(n int) []byte {
 	return part
 }
 
-// begin reads the magic string, and returns the driver's name.
+// begin reads the magic string and the driver's name, and returns the name. If the data has another
+// magic string, begin sets wrong.
 func (d *decoder) begin(magic string) string {
 	d.wrong = string(d.next(len(magic))) != magic || d.wrong
 	return string(d.next(int(d.next(1)[0])))

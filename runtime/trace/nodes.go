@@ -29,8 +29,8 @@ type nodeTimes struct {
 	room []driver.NodeTime // room for the times; protected by askMu
 }
 
-// mostNodes is how many nodes are remembered for each device: the nodes that were used last. Up to
-// twice as many may be remembered.
+// mostNodes is the number of nodes that a device's observer remembers for certain: the nodes that
+// were used last. The observer remembers at most twice as many.
 const mostNodes = 1 << 19
 
 // A nodeOf says which command a node of a graph executes.
@@ -103,7 +103,8 @@ func (x *span) launchBegins(s *engine.Submission) {
 	x.launching = s.Timeline.Stream
 }
 
-// launchEnds tells the timer that the thread has launched the graph.
+// launchEnds tells the timer that the thread has launched the graph, and unlocks the goroutine from
+// the thread. It does nothing if launchBegins did nothing.
 func (x *span) launchEnds() {
 	if x.launching != 0 {
 		x.nodeTimer.EndLaunch(x.launching)
@@ -149,8 +150,8 @@ func (o *observer) nodeOf(t *driver.NodeTime) nodeOf {
 	return nodeOf{}
 }
 
-// pushNode adds the record of a node. A function of Native may launch several kernels, and only the
-// timer knows their names.
+// pushNode adds the record of a node. For a node of Native it takes the kernel's name from the
+// timer: a function of Native may launch several kernels, and only the timer knows their names.
 func (o *observer) pushNode(t *driver.NodeTime, n nodeOf) {
 	c := &n.recording.Commands[n.command]
 	begun := max(t.Begun.Sub(o.tracer.start), 1)

@@ -19,7 +19,7 @@ const (
 	KindSignal                 // the host signaled a semaphore, or failed it with Err
 	KindCall                   // a call of a function of the program; a host call is a KindSubmission
 	KindAlloc                  // memory was allocated: Bytes
-	KindGrow                   // a pool grew by Bytes, or growing memory if Label is not empty
+	KindGrow                   // a pool grew by Bytes; if Label is not empty, growing memory did
 	KindShrink                 // a pool or growing memory shrank by Bytes; Label is as for KindGrow
 	KindLoad                   // code was loaded: Bytes
 	KindCompile                // the program named in Label was compiled
@@ -99,15 +99,15 @@ type Record struct {
 	Rank         int
 	Ranks        int // 0 unless this is a collective, or a communicator failed
 
-	// The submitting call began, also in the record of a command. For other kinds: the event began,
-	// or 0.
+	// For KindSubmission and KindCommand: the call that submitted the operation began. For other
+	// kinds: the event began; 0 if the record has no such time.
 	Submitted time.Duration
 	Parked    time.Duration // the submission was first parked; see Parked of [gpu.Stats]
 	Issued    time.Duration // the host began to give the work to the device, or to call the function
 	Begun     time.Duration // the device began the work, or the function began
 	Ended     time.Duration // the device ended the work, or the function ended
-	// The host saw the submission done, or it failed, also in the record of a command. For KindNode:
-	// the record was made. For other kinds: the event ended.
+	// For KindSubmission and KindCommand: the host saw the submission done, or the submission failed.
+	// For KindNode: the record was made. For other kinds: the event ended.
 	Done time.Duration
 
 	Within time.Duration // error margin of the device times

@@ -51,7 +51,7 @@ func (e *Event) Drop() {
 type EventPool struct {
 	dev    *Device
 	first  int           // begin makes at least this many events
-	batch  int           // grow makes at least this many events, but never more than 1024
+	batch  int           // grow makes min(batch, 1024) events or more
 	timers driver.Timers // makes events that record times; nil if the device needs none
 
 	// mu protects the following fields, and Event.next of free events. No other lock is taken while
@@ -112,7 +112,8 @@ func (p *EventPool) takeOne(spare bool) *Event {
 	return e
 }
 
-// grown is called when the refiller has ended.
+// grown notes that no refiller is making events any more. Refill calls grown also if it cannot
+// start a refiller.
 func (p *EventPool) grown() {
 	p.mu.Lock()
 	p.growing = false

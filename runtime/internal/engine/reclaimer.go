@@ -37,7 +37,7 @@ func (d *Device) Reclaim(fns ...func()) bool {
 	if begin {
 		go d.runReclaimer() // runReclaimer calls Leave at its end
 	} else {
-		d.Leave() // if the reclaimer is running, the call that started it has called Stay
+		d.Leave() // a running reclaimer has the Stay of the call that started it
 	}
 	return true
 }

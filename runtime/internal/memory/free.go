@@ -16,7 +16,7 @@ type Part struct {
 	buffer   *Buffer
 	freed    bool            // this Free has marked the memory as freed
 	left     engine.Frontier // uses of the memory that the Free must still wait for
-	awaiting *parkedFree     // nil unless the Free is parked until left is passed
+	awaiting *parkedFree     // set while the Free is parked until streams have passed left
 }
 
 // Buffer returns the buffer that is allocated or deallocated, or nil.
@@ -30,7 +30,7 @@ func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Memory() }
 
 var errInUse = errors.New("gpu: the memory is in use")
 
-// A Holding is a buffer as an engine.Holder and an engine.Memory.
+// A Holding is a Buffer that implements engine.Holder and engine.Memory.
 type Holding Buffer
 
 // Holding returns the buffer as a Holding.
@@ -131,8 +131,8 @@ func (p *Part) awaitUses(s *engine.Submission) {
 	s.Timeline.ParkAgain(s)
 }
 
-// endAwait ends the wait that awaitUses has begun, and the delay. Without such a wait it does
-// nothing.
+// endAwait ends the wait that awaitUses has begun, and the delay of the Free. Without such a wait
+// it does nothing.
 func (p *Part) endAwait() {
 	if f := p.awaiting; f != nil {
 		p.awaiting = nil

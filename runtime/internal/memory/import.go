@@ -76,9 +76,10 @@ func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error
 	return b, nil
 }
 
-// unpinWithin is how long an import tries to have closed buffers unpinned. A single try (Collect)
-// may take longer. Completed work may have no event behind it, and the device needs a moment to
-// pass an event that is recorded now.
+// unpinWithin is how long an import tries to have closed buffers unpinned. One call of Collect may
+// not be enough: completed work may have no event behind it. Then Collect records one, and the
+// device needs a moment to pass the event. A single call of Collect may take longer than
+// unpinWithin.
 const unpinWithin = 20 * time.Millisecond
 
 // unpin calls Collect again and again, for up to unpinWithin. It stops when no closed buffer shares

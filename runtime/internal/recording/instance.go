@@ -63,7 +63,7 @@ func (b *instances) poll() {
 	var uses engine.Frontier
 	b.mu.Lock()
 	for _, x := range b.all {
-		if !x.taken && x.last.Timeline != nil { // the work that used it last may have ended
+		if !x.taken && x.last.Timeline != nil { // the instance's last work may have ended
 			uses.Add(x.last)
 		}
 	}
@@ -181,8 +181,8 @@ func (p *Part) findInstance(s *engine.Submission) error {
 	return nil
 }
 
-// addInstance gives the execution an instance when takeInstance has found none that is free. It
-// polls and tries again, and makes an instance if there is still none.
+// addInstance gives the execution an instance after takeInstance has found no free one. It polls,
+// calls takeInstance again, and makes an instance if there is still no free one.
 func (p *Part) addInstance(s *engine.Submission) error {
 	r := p.run
 	if r.of.instances.poll(); p.takeInstance(s) {
