@@ -222,8 +222,8 @@ func (w *writer) points(list *[]traceformat.Point, points []Point) []traceformat
 	return *list
 }
 
-// opened writes the process of a device that was opened, and the source of the times of its graphs'
-// commands.
+// opened makes the process of a device that was opened. If the commands of the device's graphs have
+// a timer, opened also writes the timer's name. If that timer cannot be used, opened writes why.
 func (w *writer) opened(r *Record) {
 	x := w.device(r.Device, r.Label)
 	x.timesNodes = r.Op != ""
