@@ -373,7 +373,7 @@ func (w *writer) count(r *Record) {
 	one(traceformat.CounterPoolBytes, traceformat.Series{Name: "reserved", Value: int64(r.Reserved)}, traceformat.Series{Name: "used", Value: int64(r.Used)})
 }
 
-// drops writes how many records were dropped since it was last called.
+// drops writes how many records the tracer has dropped since the last call of drops, if any.
 func (w *writer) drops() {
 	if n := w.tracer.Stats().Dropped; n > w.dropped {
 		w.event = traceformat.Event{Phase: traceformat.Instant, Cat: traceformat.CatDrop, Name: "records are missing", PID: hostPID, Scope: 'g',

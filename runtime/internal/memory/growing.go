@@ -230,9 +230,9 @@ func (b *Buffer) Grow(size uint64) error {
 }
 
 // takeBack keeps trims from unmapping any of the first n pages, also those that Shrink has removed.
-// It returns how many pages are mapped. If at least n pages are mapped, takeBack raises a smaller
-// size to n pages. If fewer are mapped, takeBack does not change the size, and no trim unmaps a
-// page before giveAway is called.
+// It returns how many pages are mapped. If at least n pages are mapped and the size is smaller than
+// n pages, takeBack raises the size to n pages. If fewer are mapped, takeBack does not change the
+// size, and no trim unmaps a page before giveAway is called.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
