@@ -11,8 +11,9 @@ import (
 )
 
 // setBuffer makes the address of the range r the kernel argument with this index, and holds the
-// range's buffer. ended says that the device is lost or closed. Then setBuffer does not hold the
-// buffer, which may be closed: the submission will fail with the device's error.
+// range's buffer. ended says that the device is lost or closed, so that the submission will fail
+// with the device's error. If ended is set, setBuffer does not hold the buffer: the hold would fail
+// if the buffer is closed.
 func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	at, err := r.Check("launch", s.q.dev.mem())
 	if err == nil {

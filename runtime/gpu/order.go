@@ -25,7 +25,7 @@ import (
 // Free, can be put into a stream's order: submit it with an Order that waits for [Stream.Point] and
 // signals a point of the program, and pass that point to [Stream.After]. Then the stream's next
 // operation waits for the submitted operation. If [Stream.Wait] is called before that next
-// operation has been added, it does not wait for the submitted operation.
+// operation has been added, Stream.Wait does not wait for the submitted operation.
 type Order struct {
 	Wait   []Point
 	Signal []Point

@@ -60,9 +60,9 @@ type Reuse = driver.PoolReuse
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call
 // blocks while the driver makes or looks up the pool. If the pool is native, other users of the
-// driver in the process share it. From the first use of the pool on, it gives no memory back to
-// the system by itself, not even memory that those users have freed. Closing the device gives
-// unused memory back.
+// driver in the process share it. From its first use on, the pool gives no memory back to the
+// system by itself, not even memory that those users have freed. Closing the device gives unused
+// memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
 	if d.isZero() {
 		return nil, errs.Zero("default pool", "Device")

@@ -295,8 +295,8 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 //   - If an operation signals or fails the semaphore, each function is called on a goroutine of its
 //     own, in no order.
 //
-// The returned cancel unregisters the function. It returns true if the function has not been called
-// and will not be called. OnReached ignores a nil function.
+// The returned cancel unregisters the function. cancel returns true if the function has not been
+// called and will not be called. OnReached ignores a nil function.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	if fn == nil {
 		return sema.TooLate
@@ -320,8 +320,9 @@ type link struct {
 
 // Link makes a link from s to target. When s reaches the value from, the link signals target as
 // target.Signal(to) does. If target refuses the signal, target fails with that error. If s fails,
-// target fails with the error of s. The returned unlink removes the link. It returns true if the
-// link has neither signalled nor failed target, and will not. If target is nil, Link does nothing.
+// target fails with the error of s. The returned unlink removes the link. unlink returns true if
+// the link has neither signalled nor failed target, and will not. If target is nil, Link does
+// nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate

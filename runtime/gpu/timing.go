@@ -41,7 +41,7 @@ const (
 	notedBegin  = 1 << iota // the event in front of the work is recorded
 	notedEnd                // the event behind the work is recorded
 	notedHost               // goroutines ran the operation, and have finished
-	notedGiven              // an operation has the Timing
+	notedGiven              // an operation has been given the Timing
 	notedNone               // the stream may have got no work, or the driver refused to record an event
 	notedFailed             // the operation has failed
 )

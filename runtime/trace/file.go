@@ -84,7 +84,7 @@ func rankOf(lookup func(string) (string, bool)) (rank, world int) {
 }
 
 // create creates and locks the file of a trace. If another trace is being written to a file of this
-// name, create adds the process id to the name. Only the file's owner can read it.
+// name, create adds the process id to the name. Only the file's owner can read the file.
 func create(name string, rank, world int) (*os.File, error) {
 	if world > 1 && !strings.Contains(name, "%r") && !strings.Contains(name, "%p") {
 		name = before(name, ".rank%r")

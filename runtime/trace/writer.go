@@ -222,8 +222,8 @@ func (w *writer) points(list *[]traceformat.Point, points []Point) []traceformat
 	return *list
 }
 
-// opened writes the process of a device that was opened, and the source of the times of its graphs'
-// commands.
+// opened makes the process of a device that was opened. If the commands of the device's graphs have
+// a timer, opened also writes the timer's name. If that timer cannot be used, opened writes why.
 func (w *writer) opened(r *Record) {
 	x := w.device(r.Device, r.Label)
 	x.timesNodes = r.Op != ""
@@ -373,7 +373,7 @@ func (w *writer) count(r *Record) {
 	one(traceformat.CounterPoolBytes, traceformat.Series{Name: "reserved", Value: int64(r.Reserved)}, traceformat.Series{Name: "used", Value: int64(r.Used)})
 }
 
-// drops writes how many records were dropped since it was last called.
+// drops writes how many records the tracer has dropped since the last call of drops, if any.
 func (w *writer) drops() {
 	if n := w.tracer.Stats().Dropped; n > w.dropped {
 		w.event = traceformat.Event{Phase: traceformat.Instant, Cat: traceformat.CatDrop, Name: "records are missing", PID: hostPID, Scope: 'g',

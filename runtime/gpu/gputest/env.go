@@ -29,7 +29,7 @@ const every = -2
 // needs returns the least number of devices with which a test runs.
 func (x *test) needs() int { return max(x.devices, -x.devices, 1) }
 
-// An env has a test's devices, and helpers for tests.
+// An env is a testing.T with the test's harness and devices, and with helper methods.
 type env struct {
 	*testing.T
 	h    Harness

@@ -86,9 +86,9 @@ func (d *Device) Recycle(s *Submission) {
 	s.Timeline.putAll(s, s)
 }
 
-// releaseHeld releases everything that a submission holds, and resets the Submission. A Submission
-// keeps its event for its next use, unless there are other references to the event. The Holders are
-// added to held, to be released in batches.
+// releaseHeld releases everything that a submission holds, except its Holders, and resets the
+// Submission. The Submission keeps its event for its next use, unless there are other references to
+// the event. releaseHeld adds the Holders to held, so that they are released in batches.
 func (d *Device) releaseHeld(s *Submission, held *holderRun) {
 	if len(s.Observers) > 0 {
 		for _, o := range s.Observers {

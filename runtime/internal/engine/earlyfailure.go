@@ -79,9 +79,9 @@ func (tl *Timeline) addFailed(first, last uint64, err error) {
 }
 
 // FailInFlight fails the signals of all issued work that the stream has not passed and that has not
-// failed yet. If the device is lost, it also wakes the goroutines that are blocked in Await. It
-// returns the timepoints to release. The work stays in the ring, because the stream may still run
-// it.
+// failed yet. If the device is lost, FailInFlight also wakes the goroutines that are blocked in
+// Await. It returns the timepoints to release. The work stays in the ring, because the stream may
+// still run it.
 func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()

@@ -111,7 +111,7 @@ func (d *Device) work() (worked, ended bool) {
 }
 
 // MayBlock reports whether the goroutine that issues the submission may block. The caller of Submit
-// may block. If the submission was parked, its issuer may not block, because it may be the
+// may block. The goroutine that issues a parked submission must not block, because it may be the
 // pending-queue thread.
 func (s *Submission) MayBlock() bool { return len(s.parking.tps) == 0 && !s.parking.reparked }
 
@@ -171,8 +171,8 @@ func (d *Device) issueAside(s *Submission) {
 	}()
 }
 
-// signalThread wakes the pending-queue thread. The channel refers to the device until the thread
-// has received the device.
+// signalThread wakes the pending-queue thread. The channel keeps the device reachable until the
+// thread has received it: the blocked thread itself may have no reference to the device (see next).
 func (d *Device) signalThread() {
 	select {
 	case d.pending.wake <- d:

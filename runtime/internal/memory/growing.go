@@ -44,7 +44,7 @@ type Growing struct {
 	cancel context.CancelFunc
 
 	size   atomic.Uint64 // changed with growMu and mu locked, and by free
-	reach  atomic.Uint64 // at least size; changed with mu locked
+	reach  atomic.Uint64 // bytes that issued work may use, at least size; changed with mu locked
 	unmaps atomic.Int32  // number of running trims that may have read the uses
 	uses   engine.Uses
 
@@ -57,9 +57,9 @@ type Growing struct {
 	pages []page     // by address; pages that Shrink has removed (page.gone is not 0) come last
 	trims uint64     // how many trims there have been; they are numbered from 1
 	// waits has the trims that wait for points, by number. A new trim also waits for the points of
-	// all trims in waits. The reason is that it may remove pages that an earlier Shrink has removed
-	// and a Grow has taken back. Work may use these pages until each point of that Shrink is
-	// reached or has failed.
+	// all trims in waits. The reason: the pages of the new trim may include pages that an earlier
+	// Shrink has removed and a Grow has taken back. Work may use these pages until each point of
+	// the earlier Shrink is reached or has failed.
 	waits map[uint64]*trim
 	freed bool
 	stuck error // why pages that Shrink has removed will never be unmapped, or nil
@@ -230,9 +230,9 @@ func (b *Buffer) Grow(size uint64) error {
 }
 
 // takeBack keeps trims from unmapping any of the first n pages, also those that Shrink has removed.
-// It returns how many pages are mapped. If at least n pages are mapped, takeBack raises a smaller
-// size to n pages. If fewer are mapped, takeBack does not change the size, and no trim unmaps a
-// page before giveAway is called.
+// It returns how many pages are mapped. If at least n pages are mapped and the size is smaller than
+// n pages, takeBack raises the size to n pages. If fewer are mapped, takeBack does not change the
+// size, and no trim unmaps a page before giveAway is called.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -258,7 +258,7 @@ func (m *Growing) giveAway() {
 
 // add maps the pages from number have to number n-1, and raises the size. next returns the physical
 // memory for a page, and has counted the new mapping in maps. If something fails, add undoes
-// everything. It runs on a bound thread.
+// everything. add runs on a bound thread.
 func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (err error) {
 	v := m.dev.Faces.VirtualMem
 	var fresh []page
@@ -302,7 +302,7 @@ func (m *Growing) giveAccess(have, n int) error {
 	return m.dev.Faces.VirtualMem.AccessPages(m.at(have), uint64(n-have)*m.page, all)
 }
 
-// remove unmaps consecutive pages. first is the number of the first page. It runs on a bound
+// remove unmaps consecutive pages. first is the number of the first page. remove runs on a bound
 // thread.
 func (m *Growing) remove(first int, pages []page) error {
 	var all []error
@@ -336,8 +336,8 @@ func (p *physical) unmap() error {
 }
 
 // Share maps size bytes of other growing memory, from offset on, behind the end of this memory. If
-// Shrink has removed pages there, Share first waits until they are unmapped, or until the context
-// ends.
+// pages that Shrink has removed from this memory are still mapped, Share first waits until they are
+// unmapped, or until the context ends.
 func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) error {
 	const op = "share pages"
 	if from == nil || from.Growing() == nil {
@@ -449,8 +449,9 @@ func (m *Growing) awaitUnmapped(ctx context.Context) error {
 }
 
 // Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. They
-// are unmapped later: first each point must be reached or fail, then the streams must pass the work
-// that uses the memory and was issued until then. A Grow before the unmapping takes the pages back.
+// are unmapped later. First each point must be reached or fail. Then the streams must pass the work
+// that uses the memory and was issued before each point was reached or had failed. A Grow before
+// the unmapping takes the pages back.
 func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 	const op = "shrink"
 	for _, p := range after {

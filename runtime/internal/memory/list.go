@@ -56,7 +56,6 @@ func (s *books) fresh() *Buffer {
 	return &s.slab[s.used-1]
 }
 
-// isHost reports whether a kind of memory is host memory.
 func isHost(kind driver.MemKind) bool {
 	return kind == driver.HostMem || kind == driver.WriteCombinedMem
 }

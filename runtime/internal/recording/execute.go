@@ -63,8 +63,8 @@ func (p *Part) Number() int { return p.part }
 type Step struct {
 	c    *Recording
 	part int
-	// The caller of AddSteps holds the bound buffers and the recording, which the program may have
-	// closed.
+	// held says that the caller of AddSteps holds the bound buffers and the recording. The program
+	// may have closed them.
 	held bool
 	// run is nil if the execution needs no instance. It is also nil if the execution has one part
 	// only: then the run is in the submission's record.
@@ -97,7 +97,7 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 
 // AddSteps appends the steps of an execution of the command buffer to a list. The execution has the
 // bound ranges binds and the parameter values given. If held is set, the caller holds the ranges'
-// buffers and the recording, which the program may have closed.
+// buffers and the recording. The program may have closed them.
 func (c *Recording) AddSteps(to []Step, binds []memory.Range, given []Given, held bool) []Step {
 	l := c.layouts[byGraph]
 	if l != c.layouts[byHost] && !c.graphsCan(l, binds, given) {
