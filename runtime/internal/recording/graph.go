@@ -62,7 +62,7 @@ const standInSize = 128 << 10
 // commands, if these addresses are known only in an execution. So the graph can be made before the
 // first execution, which then sets the nodes. standIn returns false if an execution could not set
 // one of the nodes, if a function of Native would get stand-in addresses, or if the stand-in cannot
-// be allocated. The function standIn runs on a bound thread.
+// be allocated. standIn runs on a bound thread.
 func (c *Recording) standIn(p *part) bool {
 	for cmd := range c.each(p) {
 		if cmd.depends && cmd.op.Kind == work.Native {
