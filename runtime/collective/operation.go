@@ -135,7 +135,6 @@ func SendReceive(dst, src gpu.Range, t ElementType, to, from int) Operation {
 // String returns the name of the operation, such as "all-reduce".
 func (x Operation) String() string { return comm.Operation(x).String() }
 
-// in returns the range as a Range of package memory.
 func in(r gpu.Range) memory.Range {
 	return memory.Range{Buffer: (*memory.Buffer)(r.Buffer), Offset: r.Offset, Size: r.Size}
 }

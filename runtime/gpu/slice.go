@@ -105,7 +105,6 @@ func sizeOf[T any](op string, n int) (uint64, error) {
 	return uint64(n) * size, nil
 }
 
-// elemSize returns the size of T in bytes.
 func (Slice[T]) elemSize() uint64 {
 	var zero T
 	return uint64(unsafe.Sizeof(zero))

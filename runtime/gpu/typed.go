@@ -57,8 +57,8 @@ const (
 //
 // Fields may be unexported. Fields named _ are ignored. Embedded fields are refused.
 //
-// If the driver reports the sizes of parameters ([Kernel.Info]), Typed compares the number and the
-// sizes of the fields with them. Otherwise a field of a wrong size makes the kernel read wrong
+// If the driver reports the kernel's parameters ([Kernel.Info]), Typed compares the fields with
+// the parameters, in number and size. Otherwise a field of a wrong size makes the kernel read wrong
 // arguments. Errors are [ErrArgument]. If a field is wrong, the error names it.
 func Typed[A any](k *Kernel) (*TypedKernel[A], error) {
 	b, err := bindType(k, reflect.TypeFor[A]())

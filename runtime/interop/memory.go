@@ -89,8 +89,8 @@ func ExportMemoryFile(b *gpu.Buffer) (*os.File, error) {
 // ImportMemoryFile makes a buffer from memory that another process of the machine has exported as a
 // file (C: cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap, cuMemSetAccess). The file
 // is from [ExportMemoryFile], or with CUDA a POSIX file descriptor of memory that cuMemCreate made.
-// PyTorch's expandable segments and NCCL's buffers are such memory. The caller keeps the file and
-// may close it afterwards. ImportMemoryFile blocks while the driver does.
+// PyTorch's expandable segments and NCCL's buffers are such memory. The caller owns the file, and
+// may close it when ImportMemoryFile has returned. ImportMemoryFile blocks while the driver does.
 //
 // The caller must supply the size, since the descriptor does not contain it: the exported buffer's
 // size, or the size given to cuMemCreate. The memory can only be imported as a whole: if size,
@@ -103,8 +103,8 @@ func ExportMemoryFile(b *gpu.Buffer) (*os.File, error) {
 // ends. freed is called, unless it is nil, on a goroutine of its own, when the buffer has been
 // closed, its last use is over, and the driver has released this process's mapping.
 //
-// The error is [gpu.ErrUnsupported] if the device does not support imports, which only Linux
-// supports. It is the driver's own error if the file does not represent memory.
+// The error is [gpu.ErrUnsupported] if the device does not support imports. Only Linux supports
+// imports. It is the driver's own error if the file does not represent memory.
 func ImportMemoryFile(dev *gpu.Device, f *os.File, size uint64, freed func()) (*gpu.Buffer, error) {
 	b, err := memoryOf(dev).ImportSharedFile(f, size, freed)
 	return (*gpu.Buffer)(b), err

@@ -24,8 +24,8 @@ import (
 // If a stream has no work in front of an event, the event is reached immediately. So if the stream
 // ran dry, the time between two events is longer than the work took. The stream can run dry in
 // front of the work, while the host is still giving the work. The stream can also run dry behind
-// the work, before the host records the event. The host's times tell whether that is possible: see
-// workBetween.
+// the work, before the host records the event. The host's times tell whether the stream may have
+// run dry: see workBetween.
 
 // commandTimes are the events and times of one command of a recording.
 type commandTimes struct {
@@ -112,7 +112,8 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	if x.times == NoTimes || x.unasked.Load() >= mostUnasked {
 		return
 	}
-	// The host may take long to give the stream work of these kinds.
+	// The host may take long to give the stream work of these kinds. So the event behind the
+	// previous submission does not tell when such work begins.
 	calls := x.kind == work.Execute || x.kind == work.Collect || x.kind == work.Native
 	if !waits && !calls && !tl.Adopted {
 		x.begin = tl.InFront(x.rec.Issued)
@@ -170,10 +171,10 @@ func (x *span) CommandBegins(tl *engine.Timeline, c observe.Command) {
 	x.commands = append(x.commands, commandTimes{Command: c, given: hostTimes{issued: issued}, begin: tl.RecordTime()})
 }
 
-// CommandBegun records the event behind a command of a recording. For the first command that gave
-// the stream work it also notes the time, as the time of the submission's first work. A native
-// function gives the stream work at an unknown moment, so after each native function the time is
-// noted again.
+// CommandBegun does nothing if a command gave the stream no work. Otherwise it records the event
+// behind the command, if the command is timed. For the first command that gave the stream work it
+// also notes the time, as the time of the submission's first work. A native function gives the
+// stream work at an unknown moment, so after each native function the time is noted again.
 func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool) {
 	if x.begin == nil || !some {
 		return
@@ -192,8 +193,9 @@ func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some
 }
 
 // letGoEvents releases the span's events. If loose is set, the stream got none of the work and may
-// not have passed the span's own events yet. Then these go to doubt. An event must not be reused
-// until the stream has passed it, since some devices cannot record a pending event again.
+// not have passed the span's own events yet. Then letGoEvents keeps these events in the list doubt.
+// An event must not be reused until the stream has passed the event, since some devices cannot
+// record a pending event again.
 func (x *span) letGoEvents(loose bool) {
 	drop := func(e *engine.Event, own bool) {
 		switch {
@@ -354,13 +356,13 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first
-	since := h.issued // the work cannot have begun earlier, even if begun is earlier
+	since := h.issued // the work began at h.issued or later, even if begun is before h.issued
 	if shared && !dry {
 		since -= atOnce // the shared event may be reached this long before h.issued: see EventBehind
 	}
 	since = max(since, begun-within)
-	early := min(max(h.first-since, 0), took) // the most by which begun may be early
-	late := time.Duration(0)                  // the most by which ended may be late
+	early := min(max(h.first-since, 0), took) // by how much the beginning is uncertain
+	late := time.Duration(0)                  // by how much the end is uncertain
 	if ended-within <= h.closed {
 		late = min(max(min(ended+within, h.closed)-max(begun-within, h.all), 0), took)
 	}

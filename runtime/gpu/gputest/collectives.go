@@ -597,7 +597,7 @@ var collectives = []test{
 				t.checkReduction(&reductions[0], collective.Float32, 1000)
 				t.checkMoves(collective.Int32, 33)
 			}
-			// After this function team closes the suspended communicators.
+			// The communicators stay suspended. When this function returns, team closes them.
 			rest("suspend", (*collective.Communicator).Suspend)
 		})
 		e.team(1, collective.Options{}, func(t *team) {

@@ -131,8 +131,8 @@ var devices = []test{
 				host, s, end := e.sem(), e.sem(), e.sem()
 				var mid []gpu.Point
 				middle := func() {
-					// The copies read word 0 of bufs[top]; the function first fills that word.
-					// Copy i writes to word i of a buffer.
+					// Copy i reads word 0 of bufs[top], and writes word i of bufs[d]. The closure
+					// named first fills word 0.
 					for i := uint64(2); i < width; i++ {
 						x := e.sem()
 						d := int(i) % n

@@ -61,9 +61,10 @@ type Owner interface {
 	Start() error
 
 	// FreeUnused frees memory that nothing uses any more. It returns when the memory is free or the
-	// context ends. It frees less if the device is closed or a stream may be waiting for other
-	// code. Collect calls it when the device has no memory left for an allocation. No timeline is
-	// locked. FreeUnused may block, so the pending-queue thread never calls it.
+	// context ends. If the device is closed, or a stream may be waiting for other code, FreeUnused
+	// only waits for parked Frees and for trims that are about to go on. Collect calls FreeUnused
+	// when the device has no memory left for an allocation. No timeline is locked. FreeUnused may
+	// block, so the pending-queue thread never calls it.
 	FreeUnused(ctx context.Context)
 
 	// IsLost is called once, with the reason, when the device is lost. The caller may be any

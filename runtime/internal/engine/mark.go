@@ -106,8 +106,8 @@ func (tl *Timeline) eventBehind(seq uint64) (*Event, bool) {
 }
 
 // event returns the first event recorded behind the mark, and adds a reference, which the caller
-// must Drop. If there is no such event, it records one. If the work has been retired, it returns
-// nil and no error. The caller holds no Timeline.mu.
+// must Drop. If no event is recorded behind the mark yet, the method records one. If the work has
+// been retired, the method returns nil and no error. The caller holds no Timeline.mu.
 func (m Mark) event() (*Event, error) {
 	e, ok := m.Timeline.eventBehind(m.Seq)
 	if ok {

@@ -33,10 +33,10 @@ func (tl *Timeline) skipsPoll(again bool, rounds int32) bool {
 	return tl.throttle.Skips(again, tl.issued.Load(), tl.Device.pending.running.Load() > 0, rounds)
 }
 
-// WantAll requests polling of all work that may use memory of this device. On its own timelines
-// that is everything issued, and the next submission, which may be being issued now. On timelines
-// of other devices it is the work up to the marks in lent. Work issued later is polled only while
-// Short is above 0 (see Timeline.enter and Borrow).
+// WantAll requests polling of all work that may use memory of this device. On timelines of this
+// device, such work is everything issued, and the next submission, which a goroutine may be issuing
+// now. On timelines of other devices, it is the work up to the marks in lent. Work that is issued
+// after the call is polled only while Short is above 0 (see Timeline.enter and Borrow).
 func (d *Device) WantAll() {
 	for _, tl := range d.All() {
 		tl.want(tl.issued.Load() + 1)

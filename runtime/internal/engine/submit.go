@@ -50,7 +50,7 @@ func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 
 // ParkAgain parks a submission once more, because an attempt to issue it has shown that it must
 // wait longer. If nothing is left to wait for by now, the submission goes to the pending-queue
-// thread. The caller does not issue it, because it may have other work to do.
+// thread. The caller does not issue the submission, because the caller may have other work to do.
 func (tl *Timeline) ParkAgain(s *Submission) {
 	s.parking.reparked = true
 	if tl.registerWaits(s) {
@@ -63,10 +63,10 @@ func (tl *Timeline) ParkAgain(s *Submission) {
 // cancels the timepoints. Otherwise it publishes the signals if the submission is a published
 // barrier.
 //
-// If there is no open wait, or if all timepoints have been released or cancelled before
-// registerWaits ends, the submission does not stay parked: registerWaits completes a published
-// barrier and returns false. For any other submission it returns true, and the caller must start
-// the submission.
+// registerWaits returns false if the submission stays parked. If there is no open wait, or if all
+// timepoints have been released or cancelled before registerWaits ends, the submission does not
+// stay parked: registerWaits completes a published barrier and returns false. For any other
+// submission it returns true, and the caller must start the submission.
 func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 	s.parking.open.Store(1) // one more, so that s cannot become ready before all waits are registered
 	registered := len(s.parking.tps)

@@ -121,7 +121,7 @@ func (Alloc) Blocks(s *engine.Submission) bool {
 	return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.Timeline))
 }
 
-// HoldsUp reports whether the driver's pool may make the stream wait for another stream.
+// HoldsUp reports whether a native pool may make the stream wait for another stream.
 func (Alloc) HoldsUp(s *engine.Submission, tl *engine.Timeline) bool {
 	return partOf(s).buffer.pool.crosses(tl)
 }
@@ -139,8 +139,8 @@ func (Alloc) Issued(s *engine.Submission, tl *engine.Timeline, broken bool) bool
 	return false
 }
 
-// Undo gives the block of a portable pool back. The allocation has failed, unless the submission is
-// parked again.
+// Undo gives the block of a portable pool back. If how is Early or Foreign, the submission is
+// parked again, and the memory is pending again. Otherwise the allocation has failed.
 func (Alloc) Undo(s *engine.Submission, how engine.Outcome) {
 	b := partOf(s).buffer
 	if how == engine.Early || how == engine.Foreign {
@@ -151,8 +151,8 @@ func (Alloc) Undo(s *engine.Submission, how engine.Outcome) {
 }
 
 // Retries reports whether a native pool has found no memory and may find some after unused memory
-// has been freed. It returns false for a portable pool, which has taken a block before Issue is
-// called.
+// has been freed. It returns false for a portable pool, because Prepare has already taken the block
+// from that pool.
 func (Alloc) Retries(s *engine.Submission, err error) bool {
 	b := partOf(s).buffer
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
@@ -434,8 +434,8 @@ func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
 	return err
 }
 
-// giveBack frees memory that no queue has deallocated. No work in flight uses the memory. A
-// driver's pool frees the memory in the stream h, or in the stream that allocated it if h is 0.
+// giveBack frees memory that no queue has deallocated. No work in flight uses the memory. A native
+// pool frees the memory in the stream h, or in the stream that allocated the memory if h is 0.
 // giveBack runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if b.mem.Size == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// makePortable makes a pool of the runtime's own.
+// makePortable makes p a portable pool: a blockpool over slabs that slabs.Grow allocates.
 func (p *Pool) makePortable() (err error) {
 	p.slabs.p, p.opt.Portable = p, true
 	p.threshold.Store(p.opt.Threshold)
@@ -83,7 +83,7 @@ func (s *slabs) Release(base, size uint64) error {
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
 	// If Stay fails, Close no longer waits for calls that use the device. But Close destroys the
-	// pool: either it makes this call itself, or it waits until this call has returned.
+	// pool: either Close itself calls Release, or Close waits until this call has returned.
 	if d.Engine.Stay() == nil {
 		defer d.Engine.Leave()
 	}
@@ -175,7 +175,6 @@ func (p *Pool) maintain(done engine.Mark) {
 	})
 }
 
-// tidySoon calls tidy and, if the pool is closed, sweepPools.
 func (p *Pool) tidySoon() error {
 	err := p.tidy()
 	if p.closed.Load() {

@@ -61,8 +61,8 @@ const standInSize = 128 << 10
 // standIn puts the stand-in's addresses into c.current.present for the dst and src of a part's
 // commands, if these addresses are known only in an execution. So the graph can be made before the
 // first execution, which then sets the nodes. standIn returns false if an execution could not set
-// one of the nodes, if a function of Native would get stand-in addresses, or if there is no memory.
-// It runs on a bound thread.
+// one of the nodes, if a function of Native would get stand-in addresses, or if the stand-in cannot
+// be allocated. standIn runs on a bound thread.
 func (c *Recording) standIn(p *part) bool {
 	for cmd := range c.each(p) {
 		if cmd.depends && cmd.op.Kind == work.Native {
@@ -90,7 +90,7 @@ func (c *Recording) standIn(p *part) bool {
 
 // build makes the graph of a part with the addresses in c.current.present. If stands is set,
 // standIn has put the stand-in's addresses there. Then build cuts the operations that use the
-// stand-in, so that they fit into half of it. It runs on a bound thread.
+// stand-in, so that each fits into half of the stand-in. build runs on a bound thread.
 func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.Faces.Graphs
 	dynamic := 0
@@ -369,7 +369,8 @@ func (c *Recording) remake(p *part, x *graphOf) error {
 
 // launch sets the nodes whose addresses or parameters have changed, and launches the graph. If
 // there is no graph, or the driver cannot set a node, launch makes a new graph. The driver runs the
-// launches of one graph one after the other.
+// launches of one graph one after the other. So the submission follows the graph's launches in
+// flight on other timelines, without a wait in the stream.
 func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, x *graphOf) (started bool, err error) {
 	anew := !x.made()
 	if !anew && x.epoch != c.current.epoch {

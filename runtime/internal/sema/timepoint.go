@@ -110,7 +110,8 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	return TooLate
 }
 
-// TooLate is the cancel function that OnReached returns if it has already called fn.
+// TooLate is the cancel function that OnReached returns if it has already called fn. Package gpu
+// also returns TooLate when it has registered nothing.
 func TooLate() bool { return false }
 
 // A List is a linked list of released timepoints. The zero List is empty.
