@@ -5,7 +5,6 @@ type many[T comparable] struct {
 	list      list[T]               // points that are not reached, ordered by value
 	fronts    []Front[T]            // one for each producer that has points
 	room      [2]Front[T]           // storage of fronts for two producers
-	turn      int                   // modulo the length of fronts: the index of the producer that toPoll took in turn last
 	overtaken map[Point[T]]struct{} // the overtaken points, which are not in list
 	peak      int                   // largest length of overtaken since it was last empty
 }
@@ -77,21 +76,6 @@ func (m *many[T]) next(value uint64) (producer T, seq uint64) {
 		return m.fronts[0].Producer, m.fronts[0].Seq
 	}
 	return p.Producer, p.Seq
-}
-
-func (m *many[T]) toPoll(asks []Front[T]) (n int) {
-	if len(m.fronts) <= len(asks) {
-		return copy(asks, m.fronts)
-	}
-	if back := m.list.back(); back != nil {
-		asks[0] = *m.front(back.Producer)
-		n = 1
-	}
-	for ; n < len(asks); n++ {
-		m.turn++
-		asks[n] = m.fronts[m.turn%len(m.fronts)]
-	}
-	return n
 }
 
 func (m *many[T]) arrive(now uint64, first, last Point[T]) {

@@ -246,27 +246,13 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 		}
 	}
 	each := 0
-	s.Each(func(producer int, seq uint64) {
-		if n := needs[producer]; n != nil && seq >= n.last {
+	for _, f := range s.AppendFronts(nil) {
+		if n := needs[f.Producer]; n != nil && f.Seq >= n.last {
 			each++
 		}
-	})
+	}
 	if each != len(needs) {
-		return fmt.Errorf("Each lists %d producers, but %d have points", each, len(needs))
-	}
-	turn := map[int]bool{}
-	for range len(needs) {
-		var asks [2]Front[int]
-		n := s.ToPoll(asks[:])
-		if n != min(len(asks), len(needs)) {
-			return fmt.Errorf("%d of %d producers are polled at a time", n, len(needs))
-		}
-		for _, f := range asks[:n] {
-			turn[f.Producer] = true
-		}
-	}
-	if len(turn) != len(needs) {
-		return fmt.Errorf("%d of %d producers are polled in turn", len(turn), len(needs))
+		return fmt.Errorf("AppendFronts lists %d producers, but %d have points", each, len(needs))
 	}
 	if s.many == nil {
 		return nil
@@ -384,15 +370,4 @@ func FuzzSet(f *testing.F) {
 			t.Error(err)
 		}
 	})
-}
-
-// Each calls f for each producer that has points in flight, with the highest number of its points.
-func (s *Set[T]) Each(f func(producer T, seq uint64)) {
-	if s.many != nil {
-		for i := range s.many.fronts {
-			f(s.many.fronts[i].Producer, s.many.fronts[i].Seq)
-		}
-	} else if s.one.Seq != 0 {
-		f(s.one.Producer, s.one.Seq)
-	}
 }

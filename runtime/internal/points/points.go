@@ -113,18 +113,15 @@ func (s *Set[T]) Next(value uint64) (producer T, seq uint64) {
 	return s.one.Producer, s.one.Seq
 }
 
-// ToPoll fills asks with the producers that must be polled, and returns their number. If there are
-// more producers than fit, the producer of the highest point comes first, and later calls return
-// the others in turn.
-func (s *Set[T]) ToPoll(asks []Front[T]) (n int) {
-	if s.many != nil {
-		return s.many.toPoll(asks)
+// AppendFronts appends the Front of each producer that has points to fronts.
+func (s *Set[T]) AppendFronts(fronts []Front[T]) []Front[T] {
+	switch {
+	case s.many != nil:
+		return append(fronts, s.many.fronts...)
+	case s.one.Seq != 0:
+		return append(fronts, Front[T]{Producer: s.one.Producer, Seq: s.one.Seq})
 	}
-	if s.one.Seq == 0 {
-		return 0
-	}
-	asks[0] = Front[T]{Producer: s.one.Producer, Seq: s.one.Seq}
-	return 1
+	return fronts
 }
 
 // Want calls ask for the work that must be polled for a waiter for a value. That is all work with a

@@ -270,30 +270,24 @@ func (s *Semaphore) PollFor(value uint64, by PollSource) *wake.Policy {
 	return m.Producer.PollFor(m.Seq, by)
 }
 
-// pollAtOnce is the largest number of producers that one call of pollAll polls. If more producers
-// have signals in flight, later calls poll the others.
-const pollAtOnce = 8
-
-// pollAll polls the producers of the signals in flight, and then the other producers that their
-// barriers wait for, but at most pollAtOnce producers. The producer of the highest signal is always
-// among them.
+// pollAll polls the producers of all signals in flight, and the other producers that their barriers
+// wait for.
 func (s *Semaphore) pollAll() {
-	var asks [pollAtOnce]points.Front[Producer]
-	n := 0
+	var room [8]points.Front[Producer]
+	fronts := room[:0]
 	s.mu.Lock()
 	if s.list != nil {
-		n = s.list.signals.ToPoll(asks[:])
+		fronts = s.list.signals.AppendFronts(fronts)
 		for i := range s.list.joins {
 			for _, m := range s.list.joins[i].marks[1:] {
-				if n < len(asks) && !m.Producer.Passed(m.Seq) {
-					asks[n] = points.Front[Producer]{Producer: m.Producer, Seq: m.Seq}
-					n++
+				if !m.Producer.Passed(m.Seq) {
+					fronts = append(fronts, points.Front[Producer]{Producer: m.Producer, Seq: m.Seq})
 				}
 			}
 		}
 	}
 	s.mu.Unlock()
-	for i := range asks[:n] {
-		asks[i].Producer.PollFor(asks[i].Seq, ByQuery)
+	for _, f := range fronts {
+		f.Producer.PollFor(f.Seq, ByQuery)
 	}
 }

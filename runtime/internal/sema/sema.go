@@ -102,8 +102,8 @@ func (s *Semaphore) Failed() error {
 }
 
 // Query returns the current value and nil. If the semaphore has failed, Query returns the value
-// before the failure, and the failure. If signals are in flight, Query first polls their producers,
-// but at most pollAtOnce of them. It does not block.
+// before the failure, and the failure. If signals are in flight, Query first polls their producers.
+// It does not block.
 func (s *Semaphore) Query() (uint64, error) {
 	if s.flags.Load()&hasSignals == 0 {
 		if v := s.value.Load(); v != failedValue {

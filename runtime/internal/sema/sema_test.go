@@ -234,22 +234,26 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestJoinOfMany joins so many producers that Query polls only some of them. If Query is called
-// again and again, all must be polled.
-func TestJoinOfMany(t *testing.T) {
+// TestQueryPollsAll checks that Query polls every producer: those with signals in flight that do not
+// end, and those that a barrier joins.
+func TestQueryPollsAll(t *testing.T) {
 	var s Semaphore
+	var workers []*worker
+	add := func() Mark {
+		workers = append(workers, new(worker))
+		return Mark{workers[len(workers)-1], 1}
+	}
+	for value := uint64(1); value <= 20; value++ {
+		s.Publish(Signal{Value: value, Producer: add().Producer, Seq: 1}, nil)
+	}
 	var behind []Mark
-	for range 3 * pollAtOnce {
-		w := new(worker)
-		w.onAsk = func(seq uint64) { w.passed = seq }
-		behind = append(behind, Mark{w, 1})
+	for range 20 {
+		behind = append(behind, add())
 	}
-	s.Publish(Signal{Value: 1, Producer: behind[0].Producer, Seq: 1, ByBarrier: true}, behind)
-	for range behind {
-		s.Query()
-	}
-	for i, m := range behind {
-		if !m.Producer.Passed(1) {
+	s.Publish(Signal{Value: 21, Producer: behind[0].Producer, Seq: 1, ByBarrier: true}, behind)
+	s.Query()
+	for i, w := range workers {
+		if len(w.asked) == 0 {
 			t.Errorf("producer %d has not been polled", i)
 		}
 	}
