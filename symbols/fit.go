@@ -201,8 +201,8 @@ func (v *view) number(base string) int {
 	if size, _, ok := Builtin(base); ok {
 		return size
 	}
-	if v.enums[base] != nil {
-		return 4
+	if e := v.enums[base]; e != nil {
+		return e.Bytes()
 	}
 	for _, s := range v.t.Scalars {
 		if s.Name == base {

@@ -37,6 +37,10 @@ func TestMisfits(t *testing.T) {
 			"E *", `{"name":"A","harmless":true,"reason":"a test"}`, ""},
 		{"other numbers of a macro", `{"name":"E","values":[{"name":"A","value":1}]}],"constants":[{"name":"M","type":"E","value":"1","others":[{"since":"1.0","until":"1.0","type":"E","value":"0"}]}`,
 			"E", "", "before 1.1: E has other numbers before 1.1"},
+		{"a number in place of an enumeration", `{"name":"E","size":8,"values":[{"name":"A","value":1}]}`,
+			`E","others":uint64_t`, "", ""},
+		{"a shorter number in place of an enumeration", `{"name":"E","size":8,"values":[{"name":"A","value":1}]}`,
+			`E","others":int`, "", "from 1.2 on: it takes int from 1.2 on"},
 		{"another parameter", `{"name":"S","size":4,"align":4,"fields":[` + f("a", "int", 0, 4) + `]},{"name":"T","size":8,"align":8,"fields":[` + f("a", "long", 0, 8) + `]}`,
 			`S *","others":T *`, `{"name":"fn","since":"1.5","reason":"a test"}`, "from 1.5 on: it takes T from 1.5 on"},
 	} {
