@@ -46,7 +46,7 @@ type conditional struct {
 	branch int // number of the present branch
 	nth    int // how many branches of the conditional came before the present one
 	uneven bool
-	guard  string // X of #ifndef X, in its first branch
+	guard  string // X in the first branch of #ifndef X, if the condition is unknown; else empty
 }
 
 // maxFiles limits how many included files are read.

@@ -94,7 +94,7 @@ func TestSharedPools(t *testing.T) {
 					s.far.Close()
 					select {
 					case <-s.back:
-					// Memory of a failed call is given back when the device is closed.
+					// After a failed call the import may be given back only when the device is closed.
 					case <-time.After(5 * time.Second):
 						x.Settle()
 						s.lose()

@@ -138,7 +138,7 @@ func (s *session) open(gputrace, trace string) {
 	value[bool](s, `gputrace.then(v => { window.viewer = v; return true; })`)
 }
 
-// value evaluates an expression. If the result is a promise, it waits for it.
+// value evaluates an expression. If the result is a promise, value waits for the promised value.
 func value[T any](s *session, js string) T {
 	s.t.Helper()
 	v, err := chromedp.Run(s.ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
@@ -148,8 +148,7 @@ func value[T any](s *session, js string) T {
 	return v
 }
 
-// settle draws the next frame at once: pages move without animations, because the user prefers no
-// animations: see media.
+// settle draws the next frame at once. One frame is enough, because media turns animations off.
 func (s *session) settle() {
 	s.t.Helper()
 	value[bool](s, `(viewer.draw(), true)`)
