@@ -217,8 +217,8 @@ func (h headerFolder) staged(tmp string) (headerFolder, error) {
 	return h, fmt.Errorf("%s has no implementation %s", lib.pkg, lib.lib)
 }
 
-// prove compiles a recorder of a release from its own headers, calls its functions in a separate
-// process, and prints the results.
+// prove compiles a recorder of a release from the release's own headers, calls the recorder's
+// functions in a separate process, and prints the results.
 func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error {
 	where := h.dir
 	h, err := h.staged(tmp)

@@ -268,7 +268,8 @@ func TestTimedBlocks(t *testing.T) {
 }
 
 // TestScratchBlocks executes a recording with scratch memory from two goroutines, and once more
-// behind one of these executions. The recording's host call may have failed in an earlier execution.
+// behind one of these executions. The recording's host call may have failed in an earlier
+// execution.
 func TestScratchBlocks(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
