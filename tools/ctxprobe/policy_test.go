@@ -155,7 +155,8 @@ func submitting(t *testing.T) (names []string) {
 }
 
 // reach calls f for each native function that the function name of cudadriver may reach. The
-// context is current in name if guarded is set, and f is told whether it is at the native call.
+// context is current in name if guarded is set. f is told whether the context is current at the
+// native call.
 func reach(all map[string]*function, name string, guarded bool, seen map[string]bool, f func(method string, guarded bool)) {
 	x := all[name]
 	if x == nil || seen[name] {
@@ -306,9 +307,9 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// kept lists methods that must not get memory of another device's pool if the device has no access
-// to the pool. Package driver forbids that: the runtime copies such memory by CopyPeer, and refuses
-// other uses.
+// kept lists methods that must not get memory of another device's pool if the calling device has no
+// access to that pool. Package driver forbids such calls: the runtime copies this memory by
+// CopyPeer, and refuses other uses of the memory.
 var kept = []string{"Fill", "FillStrided", "Copy", "Upload", "Download", "Launch", "LaunchGraph", "Prefetch", "SetNode", "SetNodes"}
 
 // breaches returns the calls of the driver that do not work according to a table: a function that

@@ -35,7 +35,7 @@ type lexer struct {
 // A conditional is the text from #if to #endif.
 type conditional struct {
 	known bool // whether its condition is known
-	taken bool // known: an active branch was found
+	taken bool // whether an active branch was found, if the condition is known
 	skip  bool // the present branch is inactive
 
 	outerSkip   bool // the enclosing branch is inactive

@@ -490,7 +490,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	if v := value[*selection](s, "viewer.selected()"); v == nil || v.Name != "all-reduce" {
 		t.Errorf("] led to %+v", v)
 	}
-	// Go along the row, to another row, and into it.
+	// Go along the row and to another row, and zoom to the selected slice.
 	before := value[*selection](s, "viewer.selected()")
 	s.key(kb.ArrowRight)
 	right := value[*selection](s, "viewer.selected()")
