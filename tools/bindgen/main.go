@@ -142,7 +142,7 @@ type binding struct {
 }
 
 // load reads the description and the overlay, and makes the library from them and from the headers
-// or the table. The table lists the refused declarations with their reasons.
+// or the table. The returned table also lists the refused declarations, with the reasons.
 func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err error) {
 	text, err := os.ReadFile(b.file)
 	if err != nil {

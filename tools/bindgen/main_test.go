@@ -63,7 +63,7 @@ func compare(t *testing.T, want *txtar.File, got []byte) {
 	}
 }
 
-// A user is a module outside this one that requires it.
+// A user is another module, which requires puregpu's.
 type user struct {
 	t   *testing.T
 	dir string
@@ -325,7 +325,7 @@ func TestOdd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := filepath.Join(u.dir, "odd_plain.h") // the header without an attribute of C23, which older compilers refuse
+	plain := filepath.Join(u.dir, "odd_plain.h") // the header without [[deprecated]], which compilers older than C23 refuse
 	text := strings.NewReplacer("[[deprecated]]", "").Replace(string(source))
 	if err := os.WriteFile(plain, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

@@ -154,8 +154,9 @@ func submitting(t *testing.T) (names []string) {
 	return names
 }
 
-// reach calls f for each native function that a function of cudadriver may reach. guarded says
-// whether the context is current there.
+// reach calls f for each native function that the function name of cudadriver may reach. The
+// context is current in name if guarded is set. f is told whether the context is current at the
+// native call.
 func reach(all map[string]*function, name string, guarded bool, seen map[string]bool, f func(method string, guarded bool)) {
 	x := all[name]
 	if x == nil || seen[name] {
@@ -306,9 +307,9 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// kept lists methods that must not get memory of another device's pool if the device has no access
-// to the pool. Package driver forbids that: the runtime copies such memory by CopyPeer, and refuses
-// other uses.
+// kept lists methods that must not get memory of another device's pool if the calling device has no
+// access to that pool. Package driver forbids such calls: the runtime copies this memory by
+// CopyPeer, and refuses other uses of the memory.
 var kept = []string{"Fill", "FillStrided", "Copy", "Upload", "Download", "Launch", "LaunchGraph", "Prefetch", "SetNode", "SetNodes"}
 
 // breaches returns the calls of the driver that do not work according to a table: a function that
@@ -324,8 +325,8 @@ func breaches(table *Table, methods []string, c map[string]string, all map[strin
 				if guarded {
 					outcome = x.With
 				}
-				// The runtime uses Copy for host memory of pools, because NewPool gives all devices
-				// access.
+				// CopyPeer may fail for host memory of pools: the runtime uses Copy there, because
+				// NewPool gives all devices access.
 				wrong := name == "CopyPeer" && outcome != right && !strings.HasPrefix(outcome, notTried) && !strings.Contains(x.Memory, "host pool")
 				if outcome == crashes || wrong {
 					list = append(list, fmt.Sprintf("%s calls %s, with a context %t, of %s: %s", name, x.Function, guarded, x.Memory, outcome))
@@ -336,7 +337,7 @@ func breaches(table *Table, methods []string, c map[string]string, all map[strin
 	return list
 }
 
-// TestMemoryPolicy checks, by the tables that have cases, that the driver never passes memory to a
+// TestMemoryPolicy checks, with the cases of the tables, that the driver never passes memory to a
 // function that crashes with it.
 func TestMemoryPolicy(t *testing.T) {
 	c, all, methods := bindings(t), source(t), submitting(t)

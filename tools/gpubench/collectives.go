@@ -93,8 +93,8 @@ func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 const chainedTo = 16 << 20
 
 // The address of memory changes the bandwidth by one percent, mostly for sizes that fit into the
-// devices' caches. So each turn puts its memory behind a padding of another size. There are pads
-// sizes, which are multiples of the constant padding.
+// devices' caches. So each turn puts its memory behind a gap of another size: a multiple of
+// padding, below pads times padding.
 const (
 	pads    = 31
 	padding = 2 << 20 // the size of a large page

@@ -40,7 +40,7 @@ func deviceBenches(e *env) []bench {
 		{
 			rows: []row{{name: fmt.Sprintf("devices/load a module of %d kernels on two devices", kernels), unit: ns,
 				goal: goal{max: 1.2, of: ofRaw, device: true}}},
-			rounds: 11, // compilers run, and the host has other work
+			rounds: 11, // every load makes the drivers compile
 			open:   func(e *env) (sides, error) { return deviceLoad(e, kernels) },
 		},
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // TestOthers checks, with a fake CuPy and a fake CUDA driver, that the rows of the group others
-// compare. A missing library is no failure; an error in Python is one.
+// have the times of both sides. A missing library is no failure; an error in Python is one.
 func TestOthers(t *testing.T) {
 	if race || testing.Short() {
 		t.Skip("it starts processes of Python, one after the other")

@@ -205,7 +205,7 @@ func hipFree(lib hipRuntime, device int32) (free uint64, err error) {
 	return free, nil
 }
 
-// failed records err if it is not nil.
+// failed records err if err is not nil, and reports whether it did.
 func (d *Device) failed(what string, err error) bool {
 	if err != nil {
 		d.Errors = append(d.Errors, fmt.Sprintf("%s: %v", what, err))

@@ -223,8 +223,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestNotReady checks that a library without devices of its own that does not start is an error,
-// unless the machine has no device.
+// TestNotReady checks a library without devices of its own. If the library does not start, that is
+// an error, unless the machine has no device.
 func TestNotReady(t *testing.T) {
 	defer func(f func() System) { readSystem = f }(readSystem)
 	readSystem = func() System { return System{} }

@@ -46,8 +46,8 @@ type probe struct {
 	env  string // environment variable that names the library's file
 	use  string // advice for a missing library: what needs it; "" for no advice
 	pkg  string
-	// toolkit marks a library of the CUDA toolkit or of ROCm that few programs need. It gets one
-	// line.
+	// toolkit marks a library of the CUDA toolkit or of ROCm that few programs need. If such a
+	// library is found, it gets one line without -explain.
 	toolkit bool
 	vendor  string // vendor of its devices, "" if it has none
 	format  func(dl.Version) string

@@ -87,7 +87,7 @@ func (a *Attempt) String() string {
 	return s + ": " + a.Error
 }
 
-// some lists all names, or the first four and the number of the others.
+// some lists up to five names. Of more names it lists four, and the number of the others.
 func some(names []string) string {
 	const most = 4
 	if len(names) <= most+1 {

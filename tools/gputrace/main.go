@@ -152,8 +152,8 @@ func start(args []string, dir string, commands bool, stdout, stderr io.Writer) (
 		cmd.Env = append(cmd.Env, timesVariable+"=commands")
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
-	// A terminal interrupts the program too. The program decides whether it ends, and gputrace
-	// prints its trace afterwards.
+	// Ctrl-C in a terminal interrupts the traced program as well as gputrace. That program decides
+	// whether it ends. gputrace goes on, to print the trace afterwards.
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
 	defer signal.Stop(interrupted)
@@ -263,7 +263,8 @@ func loadFiles(files []*os.File, win window) (t *trace, err error) {
 	return t, err
 }
 
-// check reports how the files break the rules of the format.
+// check writes where each file breaks the rules of the format, or what is in it if it breaks none.
+// It stops with an error after the first file that breaks one.
 func check(files []*os.File, stdout io.Writer) error {
 	for _, f := range files {
 		if err := reader([]*os.File{f}, func(r io.Reader) error {

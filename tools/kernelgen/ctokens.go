@@ -35,7 +35,7 @@ type lexer struct {
 // A conditional is the text from #if to #endif.
 type conditional struct {
 	known bool // whether its condition is known
-	taken bool // known: an active branch was found
+	taken bool // whether an active branch was found, if the condition is known
 	skip  bool // the present branch is inactive
 
 	outerSkip   bool // the enclosing branch is inactive
@@ -46,7 +46,7 @@ type conditional struct {
 	branch int // number of the present branch
 	nth    int // how many branches of the conditional came before the present one
 	uneven bool
-	guard  string // X of #ifndef X, in its first branch
+	guard  string // X in the first branch of #ifndef X, if the condition is unknown; else empty
 }
 
 // maxFiles limits how many included files are read.

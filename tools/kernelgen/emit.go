@@ -150,7 +150,7 @@ func (m *module) emitCode(f *File) {
 	}
 }
 
-// prefix writes the expression for err with the names of files and a text in front.
+// prefix writes an expression that puts the names of files and a text before err.
 func (m *module) prefix(files, text string) *Statement {
 	return Qual("fmt", "Errorf").Call(Lit(strings.ReplaceAll(files, "%", "%%")+": "+text+"%w"), Err())
 }

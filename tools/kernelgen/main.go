@@ -337,7 +337,8 @@ func newImage(file string, data []byte) (*image, error) {
 	return &image{file: file, data: data, codes: codes}, nil
 }
 
-// embeddable returns the name of a file in or below the output folder for an embed directive.
+// embeddable returns the name of a file for an embed directive in the folder at. The file must be
+// in that folder or below it.
 func (g *generator) embeddable(at, file string) (string, error) {
 	rel, err := filepath.Rel(at, g.path(file))
 	if err != nil || !filepath.IsLocal(rel) {

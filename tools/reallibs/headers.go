@@ -114,7 +114,7 @@ func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]st
 	return out, nil
 }
 
-// tagged returns typedefs, in C, for structs that have only a tag in the headers.
+// tagged returns typedefs, in C, for structs and unions that have only a tag in the headers.
 func tagged(t *symbols.Table) string {
 	var b strings.Builder
 	for _, s := range t.Structs {
@@ -217,8 +217,8 @@ func (h headerFolder) staged(tmp string) (headerFolder, error) {
 	return h, fmt.Errorf("%s has no implementation %s", lib.pkg, lib.lib)
 }
 
-// prove compiles a recorder of a release from its own headers, calls its functions in a separate
-// process, and prints the results.
+// prove compiles a recorder of a release from the release's own headers, calls the recorder's
+// functions in a separate process, and prints the results.
 func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error {
 	where := h.dir
 	h, err := h.staged(tmp)
@@ -289,8 +289,9 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 	return errors.Join(errs...)
 }
 
-// proveAll calls prove for headers in folders and for headers of units. It fetches the units first.
-// It only reports a unit that it cannot fetch before the context fetching ends.
+// proveAll calls prove for headers in folders and for headers of units. It fetches the units first,
+// until the context fetching ends. It reports a unit that it cannot fetch, but returns no error for
+// that unit.
 func proveAll(ctx, fetching context.Context, w io.Writer, dir string, folders []headerFolder, chosen []unit) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -120,7 +120,8 @@ func (u *unit) try(ctx context.Context, w io.Writer, module, root, tests string)
 		fail("%w", err)
 		return
 	}
-	// command runs a program under the loader of the unit's C library, or of the system.
+	// command returns the command for a program, which runs under the loader of the unit's C
+	// library if the unit has one, and of the system otherwise.
 	env := append(os.Environ(), "PUREGPU_TEST_REAL_HIP=1")
 	command := func(ctx context.Context, program string, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, program, args...)

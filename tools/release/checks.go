@@ -159,7 +159,7 @@ func (r *release) versions(context.Context) error {
 }
 
 // files calls do for each file of the module whose name ends with one of endings. It skips folders
-// named build or with a name that begins with a dot, because git mostly ignores them.
+// that are named build, which git ignores, or whose name begins with a dot.
 func (r *release) files(do func(name string, text []byte), endings ...string) error {
 	return filepath.WalkDir(r.root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -465,7 +465,8 @@ func (w *rewriter) bare(list *ast.CompositeLit) bool {
 	})
 }
 
-// order returns e if it is a literal of an Order, with its elements Label and Timing, else nil.
+// order returns the literal and its elements Label and Timing if e is a literal of an Order. Else
+// order returns nil.
 func (w *rewriter) order(e ast.Expr) (lit *ast.CompositeLit, said []*ast.KeyValueExpr) {
 	lit, ok := e.(*ast.CompositeLit)
 	if !ok || w.typeName(w.pkg.TypesInfo.TypeOf(lit)) != "Order" {

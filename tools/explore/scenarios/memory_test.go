@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// pools opens devices and makes a pool of the first, the driver's or portable.
+// pools opens devices and makes a pool on the first. The pool is the driver's or portable.
 func pools(x *explore.T, c simdriver.Config) (*rig, *gpu.Pool) {
 	r := open(x, c, quick())
 	x.Window(false)
@@ -91,7 +91,7 @@ func TestHandOver(t *testing.T) {
 }
 
 // TestDeallocaAfterFailure frees memory of running work whose semaphore was failed. No other work
-// may get the memory meanwhile.
+// may get the memory while that work runs.
 func TestDeallocaAfterFailure(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -455,8 +455,8 @@ func TestBareOrder(t *testing.T) {
 	})
 }
 
-// TestTouchWhileFreed submits a fill of a new buffer and closes the buffer while the device is
-// lost.
+// TestTouchWhileFreed submits a fill of a new buffer and closes the buffer. Meanwhile another
+// goroutine makes the device lost.
 func TestTouchWhileFreed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -505,7 +505,8 @@ func TestPieces(t *testing.T) {
 }
 
 // TestPoolAfterFailure frees a pool's only block while work whose semaphore was failed still uses
-// it. The pool must have memory again once that work is over, even if no goroutine waits for it.
+// the block. The pool must have memory again once that work is over, even if no goroutine waits for
+// that work.
 func TestPoolAfterFailure(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -14,7 +14,7 @@ import (
 )
 
 // TestSharedPools lets two simulated processes use memory of each other's pool. A driver call may
-// fail, or lose a device. Memory must match the model unless something failed.
+// fail, or lose a device. Unless something failed, each process must read what both have written.
 func TestSharedPools(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		x.Window(false)
@@ -94,7 +94,7 @@ func TestSharedPools(t *testing.T) {
 					s.far.Close()
 					select {
 					case <-s.back:
-					// Memory of a failed call is given back when the device is closed.
+					// After a failed call the import may be given back only when the device is closed.
 					case <-time.After(5 * time.Second):
 						x.Settle()
 						s.lose()

@@ -89,8 +89,8 @@ func TestReleaseAgainstClose(t *testing.T) {
 	})
 }
 
-// TestExecutions executes one recording twice on each of two queues, with other memory on each.
-// Memory must match the model.
+// TestExecutions executes one recording twice on each of two queues, with different memory on each.
+// Afterwards both memories must have all the bytes that the recording writes.
 func TestExecutions(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -268,7 +268,8 @@ func TestTimedBlocks(t *testing.T) {
 }
 
 // TestScratchBlocks executes a recording with scratch memory from two goroutines, and once more
-// behind one of these executions. Its host call may have failed in an earlier execution.
+// behind one of these executions. The recording's host call may have failed in an earlier
+// execution.
 func TestScratchBlocks(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -140,7 +140,7 @@ func TestTracerFull(t *testing.T) {
 		r.wg.Wait()
 		// There may be room only a moment after a record was taken.
 		for end := time.Now().Add(patience()); !told && time.Now().Before(end); {
-			time.Sleep(time.Millisecond) // lets the goroutine without room for the name continue
+			time.Sleep(time.Millisecond) // a goroutine that found no room for the name may still have to note that
 			for take(room) {
 			}
 			s := r.sem()

@@ -138,7 +138,7 @@ func (s *session) open(gputrace, trace string) {
 	value[bool](s, `gputrace.then(v => { window.viewer = v; return true; })`)
 }
 
-// value evaluates an expression. If the result is a promise, it waits for it.
+// value evaluates an expression. If the result is a promise, value waits for the promised value.
 func value[T any](s *session, js string) T {
 	s.t.Helper()
 	v, err := chromedp.Run(s.ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
@@ -148,8 +148,7 @@ func value[T any](s *session, js string) T {
 	return v
 }
 
-// settle draws the next frame at once: pages move without animations, because the user prefers no
-// animations: see media.
+// settle draws the next frame at once. One frame is enough, because media turns animations off.
 func (s *session) settle() {
 	s.t.Helper()
 	value[bool](s, `(viewer.draw(), true)`)
@@ -315,7 +314,7 @@ func TestPagesShowWhatTheTraceHas(t *testing.T) {
 	for _, p := range programs {
 		traces = append(traces, p.name)
 	}
-	for i := range traces { // the server cancels requests: failed operations have no times
+	for i := range traces {
 		traces[i] = filepath.Join(folder, traces[i]+".json")
 	}
 	own := len(traces)
@@ -347,7 +346,8 @@ func TestPagesShowWhatTheTraceHas(t *testing.T) {
 				}
 			}
 			// Every arrow of the trace is on the page. The page also has arrows of operations
-			// without device times.
+			// without device times. serve has such operations, because those of cancelled requests
+			// may fail.
 			flows := count(traceformat.FlowBegin, traceformat.CatSignal)
 			if got := value[int](s, "viewer.arrows"); got < flows || i < own && name != "trouble" && name != "without-device-times" && name != "serve" && got != flows {
 				t.Errorf("the page has %d arrows, the trace %d", got, flows)
@@ -490,7 +490,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	if v := value[*selection](s, "viewer.selected()"); v == nil || v.Name != "all-reduce" {
 		t.Errorf("] led to %+v", v)
 	}
-	// Go along the row, to another row, and into it.
+	// Go along the row and to another row, and zoom to the selected slice.
 	before := value[*selection](s, "viewer.selected()")
 	s.key(kb.ArrowRight)
 	right := value[*selection](s, "viewer.selected()")
