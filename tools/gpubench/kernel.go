@@ -85,7 +85,7 @@ func launches(e *env, n int, events bool) (sides, error) {
 	}, nil
 }
 
-// A launcher has both sides of a launch.
+// A launcher launches a kernel on both sides of a benchmark.
 type launcher struct {
 	e      *env
 	r      *rig

@@ -95,7 +95,8 @@ func products(e *env, side, n int, events bool) (s sides, err error) {
 	}, nil
 }
 
-// A producer has both sides of a product: a multiplier each, and shared matrices.
+// A producer multiplies matrices on both sides of a benchmark. Each side has a multiplier. Both use
+// the same matrices.
 type producer struct {
 	e     *env
 	r     *rig

@@ -269,7 +269,7 @@ func nvrtcCompile(g *generator, source string) ([]byte, string, error) {
 	})
 }
 
-// compileProgram compiles with NVRTC. An error of the source has the compiler's messages.
+// compileProgram compiles with NVRTC. If the source is wrong, the error has NVRTC's messages.
 func compileProgram(lib *nvrtc.Library, source, text, arch string, options []string) ([]byte, error) {
 	program, err := lib.CreateProgram(text, filepath.Base(source), nil, nil)
 	if err != nil {

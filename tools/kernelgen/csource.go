@@ -206,7 +206,6 @@ func isFunction(words []token) bool {
 	return true
 }
 
-// closers maps each opening bracket to its closing bracket.
 var closers = map[string]string{"(": ")", "[": "]", "{": "}"}
 
 // closing returns the number of tokens up to the closing bracket, with it, or of all tokens if

@@ -53,7 +53,7 @@ type library struct {
 	// The function that returns the release, if the description does not name it.
 	tells string
 	text  func(symbols.Version) string // what tells returns for a release; nil if that is a number
-	// The file's name, if it contains the release; %d is each part of it.
+	// The file's name, if it contains the release; each %d is a part of the release.
 	file string
 }
 

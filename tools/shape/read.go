@@ -167,7 +167,7 @@ func (p *pkg) structs() map[string]structType {
 	return all
 }
 
-// largest returns the struct of a package with the most fields.
+// largest returns a package's struct that has the most fields, and their number.
 func (m *module) largest(p *pkg) (name string, fields int) {
 	for s := range maps.Keys(p.structs()) {
 		if n := m.fields(p, s, map[string]bool{}); n > fields || n == fields && s < name {
@@ -177,9 +177,9 @@ func (m *module) largest(p *pkg) (name string, fields int) {
 	return name, fields
 }
 
-// fields counts the fields of a struct. An embedded struct of the module counts as many as it has
-// itself, unless it is in seen. Any other embedded type counts one: a pointer, an interface, a
-// struct of another module.
+// fields counts the fields of a struct. An embedded struct of the module counts as its own fields
+// the first time, and as one if it is in seen. Any other embedded type counts as one: a pointer, an
+// interface, a struct of another module.
 func (m *module) fields(p *pkg, name string, seen map[string]bool) (n int) {
 	s, ok := p.structs()[name]
 	if key := p.dir + "." + name; !ok || seen[key] {

@@ -208,8 +208,8 @@ func TestAbortAgainstGroup(t *testing.T) {
 	})
 }
 
-// TestSplitAgainstAbort splits a communicator while the context ends, or while it is aborted. Each
-// rank must get its part or an error.
+// TestSplitAgainstAbort splits a communicator. Meanwhile the context may end, or a rank's
+// communicator may be aborted. Each rank must get its part or an error.
 func TestSplitAgainstAbort(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})

@@ -93,7 +93,7 @@ func TestFreeTells(t *testing.T) {
 }
 
 // TestReadAndWrite moves data from one file to another in pieces, while the semaphore or a read may
-// fail. If both transfers are reached, the data must be right.
+// fail. If both transfers succeed, the data must be right.
 func TestReadAndWrite(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, pieces())

@@ -11,8 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestLossAcross loses the first of two or three devices, each with work that waits for the one
-// before. All work behind lost work must fail, in all queues, and no wait may hang.
+// TestLossAcross loses the first of two or three devices. Each other device has work that waits for
+// work of the device before it. All work behind lost work must fail, in all queues, and no wait may
+// hang.
 func TestLossAcross(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		n := 2 + x.Choose(2)

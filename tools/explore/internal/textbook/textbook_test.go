@@ -380,8 +380,8 @@ func TestFaultPanic(t *testing.T) {
 	})
 }
 
-// TestTwinTime checks that tickers and contexts end in order in virtual time, and that a range over
-// a map yields pointers in the order in which they were added.
+// TestTwinTime checks that a ticker and a context follow the virtual time, and that a range over a
+// map yields pointers in the order in which they were added.
 func TestTwinTime(t *testing.T) {
 	run(t, func(x *explore.T) {
 		start := time.Now()
