@@ -38,7 +38,7 @@ type origin struct {
 	make func(b *bench) (cuda.DevicePtr, error)
 }
 
-// origins lists all kinds that runtime/driver/cudadriver can make.
+// origins lists all kinds of memory that runtime/driver/cudadriver can make.
 var origins = []origin{
 	{"memory", false, func(b *bench) (cuda.DevicePtr, error) { return b.lib.MemAlloc(size) }},
 	{"default pool", false, func(b *bench) (cuda.DevicePtr, error) {

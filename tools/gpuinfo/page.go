@@ -178,8 +178,8 @@ func advise(s *System, all []found) (say []string) {
 		}
 		switch {
 		case f.err == nil:
-		// Here the library finds no device because the kernel's driver is missing. Its error has no
-		// advice.
+		// Here the library finds no device because the kernel's driver is missing. The library's
+		// error has no advice.
 		case lib.Found && p.vendor == "AMD" && s.AMD == "" && p.absence(f.err):
 		case lib.Found:
 			say = append(say, p.name+": "+firstLine(f.err))

@@ -29,7 +29,7 @@ type trace struct {
 	lacks    []string // why there is no such source
 
 	win        window
-	begin, end traceformat.Time // begin of the first kept event and end of the last one
+	begin, end traceformat.Time // earliest begin and latest end of the kept events
 	cut        bool             // the file has no end
 	dropped    uint64           // records that the trace lacks
 	arrowless  uint64           // waits that lack an arrow, or may lack one
@@ -433,7 +433,7 @@ func (l *loader) finish() {
 	for k := range l.held { // of submissions that did not end
 		l.release(k)
 	}
-	// Sort tracks and devices in the order of their processes.
+	// Sort tracks and devices by their program and their device's number.
 	for i := range t.tracks {
 		k := &t.tracks[i]
 		k.process = l.process[k.pid]

@@ -487,7 +487,6 @@ func (g *generator) addTriton(m *module, index int, sig []kernelobject.TritonPar
 	return nil
 }
 
-// tritonTypes maps types of Triton to Go types.
 var tritonTypes = map[string]goType{
 	"i1": {"bool", 1}, "i8": {"int8", 1}, "i16": {"int16", 2}, "i32": {"int32", 4}, "i64": {"int64", 8},
 	"u8": {"uint8", 1}, "u16": {"uint16", 2}, "u32": {"uint32", 4}, "u64": {"uint64", 8},

@@ -46,7 +46,7 @@ type library struct {
 	format func(dl.Version) string
 	open   func(dl.Options) (opened, error)
 
-	run string // for the guide: what was run with the library
+	run string // for the guide: where the library was run, or that it was not
 
 	unpackaged bool // Debian does not have the library, so there is no record of its exports
 

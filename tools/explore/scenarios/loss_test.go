@@ -169,8 +169,9 @@ func TestLossBelow(t *testing.T) {
 	})
 }
 
-// TestLossFar loses the first device of a chain of devices that wait for one another. Waiters for
-// the last one must get the loss, although no goroutine queries the devices in between.
+// TestLossFar loses the first device of a chain, in which each device waits for the one before it.
+// Waiters for the last device must get the loss, although no goroutine queries the devices in
+// between.
 func TestLossFar(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		n := 2 + x.Choose(2)

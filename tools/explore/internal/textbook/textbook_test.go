@@ -19,8 +19,8 @@ func run(t *testing.T, f func(x *explore.T)) {
 	explore.Run(t, f)
 }
 
-// waiter waits for a flag with a condition variable. Without the lock the flag may be set and
-// signalled between its check and its wait, which then never ends.
+// waiter waits for a flag with a condition variable. Without the lock, the flag may be set and
+// signalled after the waiter's check and before the wait. The wait then never ends.
 func waiter(locked bool) func(x *explore.T) {
 	return func(x *explore.T) {
 		var mu sync.Mutex
