@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// A commandSummary adds up the commands of recordings that have the same kernel, operation and
-// label, or such work outside of recordings.
+// A commandSummary adds up commands of recordings, or work outside of recordings. All of it has the
+// same kernel, operation and label.
 type commandSummary struct {
 	Kernel   string           `json:"kernel,omitempty"`
 	Op       string           `json:"op"`

@@ -245,8 +245,8 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 	return nil
 }
 
-// isOwn reports whether the name of a variable in an image stands like this in the source. A
-// compiler has neither mangled it nor made it up.
+// isOwn reports whether a variable's name in an image is also its name in the source. A compiler
+// has then neither mangled the name nor made it up.
 func isOwn(name string) bool {
 	return isName(name) && !strings.HasPrefix(name, "__") && !strings.HasPrefix(name, "_Z") && !strings.ContainsFunc(name, func(r rune) bool {
 		return r < 0x80 && !isWord(byte(r))

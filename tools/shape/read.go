@@ -229,9 +229,9 @@ func (m *module) imported(file *ast.File, name string) *pkg {
 var protects = regexp.MustCompile(`(?i)\b(protect|guard)(s|ed|ing)?\b`)
 
 // mutexes returns the places of the mutexes, in structs and package variables, that do not say what
-// they protect. The comment of a mutex says so if it has the word "protects" or names another field
-// of the struct. Grouping says so too: the mutex is embedded in a struct without a name that has
-// other fields, or it begins a paragraph of fields without another mutex.
+// they protect. The comment of a mutex says so if it has a word such as "protects" or "guards", or
+// names another field of the struct. Grouping says so too: the mutex is embedded in a struct
+// without a name that has other fields, or it begins a paragraph of fields without another mutex.
 func (p *pkg) mutexes() (places []string) {
 	for _, file := range p.files {
 		groups := map[*ast.StructType]bool{} // structs without a name

@@ -231,8 +231,8 @@ func TestHostCalls(t *testing.T) {
 	})
 }
 
-// TestBarrierAgainstClose closes a device with a barrier that waits for another device's work. Its
-// signal must be reached when Close returns.
+// TestBarrierAgainstClose closes a device with a barrier that waits for another device's work. The
+// barrier's signal must be reached when Close returns.
 func TestBarrierAgainstClose(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda()

@@ -271,7 +271,8 @@ func TestFaultRace(t *testing.T) {
 	})
 }
 
-// TestTwinRace counts in goroutines that locks, channels, timers and other means of Go order.
+// TestTwinRace counts in goroutines. Locks, channels, timers and other means of Go order the
+// counts.
 func TestTwinRace(t *testing.T) {
 	run(t, func(x *explore.T) {
 		n := 0
