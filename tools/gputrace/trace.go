@@ -509,7 +509,7 @@ func (l *loader) finish() {
 		t.arrowless += n
 	}
 	// If some submissions of a device have times, a submission without times took no time. This
-	// does not hold if it was not issued, has an error, or is known to lack its times (untimed).
+	// does not hold for a submission that was not issued, has an error, or should have times.
 	timed := make([]bool, len(t.devices)+1)
 	for i := range t.subs {
 		if x := &t.subs[i]; x.slice >= 0 {

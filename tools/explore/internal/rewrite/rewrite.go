@@ -519,8 +519,8 @@ func (e *edit) isTarget(c *astutil.Cursor) bool {
 	return false
 }
 
-// key has the program record k, a key that is put into the map x. It does so only if keys of this
-// type have no order: pointers, channels, interfaces.
+// key has the program record k, a key that is put into the map x, if keys of this type have no
+// order: pointers, channels and interfaces.
 func (e *edit) key(x, k ast.Expr) {
 	t := e.info.TypeOf(x)
 	if t == nil {
