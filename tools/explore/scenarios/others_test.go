@@ -210,9 +210,9 @@ func TestTimings(t *testing.T) {
 }
 
 // TestTimingsAgainst reads the timing of a fill, a recording, a host call or a download. Meanwhile
-// nothing happens, another goroutine reads the timing, the work's semaphore fails, or the device is
-// lost or closed. After a failure, a loss or a close, the timing may be closed too. In the first two
-// cases the timing must have a duration when the work is done.
+// nothing happens, another goroutine reads the timing, the work's semaphore fails, the device is
+// lost, or the device is closed. In the last three cases the timing may be closed too. In the first
+// two cases the timing must have a duration when the work is done.
 func TestTimingsAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
