@@ -14,13 +14,13 @@ import (
 // program gives the device no access to memory of the other device.
 type Case struct {
 	Function string `json:"function"`
-	Memory   string `json:"memory"`  // the memory: "other default pool from memory", where other means of the other device
+	Memory   string `json:"memory"`  // the memory: "other default pool from memory"; "other " marks memory of the other device
 	Without  string `json:"without"` // the outcome on a thread without a context
 	With     string `json:"with"`    // the outcome with the device's context current
 }
 
-// The outcomes of cases, besides crashes and notTried. later and early continue with an error.
-// Other outcomes are names of CUDA errors.
+// The outcomes of cases, besides crashes and notTried. An error follows the text of later and
+// early. Other outcomes are names of CUDA errors.
 const (
 	right = "right"          // the work is done and its output is right
 	wrong = "wrong data"     // the work is done and its output is wrong
@@ -38,7 +38,7 @@ type origin struct {
 	make func(b *bench) (cuda.DevicePtr, error)
 }
 
-// origins lists all kinds that runtime/driver/cudadriver can make.
+// origins lists all kinds of memory that runtime/driver/cudadriver can make.
 var origins = []origin{
 	{"memory", false, func(b *bench) (cuda.DevicePtr, error) { return b.lib.MemAlloc(size) }},
 	{"default pool", false, func(b *bench) (cuda.DevicePtr, error) {

@@ -43,8 +43,9 @@ func compareFiles(files []string, stdout io.Writer) (kept bool, err error) {
 	return compare(docs, files, stdout)
 }
 
-// compare compares the medians of puregpu's side of each row that all documents have. A row with a
-// promise must be among them.
+// compare prints the medians of puregpu's side of each row that all documents have, and returns
+// whether all promises are kept. If a document has no figure for a promise, compare returns an
+// error.
 func compare(docs []contents, names []string, stdout io.Writer) (kept bool, err error) {
 	fmt.Fprintf(stdout, "%s on %s, %s, medians of %d turns\n", docs[0].Device, docs[0].Driver, docs[0].Platform, len(docs)/2)
 	fmt.Fprintf(stdout, "%-52s %10s %10s %8s %10s %4s\n", "row", "dynamic", "static", "ratio", "goal", "ok")

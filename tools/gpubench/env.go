@@ -143,8 +143,8 @@ func (e *env) beside(fn func() error) error {
 }
 
 // anywhere runs the raw side on a new thread, so that the operating system chooses its processor as
-// for puregpu's side. Use it for work that the host waits for. There puregpu's side does not use
-// beside, because a goroutine that is locked to a thread wakes later.
+// for puregpu's side. Use anywhere for work that the host waits for. For such work puregpu's side
+// does not use beside, because a goroutine that is locked to a thread wakes later.
 func (e *env) anywhere(fn func() error) error {
 	t := newThread()
 	defer t.end()

@@ -14,8 +14,8 @@ import (
 // kernelBenches time launches of a kernel with four arguments on a queue. Each launch runs after
 // the one before, and a program can wait for each launch. The raw side is a loop of cuLaunchKernel,
 // in C if -c names the C loops, with an event behind the last launch only. In the rows named "raw
-// with an event behind each", and in the last row, it is a Go loop that records an event behind
-// each launch, so that a program could wait for each launch there too.
+// with an event behind each", and in the last row, the raw side is a Go loop that records an event
+// behind each launch, so that a program could wait for each launch there too.
 func kernelBenches() []bench {
 	const n = 2000
 	rows := func(events string) []row {
@@ -85,7 +85,7 @@ func launches(e *env, n int, events bool) (sides, error) {
 	}, nil
 }
 
-// A launcher has both sides of a launch.
+// A launcher launches a kernel on both sides of a benchmark.
 type launcher struct {
 	e      *env
 	r      *rig

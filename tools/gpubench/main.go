@@ -35,7 +35,7 @@
 //
 // The rows of the group kernel time launches of a kernel with four arguments on a queue. The raw
 // side is a loop of cuLaunchKernel, in C if -c is given. In the rows that say so, and in the row
-// "p50 to wait", it is a Go loop that records an event behind each launch.
+// "p50 to wait", the raw side is a Go loop that records an event behind each launch.
 //
 // The rows of the group native time products of matrices by cuBLAS in a queue's order, with
 // gpu.Native. The raw side calls cuBLAS in the same way on a stream. Both use the file that

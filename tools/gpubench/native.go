@@ -12,11 +12,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// nativeBenches time products of matrices by cuBLAS that gpu.Native puts into a queue's order. Each
-// product runs after the one before, and a program can wait for each product. The raw side makes
-// the same cuBLAS calls on a stream and records an event behind the last call. In the rows that say
-// so, and in the last row, it records an event behind each call, so that a program could wait for
-// each product there too.
+// nativeBenches time matrix products, which cuBLAS makes and gpu.Native puts into a queue's order.
+// Each product runs after the one before, and a program can wait for each product. The raw side
+// makes the same cuBLAS calls on a stream and records an event behind the last call. In the rows
+// that say so, and in the last row, the raw side records an event behind each call, so that a
+// program could wait for each product there too.
 func nativeBenches() []bench {
 	const n, side, large = 2000, 64, 1024
 	goal := goal{max: 1.1, of: ofRaw, device: true}
@@ -95,7 +95,8 @@ func products(e *env, side, n int, events bool) (s sides, err error) {
 	}, nil
 }
 
-// A producer has both sides of a product: a multiplier each, and shared matrices.
+// A producer multiplies matrices on both sides of a benchmark. Each side has a multiplier. Both use
+// the same matrices.
 type producer struct {
 	e     *env
 	r     *rig

@@ -115,7 +115,8 @@ func both(f []float64, do, wait func() error) (err error) {
 	return nil
 }
 
-// besideLoop returns a raw side that calls the driver.
+// besideLoop returns a raw side that does the work with calls of the driver, and an end function
+// that does nothing.
 func besideLoop(e *env, with, work string) (raw func([]float64) error, end func() error, err error) {
 	var do func() error
 	switch work {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// flat is the greatest slowdown, relative to the smallest scale, of work that should not depend on
-// the scale.
+// flat limits the time of work that should not depend on the scale. The time may be at most flat
+// times the time at the smallest scale.
 const flat = 1.3
 
 // futureBench times fills that are parked, each on a value of its own. The host then signals the

@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// streamBenches compare the calls of a stream with those of a queue, the raw side. The work is
+// streamBenches compare a stream's calls with a queue's calls, which are the raw side. The work is
 // submitted ahead, and each operation waits for the one before.
 func streamBenches() (all []bench) {
 	for _, x := range []struct {

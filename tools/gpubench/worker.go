@@ -76,7 +76,6 @@ func write(w io.Writer, a answer) error {
 	return err
 }
 
-// orderLimit is the time limit of an order.
 const orderLimit = time.Minute
 
 func (w *worker) do(o order) (a answer) {

@@ -15,7 +15,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A found has the findings about a library.
 type found struct {
 	probe   *probe
 	lib     Library
@@ -23,7 +22,7 @@ type found struct {
 	err     error // why the library or its devices cannot be used
 }
 
-// variables lists the environment variables that choose a library or a device.
+// variables lists the environment variables that may decide which libraries and devices are used.
 var variables = []string{
 	"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
 	"LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_HOME", "CUDA_PATH", "NCCL_HOME", "ROCM_PATH", "HIP_PATH", "CONDA_PREFIX", "VIRTUAL_ENV", "NIX_LD_LIBRARY_PATH",
@@ -179,8 +178,8 @@ func advise(s *System, all []found) (say []string) {
 		}
 		switch {
 		case f.err == nil:
-		// Here the library finds no device because the kernel's driver is missing. Its error has no
-		// advice.
+		// Here the library finds no device because the kernel's driver is missing. The library's
+		// error has no advice.
 		case lib.Found && p.vendor == "AMD" && s.AMD == "" && p.absence(f.err):
 		case lib.Found:
 			say = append(say, p.name+": "+firstLine(f.err))

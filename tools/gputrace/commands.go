@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// A commandSummary adds up the commands of recordings that have the same kernel, operation and
-// label, or such work outside of recordings.
+// A commandSummary adds up commands of recordings, or work outside of recordings. All of it has the
+// same kernel, operation and label.
 type commandSummary struct {
 	Kernel   string           `json:"kernel,omitempty"`
 	Op       string           `json:"op"`
@@ -27,7 +27,7 @@ type commandSummary struct {
 	MaxSub   uint64           `json:"max_submission,omitempty"`
 }
 
-// commandTimes says how many commands have times, and why others have none.
+// commandTimes says how many executions have no times of their commands, and why.
 type commandTimes struct {
 	Executions int      `json:"executions"`                     // executions of recordings, or of parts of them, that ended without an error
 	Untimed    int      `json:"untimed"`                        // executions without times of their commands
@@ -121,10 +121,10 @@ func commandTimesOf(t *trace, timed *timedExecutions) commandTimes {
 	return c
 }
 
-// timedExecutions are the executions with times of their commands.
+// timedExecutions are the executions whose commands have times.
 type timedExecutions struct {
 	subs       map[int]bool
-	recordings map[commandKey]bool // recordings whose commands have times, but no number of a submission
+	recordings map[commandKey]bool // recordings of commands with times, but without a submission's number
 }
 
 func timedOf(t *trace) *timedExecutions {

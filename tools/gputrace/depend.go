@@ -64,7 +64,7 @@ func (t *trace) link() {
 	}
 }
 
-// befores returns, for each node with waits, the nodes whose signals released them.
+// befores returns, for each node with waits, the nodes whose signals released these waits.
 func (t *trace) befores() map[node][]node {
 	m := make(map[node][]node, len(t.edges))
 	for _, e := range t.edges {

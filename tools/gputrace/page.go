@@ -150,7 +150,6 @@ type pageInstant struct {
 	Text    string           `json:"text"`
 }
 
-// A pageMaker makes the data of a page.
 type pageMaker struct {
 	pageData
 	t         *trace

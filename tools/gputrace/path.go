@@ -262,8 +262,8 @@ func (b *backward) call(slice int) int {
 }
 
 // hostBefore goes back on the host from the time at, and returns the first submission on a device
-// that it meets, or -1 at the end. It begins with the slice of the track that ended last by then.
-// If the track is unknown, track is -1, and the slices of all the program's tracks count.
+// that it meets, or -1 at the end. It begins with the track's slice that was the last to end by
+// then. If the track is unknown, track is -1, and the slices of all the program's tracks count.
 func (b *backward) hostBefore(program, track int, at traceformat.Time) int {
 	for {
 		list := b.host[program]

@@ -121,8 +121,8 @@ func allreduce(n int) *tracetest.Builder {
 	return b
 }
 
-// trouble has work parked for a signal of the host, an error, a loss, dropped submissions, and no
-// end.
+// trouble is a trace with parked work that waits for the host's signal. The trace also has an
+// error, a loss and dropped submissions, and its end is cut off.
 func trouble() []byte {
 	b := tracetest.New("serve", 0, 1, start2026)
 	host, other := b.Host("host 1"), b.Host("host 2")
@@ -157,8 +157,7 @@ func untimed() []byte {
 	return b.JSON()
 }
 
-// burst is a trace in which some work should have device times and has none, and with missing
-// arrows.
+// burst is a trace with missing arrows. Some of its work should have device times and has none.
 func burst() []byte {
 	b := tracetest.New("burst", 0, 1, start2026)
 	dev := b.Device(0, "NVIDIA H200")

@@ -173,7 +173,7 @@ func busyOf(t *trace, pick func(*submission) bool) []interval {
 			list = append(list, t.win.clip(interval{x.begun, x.ended}))
 		}
 	}
-	for i := range t.slices { // commands that ran while the host was still giving others
+	for i := range t.slices { // commands that ran while the host was still giving other commands
 		c := &t.slices[i]
 		if c.cat != traceformat.CatCommand || c.sub < 0 || t.tracks[c.track].kind == traceformat.KindNodes {
 			continue

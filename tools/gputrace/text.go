@@ -260,12 +260,11 @@ func (s *summary) printStarved(b *strings.Builder, top int) {
 	t.write(b)
 }
 
-// A table has columns as wide as their contents. The first left columns are aligned on the left,
-// the others on the right.
+// A table has columns as wide as their contents.
 type table struct {
 	head []string
 	rows [][]string
-	left int    // columns aligned on the left
+	left int    // number of columns aligned on the left; those after them are aligned on the right
 	tail string // a line below
 }
 

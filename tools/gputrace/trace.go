@@ -29,7 +29,7 @@ type trace struct {
 	lacks    []string // why there is no such source
 
 	win        window
-	begin, end traceformat.Time // begin of the first kept event and end of the last one
+	begin, end traceformat.Time // earliest begin and latest end of the kept events
 	cut        bool             // the file has no end
 	dropped    uint64           // records that the trace lacks
 	arrowless  uint64           // waits that lack an arrow, or may lack one
@@ -427,17 +427,17 @@ func (l *loader) release(k subKey) {
 	delete(l.held, k)
 }
 
-// finish connects the parts after everything was read.
+// finish sorts the tracks, slices and submissions after everything was read, and connects them.
 func (l *loader) finish() {
 	t := &l.trace
 	for k := range l.held { // of submissions that did not end
 		l.release(k)
 	}
-	// Sort tracks and devices in the order of their processes.
+	// Sort tracks and devices by their program and their device's number.
 	for i := range t.tracks {
 		k := &t.tracks[i]
 		k.process = l.process[k.pid]
-		if d, ok := l.devices[k.pid]; ok { // by their numbers, in any order of opening
+		if d, ok := l.devices[k.pid]; ok { // sort by device numbers, not by the order of opening
 			k.order[0] = k.program*traceformat.PIDRange + 1 + t.devices[d].args.Device
 		} else {
 			k.order[0] = k.program * traceformat.PIDRange
@@ -508,8 +508,8 @@ func (l *loader) finish() {
 	for _, n := range l.arrows {
 		t.arrowless += n
 	}
-	// On a device with times, a submission that was issued without an error and has no times took
-	// no time, unless it should have times.
+	// If some submissions of a device have times, a submission without times took no time. This
+	// does not hold for a submission that was not issued, has an error, or should have times.
 	timed := make([]bool, len(t.devices)+1)
 	for i := range t.subs {
 		if x := &t.subs[i]; x.slice >= 0 {

@@ -156,8 +156,8 @@ func output(dir, file string, args ...string) ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// number returns the number of an architecture, such as 80 of sm_80, with a letter after it if it
-// has one.
+// number returns the number of an architecture, with the letter behind it if there is one: 80 of
+// sm_80, 90a of sm_90a.
 func number(arch string) (string, error) {
 	for _, prefix := range []string{"sm_", "compute_"} {
 		if n, ok := strings.CutPrefix(arch, prefix); ok {
@@ -269,7 +269,7 @@ func nvrtcCompile(g *generator, source string) ([]byte, string, error) {
 	})
 }
 
-// compileProgram compiles with NVRTC. An error of the source has the compiler's messages.
+// compileProgram compiles with NVRTC. If the source is wrong, the error has NVRTC's messages.
 func compileProgram(lib *nvrtc.Library, source, text, arch string, options []string) ([]byte, error) {
 	program, err := lib.CreateProgram(text, filepath.Base(source), nil, nil)
 	if err != nil {

@@ -206,7 +206,6 @@ func isFunction(words []token) bool {
 	return true
 }
 
-// closers maps each opening bracket to its closing bracket.
 var closers = map[string]string{"(": ")", "[": "]", "{": "}"}
 
 // closing returns the number of tokens up to the closing bracket, with it, or of all tokens if
@@ -234,8 +233,8 @@ func has(tokens []token, text string) bool {
 	return slices.ContainsFunc(tokens, func(t token) bool { return t.text == text })
 }
 
-// declaration reads a declaration of a kernel, a variable or another name of a type, and ignores
-// others.
+// declaration reads a declaration of a kernel, a variable or another name of a type. It ignores
+// other declarations.
 func (p *parser) declaration(decl []token, in linkage) {
 	if len(decl) == 0 {
 		return

@@ -245,8 +245,8 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 	return nil
 }
 
-// isOwn reports whether the name of a variable in an image stands like this in the source. A
-// compiler has neither mangled it nor made it up.
+// isOwn reports whether a variable's name in an image is also its name in the source. A compiler
+// has then neither mangled the name nor made it up.
 func isOwn(name string) bool {
 	return isName(name) && !strings.HasPrefix(name, "__") && !strings.HasPrefix(name, "_Z") && !strings.ContainsFunc(name, func(r rune) bool {
 		return r < 0x80 && !isWord(byte(r))
@@ -487,7 +487,6 @@ func (g *generator) addTriton(m *module, index int, sig []kernelobject.TritonPar
 	return nil
 }
 
-// tritonTypes maps types of Triton to Go types.
 var tritonTypes = map[string]goType{
 	"i1": {"bool", 1}, "i8": {"int8", 1}, "i16": {"int16", 2}, "i32": {"int32", 4}, "i64": {"int64", 8},
 	"u8": {"uint8", 1}, "u16": {"uint16", 2}, "u32": {"uint32", 4}, "u64": {"uint64", 8},

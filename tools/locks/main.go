@@ -4,8 +4,8 @@
 //	locks [-depth N] [-v] [ARGUMENTS OF GO TEST]
 //
 // It runs in the root of the module. In the packages of the runtime it replaces each field of type
-// sync.Mutex or sync.RWMutex by one of internal/lockcheck (go test -overlay), so the product has no
-// hook for it. By default it runs the short tests of the core, without a few that cannot run with
+// sync.Mutex or sync.RWMutex by one of internal/lockcheck (go test -overlay), so the product needs
+// no hook. By default it runs the short tests of the core, without a few that cannot run with
 // watched mutexes. It takes some minutes.
 //
 // It prints each order in which mutexes were held, without orders that begin a longer one. The exit
@@ -300,9 +300,9 @@ func (o orders) judge(depth int) error {
 	return errors.Join(errs...)
 }
 
-// circle returns a path of mutexes that begins with from. Each next mutex was locked while the one
-// before it was held, and to was locked while the last one was held. After from the path has only
-// mutexes that come after to in the alphabet, so that each circle is found once.
+// circle returns a path of mutexes that begins with the mutex from. Each next mutex was locked
+// while the one before it was held. The mutex to was locked while the path's last mutex was held.
+// All mutexes behind from come after to in the alphabet, so that each circle is found once.
 func circle(after map[string]map[string]string, from, to string, seen map[string]bool) []string {
 	for _, next := range slices.Sorted(maps.Keys(after[from])) {
 		if next == to {

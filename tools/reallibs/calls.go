@@ -180,7 +180,7 @@ func content(v reflect.Value) []byte {
 	return unsafe.Slice((*byte)(v.Addr().UnsafePointer()), v.Type().Size())
 }
 
-// fill sets the fields of a value that the release also has, and leaves the others zero.
+// fill sets the fields that the release has too, and leaves the other fields of the value zero.
 func (p *callParam) fill(v reflect.Value, symbol string, k, element int, arena uintptr) {
 	b := content(v)
 	for _, l := range p.theirs {

@@ -228,8 +228,9 @@ func find(root, pattern string) (string, error) {
 	}), nil
 }
 
-// libraryDirs returns the folders below root with shared libraries, except those of gconv and those
-// with NVIDIA's driver: nvJitLink would use that driver instead of itself.
+// libraryDirs returns the folders below root with shared libraries, except folders of gconv and
+// folders with NVIDIA's driver. If nvJitLink found that driver, it would use the driver instead of
+// its own code.
 func libraryDirs(root string) ([]string, error) {
 	var dirs []string
 	driver := map[string]bool{}

@@ -46,14 +46,14 @@ type library struct {
 	format func(dl.Version) string
 	open   func(dl.Options) (opened, error)
 
-	run string // for the guide: what was run with the library
+	run string // for the guide: where the library was run, or that it was not
 
 	unpackaged bool // Debian does not have the library, so there is no record of its exports
 
 	// The function that returns the release, if the description does not name it.
 	tells string
 	text  func(symbols.Version) string // what tells returns for a release; nil if that is a number
-	// The file's name, if it contains the release; %d is each part of it.
+	// The file's name, if it contains the release; each %d is a part of the release.
 	file string
 }
 

@@ -146,7 +146,8 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 		b.Pointers--
 	}
 	p.pointee = b
-	// One of the two types is borrowed: its table does not have the numbers of its enumerators.
+	// One type is an enumeration of its table. The other type belongs to another library, so its
+	// table does not have the enumerators.
 	if x.enums[a.Base] != nil && y.borrowed(b.Base) || x.borrowed(a.Base) && y.enums[b.Base] != nil {
 		differ = append(differ, fmt.Sprintf("parameter %s is %s, not %s", ours.Name, theirs.Type, ours.Type))
 	}

@@ -167,7 +167,7 @@ func (p *pkg) structs() map[string]structType {
 	return all
 }
 
-// largest returns the struct of a package with the most fields.
+// largest returns a package's struct that has the most fields, and their number.
 func (m *module) largest(p *pkg) (name string, fields int) {
 	for s := range maps.Keys(p.structs()) {
 		if n := m.fields(p, s, map[string]bool{}); n > fields || n == fields && s < name {
@@ -177,9 +177,9 @@ func (m *module) largest(p *pkg) (name string, fields int) {
 	return name, fields
 }
 
-// fields counts the fields of a struct. An embedded struct of the module counts as many as it has
-// itself, unless it is in seen. Any other embedded type counts one: a pointer, an interface, a
-// struct of another module.
+// fields counts the fields of a struct. An embedded struct of the module counts as its own fields
+// the first time, and as one if it is in seen. Any other embedded type counts as one: a pointer, an
+// interface, a struct of another module.
 func (m *module) fields(p *pkg, name string, seen map[string]bool) (n int) {
 	s, ok := p.structs()[name]
 	if key := p.dir + "." + name; !ok || seen[key] {
@@ -229,9 +229,9 @@ func (m *module) imported(file *ast.File, name string) *pkg {
 var protects = regexp.MustCompile(`(?i)\b(protect|guard)(s|ed|ing)?\b`)
 
 // mutexes returns the places of the mutexes, in structs and package variables, that do not say what
-// they protect. The comment of a mutex says so if it has the word "protects" or names another field
-// of the struct. Grouping says so too: the mutex is embedded in a struct without a name that has
-// other fields, or it begins a paragraph of fields without another mutex.
+// they protect. The comment of a mutex says so if it has a word such as "protects" or "guards", or
+// names another field of the struct. Grouping says so too: the mutex is embedded in a struct
+// without a name that has other fields, or it begins a paragraph of fields without another mutex.
 func (p *pkg) mutexes() (places []string) {
 	for _, file := range p.files {
 		groups := map[*ast.StructType]bool{} // structs without a name

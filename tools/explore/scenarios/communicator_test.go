@@ -135,9 +135,9 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 	})
 }
 
-// TestAbortAgainstGroup aborts a communicator, ends a group's context, loses its device, or closes
-// the communicator, while groups wait, are issued and run. Each group must complete or fail, and so
-// must the work behind it.
+// TestAbortAgainstGroup aborts or closes a communicator, ends a group's context, or loses or closes
+// a device, while groups wait, are issued and run. Each group must complete or fail, and so must
+// the work behind it.
 func TestAbortAgainstGroup(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
@@ -208,8 +208,8 @@ func TestAbortAgainstGroup(t *testing.T) {
 	})
 }
 
-// TestSplitAgainstAbort splits a communicator while the context ends, or while it is aborted. Each
-// rank must get its part or an error.
+// TestSplitAgainstAbort splits a communicator. Meanwhile the context may end, or a rank's
+// communicator may be aborted. Each rank must get its part or an error.
 func TestSplitAgainstAbort(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
@@ -418,7 +418,7 @@ func TestShrinkAgainst(t *testing.T) {
 		})
 		for i, c := range r.comms[:2] {
 			r.do(func() {
-				if groups > 0 { // fails if the third rank has no group
+				if groups > 0 { // if groups is 1, the third rank submits no group, and these groups fail
 					if groups == 1 && !abort {
 						return
 					}

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestFreeTells lends host memory to work that finishes, whose semaphore is failed, or whose device
-// is lost. After its Free is reached nothing touches the memory, and the program may use it.
+// TestFreeTells lends host memory to work. The work finishes, its semaphore is failed, or its
+// device is lost. Once the work's Free is reached, the work must not touch the memory any more.
 func TestFreeTells(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, pieces())
@@ -93,7 +93,7 @@ func TestFreeTells(t *testing.T) {
 }
 
 // TestReadAndWrite moves data from one file to another in pieces, while the semaphore or a read may
-// fail. If both transfers are reached, the data must be right.
+// fail. If both transfers succeed, the data must be right.
 func TestReadAndWrite(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, pieces())

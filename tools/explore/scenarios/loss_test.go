@@ -11,8 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestLossAcross loses the first of two or three devices, each with work that waits for the one
-// before. All work behind lost work must fail, in all queues, and no wait may hang.
+// TestLossAcross loses the first of two or three devices. Each other device has work that waits for
+// work of the device before it. All work behind lost work must fail, in all queues, and no wait may
+// hang.
 func TestLossAcross(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		n := 2 + x.Choose(2)
@@ -168,8 +169,9 @@ func TestLossBelow(t *testing.T) {
 	})
 }
 
-// TestLossFar loses the first device of a chain of devices that wait for one another. Waiters for
-// the last one must get the loss, although no goroutine queries the devices in between.
+// TestLossFar loses the first device of a chain, in which each device waits for the one before it.
+// Waiters for the last device must get the loss, although no goroutine queries the devices in
+// between.
 func TestLossFar(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		n := 2 + x.Choose(2)

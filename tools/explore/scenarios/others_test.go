@@ -209,9 +209,10 @@ func TestTimings(t *testing.T) {
 	})
 }
 
-// TestTimingsAgainst reads a timing of a fill, a recording, a host call or a download while it
-// fails, the timing is closed, or the device is closed or lost. It must return the time if nothing
-// fails.
+// TestTimingsAgainst reads the timing of a fill, a recording, a host call or a download. Meanwhile
+// nothing happens, another goroutine reads the timing, the work's semaphore fails, the device is
+// lost, or the device is closed. In the last three cases the timing may be closed too. In the first
+// two cases the timing must have a duration when the work is done.
 func TestTimingsAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -358,8 +359,8 @@ func TestEventsOfOthers(t *testing.T) {
 
 // TestCodeAgainst asks a module for a kernel, the kernel's facts and a variable, and a recording
 // for its figures, while the module, the recording or the device is closed, or the device is lost.
-// Each call must return its result, or that the object is closed or lost. A variable must be usable
-// until its buffer is closed.
+// Each call must return its result, or an error that says closed, lost or unsupported. So must a
+// fill of the variable.
 func TestCodeAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())

@@ -14,8 +14,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// inParts makes a recording of three parts with host calls between them. It fills scratch memory,
-// its own or a given range, with 4, and copies it to a binding of 64 bytes.
+// inParts makes a recording of three parts with host calls between them. The recording fills its
+// scratch memory with 4 and copies it to a binding of 64 bytes. If scratch is not nil, this buffer
+// is the scratch memory.
 func (r *rig) inParts(d *gpu.Device, scratch *gpu.Buffer, call func() error) *gpu.CommandBuffer {
 	c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 	r.must(err)

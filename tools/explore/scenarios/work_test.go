@@ -65,8 +65,8 @@ func TestChains(t *testing.T) {
 	})
 }
 
-// TestParkReleaseCancel parks work. Goroutines release it, fail it, and close its device at the
-// same time. Its points must be reached or fail.
+// TestParkReleaseCancel parks work. Goroutines release the work, fail it, and close its device at
+// the same time. The work's points must be reached or fail.
 func TestParkReleaseCancel(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -231,8 +231,8 @@ func TestHostCalls(t *testing.T) {
 	})
 }
 
-// TestBarrierAgainstClose closes a device with a barrier that waits for another device's work. Its
-// signal must be reached when Close returns.
+// TestBarrierAgainstClose closes a device with a barrier that waits for another device's work. The
+// barrier's signal must be reached when Close returns.
 func TestBarrierAgainstClose(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda()
@@ -306,8 +306,8 @@ func TestPick(t *testing.T) {
 	})
 }
 
-// TestOvertaken lets two unordered submissions signal one semaphore. The one that runs later finds
-// that the semaphore has already passed its value. This is no error.
+// TestOvertaken lets two unordered submissions signal one semaphore. The submission with the lower
+// value may run later. The semaphore has then passed this value already, which is no error.
 func TestOvertaken(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -61,8 +61,8 @@ type Options struct {
 	Out     string // the folder for the output
 }
 
-// asIs are packages of the module that stay unchanged: they wait for no other goroutine, and do the
-// same in every order.
+// asIs are packages of the module that stay unchanged: they wait for no other goroutine, and the
+// order of goroutines does not change what they do.
 var asIs = []string{module + "/internal/filelock", module + "/internal/ownfolder", module + "/internal/regular", module + "/internal/secureenv",
 	module + "/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"}
 
@@ -519,7 +519,8 @@ func (e *edit) isTarget(c *astutil.Cursor) bool {
 	return false
 }
 
-// key records a key that is put into a map if keys of this type, such as pointers, have no order.
+// key has the program record k, a key that is put into the map x, if keys of this type have no
+// order: pointers, channels and interfaces.
 func (e *edit) key(x, k ast.Expr) {
 	t := e.info.TypeOf(x)
 	if t == nil {

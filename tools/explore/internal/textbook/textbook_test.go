@@ -19,8 +19,8 @@ func run(t *testing.T, f func(x *explore.T)) {
 	explore.Run(t, f)
 }
 
-// waiter waits for a flag with a condition variable. Without the lock the flag may be set and
-// signalled between its check and its wait, which then never ends.
+// waiter waits for a flag with a condition variable. Without the lock, the flag may be set and
+// signalled after the waiter's check and before the wait. The wait then never ends.
 func waiter(locked bool) func(x *explore.T) {
 	return func(x *explore.T) {
 		var mu sync.Mutex
@@ -271,7 +271,8 @@ func TestFaultRace(t *testing.T) {
 	})
 }
 
-// TestTwinRace counts in goroutines that locks, channels, timers and other means of Go order.
+// TestTwinRace counts in goroutines. Locks, channels, timers and other means of Go order the
+// counts.
 func TestTwinRace(t *testing.T) {
 	run(t, func(x *explore.T) {
 		n := 0
@@ -380,8 +381,8 @@ func TestFaultPanic(t *testing.T) {
 	})
 }
 
-// TestTwinTime checks that tickers and contexts end in order in virtual time, and that a range over
-// a map yields pointers in the order in which they were added.
+// TestTwinTime checks that a ticker and a context follow the virtual time, and that a range over a
+// map yields pointers in the order in which they were added.
 func TestTwinTime(t *testing.T) {
 	run(t, func(x *explore.T) {
 		start := time.Now()
