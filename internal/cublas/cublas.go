@@ -172,8 +172,8 @@ type Multiplier struct {
 	stream cuda.Stream // the stream that the handle has now
 }
 
-// NewMultiplier makes a Multiplier on the current device. Its workspace is the size bytes of device
-// memory from the address work on.
+// NewMultiplier makes a Multiplier on the current device. Its workspace is size bytes of device
+// memory at the address work.
 func (l *Library) NewMultiplier(n int, work cuda.DevicePtr, size uint64) (*Multiplier, error) {
 	h, err := l.Create()
 	if err != nil {

@@ -18,7 +18,7 @@ type timer struct {
 	short bool // the timer was set to at most 2 ms, like the sleep of a polling goroutine
 }
 
-// start sets a timer. It is due after that many nanoseconds.
+// start sets a timer. The timer is due when after nanoseconds have passed.
 //
 //go:norace
 func (r *run) start(t *timer, after int64) {

@@ -248,7 +248,7 @@ func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 // tag, but may give the typedefs a different type.
 func (w *walker) setApart(ed *cc.ExternalDeclaration) {
 	if ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil || tagOf(ed.Declaration.DeclarationSpecifiers.Type()) == "" {
-		return // typedefs of a type without a tag have no other name for it
+		return // a type without a tag has no name that a typedef could differ from
 	}
 	for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
 		if d := il.InitDeclarator.Declarator; d.IsTypename() {
@@ -731,7 +731,7 @@ func (w *walker) spell(t cc.Type) string {
 		}
 		if st, ok := x.Elem().(*cc.StructType); ok && st.IsIncomplete() {
 			if h := w.handle(tagOf(st)); h != "" {
-				return h // struct X_st * has the handle's name in the table, in either spelling
+				return h // the table names a pointer to the struct like this, by tag or by typedef
 			}
 			if tag := tagOf(st); st.Typedef() == nil && w.nameOf(st) == tag && w.out.opaque[tag] == "" {
 				w.out.opaque[tag] = tag
