@@ -103,7 +103,7 @@ func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Mi
 			j++
 		}
 		m := Misfit{What: d.what}
-		for _, name := range []string{d.what, symbol} { // the function's note comes last and overrides the other one
+		for _, name := range []string{d.what, symbol} { // the function's note is last: its Use wins
 			if n, ok := c.notes[name]; ok {
 				c.used[name] = true
 				m.Usage = cmp.Or(n.Use, m.Usage)
@@ -300,7 +300,7 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	}
-	if !there.t.defines(b.Base) { // these headers lack the type and the function, although the library may have the function
+	if !there.t.defines(b.Base) { // the release's headers lack the type and the function, even if its library has the function
 		return nil
 	}
 	m, n := c.bound.number(a.Base), there.number(b.Base)

@@ -55,8 +55,9 @@ func packages(python string) string {
 	return filepath.Join(filepath.Dir(python), "../lib/python3*/site-packages/nvidia/*/lib")
 }
 
-// Open loads cuBLAS 12 or 13. It tries the file that PUREGPU_CUBLAS_LIBRARY names, then the
-// system's libraries, then Python packages, such as those that PyTorch installs.
+// Open loads cuBLAS 12 or 13. If opt.Path or PUREGPU_CUBLAS_LIBRARY names a file, Open tries only
+// that file. Otherwise Open tries opt.Dirs and the system's libraries, and then Python packages,
+// such as those that PyTorch installs.
 func Open(opt dl.Options) (*Library, error) {
 	dirs := []string{"/usr/local/cuda/lib64", "/usr/local/lib/python3*/dist-packages/nvidia/*/lib"}
 	if python, err := exec.LookPath("python3"); err == nil {

@@ -165,7 +165,8 @@ func After(d time.Duration, f func()) *Timer {
 	return t
 }
 
-// Stop stops the timer and reports whether it was set. After the timer's run it does nothing.
+// Stop stops the timer and reports whether it was set. Stop does nothing in a later run than the
+// one that made the timer.
 //
 //go:norace
 func (t *Timer) Stop() bool {
@@ -180,7 +181,8 @@ func (t *Timer) Stop() bool {
 	return r.stop(&t.timer)
 }
 
-// Reset restarts the timer and reports whether it was set. After the timer's run it does nothing.
+// Reset restarts the timer and reports whether it was set. Reset does nothing in a later run than
+// the one that made the timer.
 //
 //go:norace
 func (t *Timer) Reset(d time.Duration) bool {

@@ -265,8 +265,8 @@ func heaviest(name, text string) string {
 
 var includes = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]`)
 
-// cycle returns a chain of includes in which a header includes itself, starting at a header, or "".
-// It looks only at the text: conditions do not count.
+// cycle follows the includes of a header, and returns a chain in which a header includes itself, or
+// "". It ignores conditions such as #ifdef.
 func cycle(files fs.FS, name string, chain ...string) string {
 	if i := slices.Index(chain, name); i >= 0 {
 		return strings.Join(append(chain[i:], name), " includes ")

@@ -791,7 +791,7 @@ func (w *walker) foreign(t cc.Type) bool {
 	return tag != (cc.Token{}) && !w.keep(path.Clean(tag.Position().Filename)) && !w.seen[w.nameOf(t)]
 }
 
-// handle returns the first handle type that points to an opaque struct, or "".
+// handle returns the first handle type that points to the struct with a tag, or "".
 func (w *walker) handle(tag string) string {
 	for _, h := range w.out.table.Handles {
 		if h.Tag == tag {
