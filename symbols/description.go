@@ -152,7 +152,7 @@ type Since string
 
 // The sources of since-versions.
 const (
-	SinceTypedefs Since = "typedefs" // a header with a function type for each ABI
+	SinceTypedefs Since = "typedefs" // a header with a function type for each ABI version
 	SinceReleases Since = "releases" // a comparison of the headers of several releases
 	SinceOverlay  Since = "overlay"  // notes on functions and sets
 )

@@ -22,7 +22,7 @@ type Misfit struct {
 // Misfits returns the misfits of each function, by symbol and oldest release first.
 //
 // For each release that was read, Misfits compares the binding with everything that a call passes,
-// and follows pointers and members of structs. Two differences do not count, since the memory is
+// and follows pointers and members of structs. These differences do not count, since the memory is
 // zero or ignored: members that the other layout pads or reserves, and a shorter struct that is
 // passed alone by its address. An enumeration differs if an enumerator has another number. A note
 // of the overlay on a change can declare a difference harmless.

@@ -67,7 +67,7 @@ func (r *run) fire() {
 	}
 }
 
-// timeParts is the layout of time.Time, with a reading of the monotonic clock.
+// timeParts is the layout of a time.Time that has a reading of the monotonic clock.
 type timeParts struct {
 	wall uint64
 	ext  int64
@@ -116,7 +116,7 @@ func Sleep(d time.Duration) {
 	r.block()
 }
 
-// A Timer calls a function, or starts a goroutine with it, when it is due.
+// A Timer calls a function when the timer is due, or starts a goroutine with the function.
 type Timer struct {
 	timer timer
 	own   Object

@@ -289,7 +289,7 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 		return
 	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
-	if name := w.nameOf(spec); spec.Typedef() == nil && (name != "" || ed.Declaration.InitDeclaratorList == nil) { // the declaration defines a type and does not only name one
+	if name := w.nameOf(spec); spec.Typedef() == nil && (name != "" || ed.Declaration.InitDeclaratorList == nil) { // not a typedef's name, so the declaration may define the type
 		if err := w.define(name, spec); err != nil {
 			w.refuse(ed.Position(), name, err)
 			for _, name := range []string{name, tagOf(spec)} {
