@@ -18,7 +18,7 @@ type timer struct {
 	short bool // the timer was set to at most 2 ms, like the sleep of a polling goroutine
 }
 
-// start sets a timer. The timer is due when after nanoseconds have passed.
+// start sets a timer that is due when the given number of nanoseconds has passed.
 //
 //go:norace
 func (r *run) start(t *timer, after int64) {
@@ -165,8 +165,8 @@ func After(d time.Duration, f func()) *Timer {
 	return t
 }
 
-// Stop stops the timer and reports whether it was set. Stop does nothing in a later run than the
-// one that made the timer.
+// Stop stops the timer and reports whether it was set. Stop does nothing after the end of the run
+// in which the timer was made.
 //
 //go:norace
 func (t *Timer) Stop() bool {
@@ -181,8 +181,8 @@ func (t *Timer) Stop() bool {
 	return r.stop(&t.timer)
 }
 
-// Reset restarts the timer and reports whether it was set. Reset does nothing in a later run than
-// the one that made the timer.
+// Reset restarts the timer and reports whether it was set. Reset does nothing after the end of the
+// run in which the timer was made.
 //
 //go:norace
 func (t *Timer) Reset(d time.Duration) bool {
