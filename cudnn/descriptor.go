@@ -34,7 +34,7 @@ func (l *Library) NewDescriptor(kind BackendDescriptorType) (*Descriptor, error)
 }
 
 // Handle returns the descriptor, for methods of [Library] and as an attribute of other descriptors.
-// It must not be used after Close.
+// The handle must not be used after Close.
 func (d *Descriptor) Handle() BackendDescriptor { return d.handle }
 
 // Finalize checks the attributes with [Library.BackendFinalize]. Set fails from then on.

@@ -18,7 +18,7 @@ func (l *Library) NewDnContext() (*DnContext, error) {
 	return &DnContext{lib: l, handle: h}, nil
 }
 
-// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+// Handle returns the handle, for methods of [Library]. The handle must not be used after Close.
 func (c *DnContext) Handle() DnHandle { return c.handle }
 
 // Close destroys the handle with [Library.DnDestroy]. The handle's CUDA context must be current.

@@ -300,7 +300,7 @@ func (p *pkg) slow(g *Group, fn function) {
 	}
 }
 
-// inRegister reports whether C passes a struct of this size as one word.
+// inRegister reports whether C passes a struct of this size as one word on all platforms.
 func inRegister(size int) bool { return size == 1 || size == 2 || size == 4 || size == 8 }
 
 func hasOutputs(fn function) bool {

@@ -28,7 +28,7 @@ func variable(m *symbols.Implementation, name string) string {
 	return m.Lib + strings.ToUpper(name[:1]) + name[1:]
 }
 
-// emitLibrary writes the type Library, a function that opens each implementation, and the functions
+// emitLibrary writes the type Library, an Open function for each implementation, and the functions
 // about versions.
 func (p *pkg) emitLibrary() (*File, error) {
 	version, err := p.versionFunction()

@@ -28,7 +28,8 @@ func ExampleOpen() {
 	// Output: no hipRAND here: drawing on the host
 }
 
-// normal writes n numbers to device memory, in order on a stream. A device must be current.
+// normal writes n normally distributed numbers to device memory, in order on a stream. A device
+// must be current.
 func normal(l *hiprand.Library, stream hip.Stream, data hip.DevicePtr, n, seed uint64) error {
 	g, err := l.NewGenerator(hiprand.RNGPseudoPhilox4_32_10)
 	if err != nil {

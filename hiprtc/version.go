@@ -26,8 +26,8 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 
 var versioned = regexp.MustCompile(`\.so\.(\d{1,2})\.(\d{1,2})\.(\d{1,5})$`)
 
-// versionInName follows links from path to a file, and reads the release from the file's name. Such
-// a name is libhiprtc.so.6.4.43484.
+// versionInName follows links from path to a file, and reads the release from the file's name, such
+// as libhiprtc.so.6.4.43484. It returns 0 if the name has no release.
 func versionInName(path string) dl.Version {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

@@ -120,8 +120,8 @@ var ptx = map[string]string{
 `,
 }
 
-// compile makes PTX, or LTO-IR, from a source with this machine's NVRTC. Without NVRTC it returns
-// the PTX written by hand.
+// compile makes PTX, or LTO-IR with lto, from a source with this machine's NVRTC. Without NVRTC it
+// returns the PTX written by hand, or skips the test with lto.
 func compile(t *testing.T, name, arch string, lto bool) []byte {
 	t.Helper()
 	l, err := nvrtc.Open(nvrtc.Options{})
@@ -237,8 +237,8 @@ func TestRealMessages(t *testing.T) {
 			t.Log(err)
 		}
 	}
-	// Linking finds a function that no input defines. nvJitLink 12.4 names it only on standard
-	// error.
+	// Linking fails if no input defines a called function. nvJitLink 12.4 names the function only
+	// on standard error.
 	h := newLinker(t, l, "-arch=sm_80")
 	if err := l.AddData(h, InputPTX, compile(t, "scale.cu", "80", false), "scale.cu"); err != nil {
 		t.Fatal(err)

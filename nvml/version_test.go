@@ -42,8 +42,8 @@ func TestVersionIsTheBranchsCUDARelease(t *testing.T) {
 	}
 }
 
-// TestStructVersions compares the version constants with the sizes of structs, as NVML's header
-// computes them.
+// TestStructVersions checks that each version constant holds the size and the number of its struct,
+// as NVML's header computes the constant.
 func TestStructVersions(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -27,9 +27,9 @@ type Description struct {
 	// Config. Handwritten code of the package uses them to fill the struct for the open release.
 	Grown []string `json:"grown,omitempty"`
 
-	// Pointers are rules for parameters of many functions, each with a reason, such as: every float
-	// * is device memory. The last rule that matches a pointer applies, unless an entry of the
-	// overlay says how the pointer is used.
+	// Pointers are rules for parameters of many functions, each with a reason. A rule may say that
+	// every float * is device memory. The last rule that matches a pointer applies, unless an entry
+	// of the overlay says how the pointer is used.
 	Pointers []ParamNote `json:"pointers,omitempty"`
 
 	// Uses are libraries that lend types to the headers. An embedded library is given by its name,
@@ -152,7 +152,7 @@ type Since string
 
 // The sources of since-versions.
 const (
-	SinceTypedefs Since = "typedefs" // a header with a function type for each ABI
+	SinceTypedefs Since = "typedefs" // a header with a function type for each ABI version
 	SinceReleases Since = "releases" // a comparison of the headers of several releases
 	SinceOverlay  Since = "overlay"  // notes on functions and sets
 )

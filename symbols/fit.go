@@ -21,11 +21,11 @@ type Misfit struct {
 
 // Misfits returns the misfits of each function, by symbol and oldest release first.
 //
-// For each release that was read, it compares everything that a call passes with the binding,
-// through pointers and members of structs. These differences do not count, since the memory is zero
-// or ignored: members that the other layout pads or reserves, and a shorter struct that is passed
-// alone by its address. An enumeration differs if an enumerator has another number. A note of the
-// overlay on a change can declare a difference harmless.
+// For each release that was read, Misfits compares the binding with everything that a call passes,
+// and follows pointers and members of structs. These differences do not count, since the memory is
+// zero or ignored: members that the other layout pads or reserves, and a shorter struct that is
+// passed alone by its address. An enumeration differs if an enumerator has another number. A note
+// of the overlay on a change can declare a difference harmless.
 //
 // Between a release that fits and one that does not, the releases that were not read do not fit,
 // unless a note names the first release with the change.
@@ -103,7 +103,7 @@ func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Mi
 			j++
 		}
 		m := Misfit{What: d.what}
-		for _, name := range []string{d.what, symbol} { // the function's note comes last and overrides the other one
+		for _, name := range []string{d.what, symbol} { // the function's note is last: its Use wins
 			if n, ok := c.notes[name]; ok {
 				c.used[name] = true
 				m.Usage = cmp.Or(n.Use, m.Usage)
@@ -300,7 +300,7 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	}
-	if !there.t.defines(b.Base) { // these headers lack the type and the function, although the library may have the function
+	if !there.t.defines(b.Base) { // the release's headers lack the type and the function, even if its library has the function
 		return nil
 	}
 	m, n := c.bound.number(a.Base), there.number(b.Base)

@@ -243,6 +243,6 @@ type Param struct {
 	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names
 
 	// Guess is set if the header does not say how the pointer is used. Nothing is generated until
-	// the overlay or a rule of the description does.
+	// the overlay or a rule of the description says how.
 	Guess bool `json:"guess,omitempty"`
 }

@@ -1,7 +1,7 @@
 // Cublas multiplies matrices of bfloat16 with NVIDIA's cuBLAS and cuBLASLt, in order on a queue. It
 // checks each way of multiplying against the host. It times products in a queue, and compares the
-// times with the times of a loop of plain calls and of PyTorch. PyTorch's result must be bit-identical.
-// Without a GPU, cuBLAS or PyTorch it reports what is missing.
+// times with the times of a loop of plain calls and of PyTorch. The product must have the same bits
+// as PyTorch's. Without a GPU, cuBLAS or PyTorch it reports what is missing.
 package main
 
 import (

@@ -188,7 +188,7 @@ func (p *product) result(ctx context.Context) ([]smallfloat.BFloat16, error) {
 	return c, p.x.stream.Wait(ctx)
 }
 
-// queue times operations in a queue, one for each product.
+// queue measures n operations in a queue, each with one product.
 func (p *product) queue(ctx context.Context, n int) (ns float64, err error) {
 	return timed(n, func() error {
 		for range n {
@@ -198,7 +198,7 @@ func (p *product) queue(ctx context.Context, n int) (ns float64, err error) {
 	})
 }
 
-// loop times calls of cuBLAS in one operation.
+// loop measures one operation that computes the product n times.
 func (p *product) loop(ctx context.Context, n int) (ns float64, err error) {
 	return timed(n, func() error {
 		p.x.stream.Do(p.multiply(n))

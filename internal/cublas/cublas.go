@@ -55,8 +55,9 @@ func packages(python string) string {
 	return filepath.Join(filepath.Dir(python), "../lib/python3*/site-packages/nvidia/*/lib")
 }
 
-// Open loads cuBLAS 12 or 13. It tries the file that PUREGPU_CUBLAS_LIBRARY names, then the
-// system's libraries, then Python packages, such as those that PyTorch installs.
+// Open loads cuBLAS 12 or 13. If opt.Path or PUREGPU_CUBLAS_LIBRARY names a file, Open tries only
+// that file. Otherwise Open tries opt.Dirs and the system's libraries, and then Python packages,
+// such as those that PyTorch installs.
 func Open(opt dl.Options) (*Library, error) {
 	dirs := []string{"/usr/local/cuda/lib64", "/usr/local/lib/python3*/dist-packages/nvidia/*/lib"}
 	if python, err := exec.LookPath("python3"); err == nil {
@@ -172,8 +173,8 @@ type Multiplier struct {
 	stream cuda.Stream // the stream that the handle has now
 }
 
-// NewMultiplier makes a Multiplier on the current device. Its workspace is the size bytes of device
-// memory from the address work on.
+// NewMultiplier makes a Multiplier on the current device. Its workspace is size bytes of device
+// memory at the address work.
 func (l *Library) NewMultiplier(n int, work cuda.DevicePtr, size uint64) (*Multiplier, error) {
 	h, err := l.Create()
 	if err != nil {

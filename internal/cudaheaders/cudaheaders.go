@@ -89,8 +89,9 @@ func isOwn(header string) bool {
 	})
 }
 
-// Shared reports whether a folder also has the C library's headers. An option -I for it makes all
-// of them visible, so a compiler of kernels needs that option only for a header of CUDA.
+// Shared reports whether a folder also has the C library's headers. The option -I makes all headers
+// of a folder visible, so a compiler gets it for a shared folder only if a kernel needs a header of
+// CUDA that is there.
 func Shared(dir string) bool {
 	_, err := regular.Stat(filepath.Join(dir, "stdio.h"))
 	return err == nil

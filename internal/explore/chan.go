@@ -82,7 +82,7 @@ type Case interface {
 	sends() bool
 	try(r *run, c *channel) bool // executes the case if that is possible without waiting
 	element() (p unsafe.Pointer, ok *bool)
-	once() bool // executes the case with Go's channel, outside a run
+	once() bool // the same with Go's channel, outside a run
 }
 
 // A RecvCase is the case of a receive. Once it is executed, V and OK hold the result.
@@ -200,8 +200,9 @@ func (x *SendCase[T]) try(r *run, c *channel) bool {
 	return true
 }
 
-// Select executes one of the cases and returns its index. It waits until a case is ready. TrySelect
-// does not wait: it returns -1 if no case is ready.
+// Select executes one of the cases and returns its index. In a run it waits until a case is ready;
+// outside a run it panics if no case is ready. TrySelect does not wait: it returns -1 if no case is
+// ready.
 //
 //go:norace
 func Select(cases ...Case) int { return selects(cases, true) }
@@ -305,7 +306,7 @@ func Recv[T any](c <-chan T) T {
 	return x.V
 }
 
-// Recv2 receives a value and reports whether the channel was open.
+// Recv2 receives a value. It returns false if the channel is closed and has no more values.
 //
 //go:norace
 func Recv2[T any](c <-chan T) (T, bool) {

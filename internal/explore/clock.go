@@ -18,7 +18,7 @@ type timer struct {
 	short bool // the timer was set to at most 2 ms, like the sleep of a polling goroutine
 }
 
-// start sets a timer. It is due after that many nanoseconds.
+// start sets a timer that is due when the given number of nanoseconds has passed.
 //
 //go:norace
 func (r *run) start(t *timer, after int64) {
@@ -67,7 +67,7 @@ func (r *run) fire() {
 	}
 }
 
-// timeParts is the layout of time.Time, with a reading of the monotonic clock.
+// timeParts is the layout of a time.Time that has a reading of the monotonic clock.
 type timeParts struct {
 	wall uint64
 	ext  int64
@@ -116,7 +116,7 @@ func Sleep(d time.Duration) {
 	r.block()
 }
 
-// A Timer calls a function, or starts a goroutine with it, when it is due.
+// A Timer calls a function when the timer is due, or starts a goroutine with the function.
 type Timer struct {
 	timer timer
 	own   Object
@@ -165,7 +165,8 @@ func After(d time.Duration, f func()) *Timer {
 	return t
 }
 
-// Stop stops the timer and reports whether it was set. After the timer's run it does nothing.
+// Stop stops the timer and reports whether it was set. Stop does nothing after the end of the run
+// in which the timer was made.
 //
 //go:norace
 func (t *Timer) Stop() bool {
@@ -180,7 +181,8 @@ func (t *Timer) Stop() bool {
 	return r.stop(&t.timer)
 }
 
-// Reset restarts the timer and reports whether it was set. After the timer's run it does nothing.
+// Reset restarts the timer and reports whether it was set. Reset does nothing after the end of the
+// run in which the timer was made.
 //
 //go:norace
 func (t *Timer) Reset(d time.Duration) bool {

@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A comment holds the facts that the extractor takes from a documentation comment. It does not take
-// the sentences.
+// A comment holds the facts that the extractor takes from a documentation comment, without its
+// sentences.
 type comment struct {
 	deprecated bool
 	params     map[string]paramFacts

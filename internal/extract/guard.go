@@ -127,9 +127,9 @@ func (m *macroGauge) open() (names []string) {
 // maxErrors is the number of errors of a header that are reported.
 const maxErrors = 20
 
-// withoutEnd removes from err the errors in the text after the input, whose name is end. If there
-// are no others, the first one stays. withoutEnd keeps the first maxErrors errors, and adds the
-// number of the rest.
+// withoutEnd removes from err the errors in the text after the input. These errors begin with end.
+// If err has no other errors, its first error stays. withoutEnd keeps the first maxErrors errors,
+// and adds the number of the rest.
 func withoutEnd(err error, end string) error {
 	lines := strings.Split(err.Error(), "\n")
 	own := slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, end) || s == "" })
@@ -265,8 +265,8 @@ func heaviest(name, text string) string {
 
 var includes = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]`)
 
-// cycle returns a chain of includes in which a header includes itself, starting at a header, or "".
-// It looks only at the text: conditions do not count.
+// cycle follows the includes of a header, and returns a chain in which a header includes itself, or
+// "". It ignores conditions such as #ifdef.
 func cycle(files fs.FS, name string, chain ...string) string {
 	if i := slices.Index(chain, name); i >= 0 {
 		return strings.Join(append(chain[i:], name), " includes ")
@@ -314,8 +314,8 @@ func (list Folders) Open(name string) (fs.File, error) {
 	return nil, first
 }
 
-// inFolder adds the folder's name to an error about headers in the folder, unless the error has the
-// name. The C front end does not know folders.
+// inFolder adds the folder's name to an error about headers in the folder. The C front end does not
+// know folders. An *fs.PathError stays unchanged.
 func inFolder(files fs.FS, err error) error {
 	if list, ok := files.(Folders); ok && len(list) > 0 {
 		files = list[0]

@@ -380,7 +380,7 @@ func versionedStructs(t *symbols.Table) {
 
 // oldABIs finds old ABI versions. every has the functions of headers that also declare old
 // versions. plain holds the same headers without old versions. A function that plain lacks is an
-// old version. If plain has a macro with its name, or its name without _vN, that is its API name.
+// old version. If its name without _vN is a macro in plain, that macro's name is the API name.
 func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
 	names := map[string]string{}
 	for _, f := range plain.table.Functions {
@@ -412,7 +412,7 @@ func sourceOf(d *symbols.Description, files fs.FS) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	for _, name := range h.Files { // the header itself, if its types are to be bound
+	for _, name := range h.Files { // a header that the table binds is read itself
 		delete(stubs, name)
 	}
 	maps.Copy(stubs, h.Stubs)

@@ -58,7 +58,7 @@ func (r *recovery) next(files fs.FS, failure error) bool {
 }
 
 // leaveOut blanks a declaration, or puts a shorter declaration in its place. It returns false if
-// the text is such a shorter declaration already: the C front end cannot read that either.
+// the text is the shorter declaration already, which the C front end cannot read either.
 func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string) bool {
 	old := text[d.first:d.end]
 	code := directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(old, blanks), blanks)

@@ -78,7 +78,7 @@ var (
 	includeOperator = regexp.MustCompile(`\b__has_include(?:_next)?[ \t]*\([ \t]*[<"]([^>"\n]*)[>"][ \t]*\)`)
 )
 
-// rewrite replaces the text of a header that the C front end and gcc would read differently.
+// rewrite replaces the parts of a header that the C front end and gcc would read differently.
 func (o overlayFS) rewrite(text []byte) []byte {
 	if bytes.Contains(text, []byte("_Pragma")) {
 		text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))

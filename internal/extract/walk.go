@@ -248,7 +248,7 @@ func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 // tag, but may give the typedefs a different type.
 func (w *walker) setApart(ed *cc.ExternalDeclaration) {
 	if ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil || tagOf(ed.Declaration.DeclarationSpecifiers.Type()) == "" {
-		return // typedefs of a type without a tag have no other name for it
+		return // a type without a tag has no name that a typedef could differ from
 	}
 	for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
 		if d := il.InitDeclarator.Declarator; d.IsTypename() {
@@ -289,7 +289,7 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 		return
 	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
-	if name := w.nameOf(spec); spec.Typedef() == nil && (name != "" || ed.Declaration.InitDeclaratorList == nil) { // the declaration defines a type and does not only name one
+	if name := w.nameOf(spec); spec.Typedef() == nil && (name != "" || ed.Declaration.InitDeclaratorList == nil) { // not a typedef's name, so the declaration may define the type
 		if err := w.define(name, spec); err != nil {
 			w.refuse(ed.Position(), name, err)
 			for _, name := range []string{name, tagOf(spec)} {
@@ -731,7 +731,7 @@ func (w *walker) spell(t cc.Type) string {
 		}
 		if st, ok := x.Elem().(*cc.StructType); ok && st.IsIncomplete() {
 			if h := w.handle(tagOf(st)); h != "" {
-				return h // struct X_st * has the handle's name in the table, in either spelling
+				return h // the table names a pointer to the struct like this, by tag or by typedef
 			}
 			if tag := tagOf(st); st.Typedef() == nil && w.nameOf(st) == tag && w.out.opaque[tag] == "" {
 				w.out.opaque[tag] = tag
@@ -791,7 +791,7 @@ func (w *walker) foreign(t cc.Type) bool {
 	return tag != (cc.Token{}) && !w.keep(path.Clean(tag.Position().Filename)) && !w.seen[w.nameOf(t)]
 }
 
-// handle returns the first handle type that points to an opaque struct, or "".
+// handle returns the first handle type that points to the struct with a tag, or "".
 func (w *walker) handle(tag string) string {
 	for _, h := range w.out.table.Handles {
 		if h.Tag == tag {

@@ -127,8 +127,8 @@ func (h Host) Container() string {
 
 var moduleVersion = regexp.MustCompile(`Kernel Module.*?\s(\d+\.\d+(?:\.\d+)*)\s`)
 
-// NVIDIA returns the release of NVIDIA's driver in the kernel, such as "550.54.15", or "" if it is
-// not loaded.
+// NVIDIA returns the release of NVIDIA's driver in the kernel, such as "550.54.15", or "" if the
+// driver is not loaded.
 func (h Host) NVIDIA() string {
 	if m := moduleVersion.FindStringSubmatch(h.read("proc/driver/nvidia/version") + "\n"); m != nil {
 		return m[1]
@@ -153,7 +153,7 @@ type Node struct {
 	Path     string
 	Mode     fs.FileMode
 	UID, GID int   // -1 if unknown
-	Err      error // why it is missing or does not open, or nil
+	Err      error // why the node is missing or does not open, or nil
 
 	access string // for a node of /dev/nvidia-caps, the file of /proc that describes it
 }
@@ -240,8 +240,8 @@ func (h Host) undivided() (gpus []string) {
 	return gpus
 }
 
-// An instance is a compute instance of MIG. A program that uses it opens the capability nodes of
-// the compute instance and of the GPU instance that it is a part of.
+// An instance is a compute instance of MIG. A program that uses a compute instance opens the
+// capability nodes of the compute instance and of the GPU instance around it.
 type instance struct {
 	name  string // "gpu0/gi1/ci0"
 	nodes []Node

@@ -157,8 +157,8 @@ func (s *system[T]) eigen(t testing.TB, st *gpu.Stream, eps float64) {
 	}
 }
 
-// SolverRecorded checks the solutions and eigenvalues of recordings that are executed several times,
-// with and without a graph.
+// SolverRecorded checks the solutions and eigenvalues of recordings that are executed several
+// times, with and without a graph.
 func SolverRecorded(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	r, st := rand.New(rand.NewPCG(7, 8)), dev.Queue(0).NewStream()
 	for _, mode := range modes {

@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// elevated reports whether the program has more rights than its caller. It is true even after the
-// program has dropped its rights, since the environment is still the caller's.
+// elevated reports whether the program has more rights than its caller. On Linux it stays true
+// after the program has dropped its rights, since the environment is still the caller's.
 var elevated = sync.OnceValue(isElevated)
 
 // errElevated explains why no folder is taken from the environment.

@@ -4,8 +4,8 @@
 //
 // Changing the root folder requires root rights or a user namespace. Without them the test is
 // skipped. If the environment variable CI is set, the test fails instead: CI must run it. One case
-// is skipped in CI as well: a test program for another processor that runs in an emulator such as
-// qemu, on a kernel that cannot start such programs.
+// is skipped in CI as well: an emulator such as qemu runs the test program, and the kernel cannot
+// start programs for the emulated processor.
 package testroot
 
 import (
@@ -27,7 +27,7 @@ type Root struct {
 	t   testing.TB
 	dir string
 
-	// Program is the path of the copy of the test's own program.
+	// Program is the path of a copy of the test's own program, as seen inside the root folder.
 	Program string
 }
 

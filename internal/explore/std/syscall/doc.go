@@ -1,3 +1,3 @@
-// Package syscall replaces the parts of Go's that concern threads and waiting, in rewritten
-// programs.
+// Package syscall stands in for Go's package syscall in rewritten programs. It replaces the
+// functions that concern threads and waiting.
 package syscall

@@ -1,5 +1,5 @@
-// Package atomic replaces Go's in rewritten programs: the operations are Go's, and other goroutines
-// may run before each.
+// Package atomic stands in for Go's package sync/atomic in rewritten programs. It carries out each
+// operation with Go's package. Other goroutines may run before each operation.
 package atomic
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 type Int32 struct {
-	v std.Int32 // the first field, so that it has the address of the value
+	v std.Int32 // the first field, so that v has the address of the whole struct
 	o explore.Object
 }
 
@@ -55,7 +55,7 @@ func OrInt32(p *int32, m int32) int32 {
 }
 
 type Int64 struct {
-	v std.Int64 // the first field, so that it has the address of the value
+	v std.Int64 // the first field, so that v has the address of the whole struct
 	o explore.Object
 }
 
@@ -100,7 +100,7 @@ func OrInt64(p *int64, m int64) int64 {
 }
 
 type Uint32 struct {
-	v std.Uint32 // the first field, so that it has the address of the value
+	v std.Uint32 // the first field, so that v has the address of the whole struct
 	o explore.Object
 }
 
@@ -145,7 +145,7 @@ func OrUint32(p *uint32, m uint32) uint32 {
 }
 
 type Uint64 struct {
-	v std.Uint64 // the first field, so that it has the address of the value
+	v std.Uint64 // the first field, so that v has the address of the whole struct
 	o explore.Object
 }
 
@@ -190,7 +190,7 @@ func OrUint64(p *uint64, m uint64) uint64 {
 }
 
 type Uintptr struct {
-	v std.Uintptr // the first field, so that it has the address of the value
+	v std.Uintptr // the first field, so that v has the address of the whole struct
 	o explore.Object
 }
 

@@ -1,4 +1,5 @@
-// Package rand replaces Go's in rewritten programs: random numbers follow from the run.
+// Package rand stands in for Go's package math/rand/v2 in rewritten programs. Its functions get
+// random numbers from the run.
 package rand
 
 import (
