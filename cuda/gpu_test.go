@@ -179,7 +179,7 @@ func TestGPUProcAddress(t *testing.T) {
 		}
 	}
 	t.Logf("%d functions are the same, %d differ", same, differ)
-	// Two ABIs that have different addresses for the loader must have them here, too.
+	// If two ABIs have different addresses for the loader, they must have different addresses here.
 	for api, is := range byAPI {
 		for n, i := range is {
 			for _, j := range is[:n] {

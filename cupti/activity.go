@@ -35,7 +35,7 @@ const minBuffer = 1 << 12
 // done may run on a thread of CUPTI, concurrently with itself, and in the call of
 // [Library.ActivityFlushAll]. It must not call CUDA, and must not panic. A process has one such
 // function: a later call of CollectActivities replaces it. CollectActivities calls
-// [dl.AllHeapFrames]. Call it when the program starts.
+// [dl.AllHeapFrames], so call CollectActivities when the program starts.
 func (l *Library) CollectActivities(size int, done func(records []byte)) error {
 	if size < minBuffer || size%8 != 0 || done == nil {
 		return fmt.Errorf("cupti: collect activities: buffers of %d bytes, and a function that is nil: %v: the size must be a multiple of 8 and at least %d: %w",

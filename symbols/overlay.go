@@ -30,8 +30,8 @@ type SetNote struct {
 	Match []string `json:"match"` // path.Match patterns
 }
 
-// A FunctionNote corrects or completes one function: by symbol, or by API name for all its ABI
-// versions.
+// A FunctionNote corrects or completes one function. Name is a symbol, or an API name, which stands
+// for all ABI versions of the function.
 type FunctionNote struct {
 	Name      string  `json:"name"`
 	Since     Version `json:"since,omitzero"`
@@ -108,9 +108,9 @@ type TypeNote struct {
 	Name string `json:"name"`
 
 	// Kind is "result", "address", "handle", "struct" or "number". A result is an error code, or a
-	// struct of an error code of this library and one of another library. An address is in device
-	// memory. A number has one of Go's own types. If C's long or unsigned long has the kind number,
-	// its different size on Windows does no harm.
+	// struct with two error codes: one of this library and one of another. An address is in device
+	// memory. A number has one of Go's own types. For C's long and
+	// unsigned long, the kind number says that their different size on Windows does no harm.
 	Kind string `json:"kind"`
 
 	Align  int    `json:"align,omitempty"` // alignment, if the C front end does not see it
@@ -131,7 +131,7 @@ type NameNote struct {
 
 // A ChangeNote describes a difference between releases in a struct, an enumeration, an enumerator
 // or a function's symbol. Without a note, a function is refused in every release whose layouts or
-// parameters differ from the bound ones.
+// parameters differ from the binding's.
 type ChangeNote struct {
 	Name     string  `json:"name"`
 	Harmless bool    `json:"harmless,omitempty"` // no call fails because of it

@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// The functions here that use the state of a run are go:norace, because the race detector does not
-// see that only one goroutine uses it at a time. They use no maps, since the Go runtime reports
-// uses of maps to the detector.
+// The functions of this file that use the state of a run are go:norace: the race detector does not
+// see that only one goroutine at a time uses the state. They use no maps, since the Go runtime
+// reports uses of maps to the detector.
 
 // A goroutine is one of the program's goroutines. It runs while it is run.current.
 type goroutine struct {
@@ -65,7 +65,7 @@ type run struct {
 	timers []*timer
 	timed  int
 	firing bool
-	vain   int // number of times that all goroutines slept since one last woke another
+	vain   int // number of times that all goroutines slept since a goroutine, not a timer, last woke one
 
 	table table // objects by address
 

@@ -233,7 +233,8 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 	return nil
 }
 
-// inGo returns an error if no Go struct has the layout, or the layout differs on Windows.
+// inGo returns an error if no Go struct can have the layout or, with windows, if Windows lays out a
+// bit-field differently.
 func (s *shape) inGo(union, windows bool) error {
 	for i, m := range s.members {
 		if m.bits == 0 && m.offset%m.natural != 0 {

@@ -134,7 +134,7 @@ func gemmTime[T blas.Element](n int, name string) timed {
 	}
 }
 
-// fp8Time returns the row of a product of 8-bit matrices.
+// fp8Time returns the row of TestTimes for a product of 8-bit matrices.
 func fp8Time(n int) timed {
 	return timed{name: fmt.Sprintf("gemm float8e4m3 %d", n),
 		open: func(t *testing.T, dev *gpu.Device) gpu.Op {

@@ -17,7 +17,7 @@ var ErrForeign = errors.New("not a folder of this user alone")
 // may write to it. Its error wraps [ErrForeign] and describes the problem. fi must come from Lstat,
 // because Check refuses links.
 //
-// On Windows fi does not tell the owner, so Check only checks that it is a folder.
+// On Windows fi does not tell the owner, so Check only checks that the file is a folder.
 func Check(fi fs.FileInfo) error {
 	switch mode := fi.Mode(); {
 	case mode.Type() == fs.ModeSymlink:
