@@ -20,9 +20,9 @@ type Overlay struct {
 
 // A SetNote is a set of symbols that a release adds together. The first set of a library is its
 // required core, and its patterns match symbols only. A function belongs to the first set with a
-// pattern that matches its symbol or its API name. A function newer than its set, unless that is
-// the core, belongs to the set's continuation, named after set and release: "graphs-12.3". A
-// function of unknown age is as old as its set.
+// pattern that matches its symbol or its API name. A function newer than its set belongs to
+// the set's continuation, named after the set and the release: "graphs-12.3". The core has no
+// continuation. A function of unknown age is as old as its set.
 type SetNote struct {
 	Name  string   `json:"name"`
 	Since Version  `json:"since"`
@@ -116,8 +116,8 @@ type TypeNote struct {
 	Align  int    `json:"align,omitempty"` // alignment, if the C front end does not see it
 	Reason string `json:"reason"`
 
-	// Values are path.Match patterns, for a result of an integer type that is no enumeration. The
-	// macros that they match are its error codes.
+	// Values are path.Match patterns. The macros that match are the error codes of a result that is
+	// an integer and not an enumeration.
 	Values []string `json:"values,omitempty"`
 }
 

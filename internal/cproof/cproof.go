@@ -235,8 +235,8 @@ type prover struct {
 	tags       map[string]string // tags of handles, with struct or union in front
 }
 
-// unit compiles the headers with some macros, and facts after them. With plain the facts
-// include what plain names mean. With all they include all other facts.
+// unit compiles the headers with some macros, and facts after them. With plain the facts include
+// what plain names mean. With all they include all other facts.
 func (p *prover) unit(ctx context.Context, defines string, all, plain bool) error {
 	head := p.head(defines, "")
 	names, err := p.names(ctx, head)
@@ -306,8 +306,8 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 }
 
 // undeclared reports whether the compiler's error is about an undeclared name or an incomplete
-// type. If the type of a first parameter is unknown, gcc only reports what it expects before its
-// name.
+// type. If the type of a first parameter is unknown, gcc may only report what should come before
+// the type's name.
 func (p *prover) undeclared(said string) bool {
 	if m := expected.FindStringSubmatch(said); m != nil && !p.t.TypeNames()[m[1]] {
 		return true

@@ -27,7 +27,7 @@ type goroutine struct {
 	op    Op     // its next operation, or the one in which it waits
 	obj   *Object
 	place []uintptr // call stack of op, if the run is traced
-	alone int       // counts its steps, for usual; 0 after a wait
+	alone int       // number of its steps that called usual since it last waited
 
 	locks  int // number of calls of LockOSThread that UnlockOSThread has not undone
 	thread int // number of the OS thread that the goroutine is locked to, if locks > 0
@@ -303,8 +303,9 @@ func (r *run) unready(g *goroutine) {
 	r.ready = r.ready[:n]
 }
 
-// choose returns the goroutine that runs next: a runnable one. If there is none, it is the one in
-// Settle, else one that a timer wakes. self is the current goroutine, or nil if it cannot continue.
+// choose returns the goroutine that runs next, a runnable one. If no goroutine is runnable, choose
+// first wakes the one in Settle or, without one, has a timer wake one. self is the current
+// goroutine, or nil if it cannot continue.
 //
 //go:norace
 func (r *run) choose(self *goroutine) *goroutine {

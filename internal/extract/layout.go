@@ -75,7 +75,7 @@ func isVarArgs(t cc.Type) bool {
 	return td != nil && (td.Name() == "va_list" || td.Name() == "__builtin_va_list" || td.Name() == "__gnuc_va_list")
 }
 
-// body returns the definition of a struct or a union, which it finds by its members, or nil.
+// body finds the definition of a struct or a union by the members. It returns nil if there is none.
 func (l *layouter) body(n int, field func(int) *cc.Field) *body {
 	for i := range n {
 		f := field(i)

@@ -142,8 +142,8 @@ var cTypes = map[string]bool{
 	"uint32_t": true, "int64_t": true, "uint64_t": true, "intptr_t": true, "uintptr_t": true, "ptrdiff_t": true, "bool": true,
 }
 
-// systemHeaders declare the types of C's standard headers. Headers of libraries need nothing else
-// from them except the numbers that standIns adds.
+// systemHeaders declare the types of C's standard headers. Headers of GPU libraries need only these
+// types and the numbers that standIns adds.
 var systemHeaders = map[string]string{
 	"assert.h":      "",
 	"complex.h":     "#define complex _Complex\n",

@@ -119,7 +119,7 @@ func operand[T blas.Element](t *testing.T, dev *gpu.Device, n int, one T) blas.M
 	return blas.Matrix[T]{Data: data, Rows: n, Cols: n}
 }
 
-// gemmTime returns the row of an n × n product.
+// gemmTime returns the row of TestTimes for a product of n by n matrices.
 func gemmTime[T blas.Element](n int, name string) timed {
 	return timed{name: fmt.Sprintf("gemm %s %d", name, n), small: n < 1000,
 		open: func(t *testing.T, dev *gpu.Device) gpu.Op {

@@ -1,5 +1,5 @@
-// Package ownfolder checks whether a folder with a predictable name can be trusted. In a shared
-// folder such as /tmp any user may have created it.
+// Package ownfolder checks whether a folder with a predictable name can be trusted. Any user may
+// have created such a folder in a shared folder such as /tmp.
 package ownfolder
 
 import (

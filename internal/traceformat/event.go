@@ -74,7 +74,7 @@ type Args struct {
 	Untimed         bool   // of AsyncEnd of a submission: the device's times are missing, though they should have been recorded
 	Recording       uint64 // number of the recording, from 1, unique in the process; 0 in traces before version 2
 	First           int    // of an execution: the index in the recording of the first command of this submission
-	Commands        int    // of an execution: number of commands of this submission, which may be a part of the recording
+	Commands        int    // of an execution: number of commands of this submission, all of the recording's or a part of them
 	Graph           bool   // the recording is executed as a graph
 	UntimedCommands int    // of AsyncEnd of an execution: number of commands without device times
 	Early           Time   // of CatDevice and CatCommand: the device may have begun this much earlier
