@@ -69,7 +69,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestVersion checks versions in both numbering schemes of releases.
+// TestVersion checks versions in both numbering schemes: 2804 is 2.8.4, and 20903 is 2.9.3.
 func TestVersion(t *testing.T) {
 	for _, c := range []struct {
 		code dl.Version

@@ -401,8 +401,8 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 	return names, nil
 }
 
-// hashes returns the files that lie below the folders, with the names that an #include gives them
-// and their checksums.
+// hashes returns the files that lie below the folders, with their checksums and with the names that
+// an #include gives them.
 func hashes(files map[string]bool, dirs []string) ([]File, error) {
 	var out []File
 	for file := range files {

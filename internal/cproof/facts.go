@@ -266,7 +266,7 @@ func (w *writer) variants(ctype string, most int) []string {
 	if ct.Const {
 		bases = []string{"const " + base}
 	}
-	if w.handles[ct.Base] != nil { // const before a handle, or in its typedef, applies to the pointer or to its opaque target
+	if w.handles[ct.Base] != nil { // const at a handle may be the pointer's, before the handle's name, or the opaque target's, in the typedef: try both
 		bases = []string{base, "const " + base}
 		if ct.Const && ct.Pointers == 0 {
 			bases = append(bases, base+" const") // for a result: clang compares its const

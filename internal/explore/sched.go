@@ -14,9 +14,9 @@ import (
 // A goroutine is one of the program's goroutines. It runs while it is run.current.
 type goroutine struct {
 	// path names the goroutine by the same text in every schedule. The first goroutine is "1". The
-	// second goroutine that it starts is "1.2".
+	// second goroutine that goroutine "1" starts is "1.2".
 	path   string
-	id     int // counts the goroutines of the run in the order of their start
+	id     int // number of the goroutine in the run, in the order of start
 	wake   chan struct{}
 	state  state
 	killed bool
