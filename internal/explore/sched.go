@@ -98,7 +98,7 @@ const (
 	look      = 200             // nanoseconds that reading the clock takes in addition
 	afterMain = 120_000_000_000 // nanoseconds that goroutines may run after the end of the scenario
 	patience  = 40              // times that all goroutines sleep before sleeps get longer
-	tooLong   = 2000            // steps that a goroutine may take in a row while others are runnable
+	tooLong   = 2000            // steps without a wait after which a goroutine lets others run by default
 )
 
 // An Op is the operation of a goroutine's step.

@@ -337,7 +337,7 @@ func parse(s source) (*header, error) {
 	}
 }
 
-// all returns the headers with the stand-ins before them.
+// all returns the headers. A stand-in or a header that r has blanked hides a header of that name.
 func (s *source) all(r *recovery) overlayFS {
 	files := fstest.MapFS{}
 	for _, set := range []map[string]string{standIns().headers, s.stubs} {

@@ -100,7 +100,8 @@ func TestGemmAllocs(t *testing.T) {
 	}
 }
 
-// blasTimes returns the rows of products: large ones, and small ones to measure the host's time.
+// blasTimes returns the rows of TestTimes for products: large products, and small ones to measure
+// the host's time.
 func blasTimes() []timed {
 	rows := []timed{fp8Time(8192)}
 	for _, n := range []int{64, 4096, 8192} {
