@@ -45,7 +45,8 @@ const (
 	DataTypeR4FE2M1  DataType = 33 // CUDA_R_4F_E2M1
 )
 
-// String returns the value's C name, or its number if it has none.
+// String returns the value's C name. If the value has none, String returns the number, such as
+// DataType(99).
 func (t DataType) String() string {
 	if int(t) < len(dataTypes) {
 		return dataTypes[t]

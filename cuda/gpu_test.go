@@ -179,7 +179,7 @@ func TestGPUProcAddress(t *testing.T) {
 		}
 	}
 	t.Logf("%d functions are the same, %d differ", same, differ)
-	// Two ABIs that have different addresses for the loader must have them here, too.
+	// If two ABIs have different addresses for the loader, they must have different addresses here.
 	for api, is := range byAPI {
 		for n, i := range is {
 			for _, j := range is[:n] {
@@ -381,7 +381,7 @@ func newSaxpy(t testing.TB, l *Library, n uint64, a float32) *saxpy {
 
 func (p *saxpy) blocks() uint32 { return uint32((p.n + 255) / 256) }
 
-// check compares y on the device with y + a*x.
+// check compares y on the device with p.y + a*p.x, computed on the host.
 func (p *saxpy) check(t testing.TB, l *Library, a float32) {
 	t.Helper()
 	got := make([]float32, p.n)
@@ -668,8 +668,8 @@ func TestGPUStackMoves(t *testing.T) {
 	collector.Wait()
 }
 
-// TestGPUSearch looks for the driver in a process that has not loaded one. The first file of its
-// name is another library. Open must skip it and take the system's driver.
+// TestGPUSearch looks for the driver in a process that has not loaded one. The first file with the
+// driver's name is another library. Open must skip it and take the system's driver.
 func TestGPUSearch(t *testing.T) {
 	const child = "PUREGPU_TEST_SEARCH"
 	if dir := os.Getenv(child); dir != "" {

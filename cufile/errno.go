@@ -20,9 +20,9 @@ var libc = sync.OnceValues(func() (*dl.Library, error) {
 	return l, err
 })
 
-// errno returns the error that the last C function set on this thread. The caller must have locked
-// the goroutine to the thread before that function, and called libc before it: opening a library
-// changes errno.
+// errno returns the error that the last C function set on this thread. Before that function, the
+// caller must have locked the goroutine to the thread, and must have called libc, because opening a
+// library changes errno.
 func errno() error {
 	l, err := libc()
 	if err != nil {

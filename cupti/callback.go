@@ -26,8 +26,8 @@ var subscribed struct {
 // SubscribeFunc makes fn the subscriber's function. A process can have one subscriber.
 // [Library.EnableCallback] and [Library.EnableDomain] then choose the calls in which the function
 // runs, on the thread of the call. The function must not call CUDA, and must not panic.
-// [Library.Unsubscribe] ends the subscription. SubscribeFunc calls [dl.AllHeapFrames]. Call it when
-// the program starts.
+// [Library.Unsubscribe] ends the subscription. SubscribeFunc calls [dl.AllHeapFrames], so call
+// SubscribeFunc when the program starts.
 func (l *Library) SubscribeFunc(fn Callback) (SubscriberHandle, error) {
 	if fn == nil {
 		return 0, fmt.Errorf("cupti: subscribe: the function is nil: %w", ErrorInvalidParameter)

@@ -29,9 +29,9 @@ func ExampleOpen() {
 	// Output: no cuSOLVER here: solving on the host
 }
 
-// solve solves a·x = b for an n by n matrix of float64 by LU, and writes x to b, in order on the
-// handle's stream. alloc allocates a number of bytes of device memory. A CUDA context must be
-// current. Both steps write their status to info.
+// solve has the handle's stream solve a·x = b by LU, for an n by n matrix of float64, and write x
+// to b. alloc allocates a number of bytes of device memory. A CUDA context must be current. The
+// factorization and the solution both write their status to info.
 func solve(l *cusolver.Library, c *cusolver.DnContext, a, b, info cuda.DevicePtr, n int32, alloc func(bytes uint64) cuda.DevicePtr) error {
 	count, err := l.DnDgetrfBufferSize(c.Handle(), n, n, a, n)
 	if err != nil {

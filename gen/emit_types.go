@@ -261,7 +261,7 @@ func valueComment(v value) string {
 }
 
 // emitString writes a String method that returns a value's C name. For a value that the table does
-// not have, such as one of a newer library, it returns the type's name and the number.
+// not have, such as one of a newer library, the method returns the type's name and the number.
 func emitString(f *File, e enum) {
 	number := Qual("strconv", "FormatInt").Call(Int64().Call(Id("v")), Lit(10))
 	if e.under == "uint64" {

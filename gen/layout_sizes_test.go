@@ -37,7 +37,8 @@ func TestLayoutSizes(t *testing.T) {
 	}
 }
 
-// compareLayout compares one struct or union and returns the number of fields compared.
+// compareLayout compares the layout of one Go type with the table's layout of the C struct or
+// union. It returns the number of fields compared.
 func compareLayout(t *testing.T, sizes types.Sizes, pkg *types.Package, s structure, where string) int {
 	t.Helper()
 	obj := pkg.Scope().Lookup(s.name)

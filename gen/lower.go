@@ -388,8 +388,8 @@ func (w *lowering) structures() {
 	w.resultStructs()
 }
 
-// goAlign returns the alignment of a type in Go. That of a struct is the largest of its members',
-// even if C aligns the struct differently.
+// goAlign returns the alignment of a type in Go. The alignment of a struct is the largest alignment
+// of its members, even if C aligns the struct differently.
 func (w *lowering) goAlign(ctype string) int {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil || ct.Pointers > 0 {
@@ -529,10 +529,10 @@ func (w *lowering) fieldNames(s *symbols.Struct) []string {
 
 type byteRange struct{ first, end int }
 
-// byteUnits finds the bit-fields that are stored as bytes: each bit-field of a union, and in a
-// struct a group of consecutive bit-fields if one of them is not an unsigned integer, shares a unit
-// with another type, or overlaps another member. byteUnits returns the bytes of the group, by the
-// index of each bit-field.
+// byteUnits finds the bit-fields that are stored as bytes. In a union these are all bit-fields,
+// each as a group of its own. In a struct, consecutive bit-fields are such a group if one of them
+// is not an unsigned integer, shares a unit with another type, or overlaps another member.
+// byteUnits returns, by the index of each bit-field, the bytes of the group.
 func (w *lowering) byteUnits(s *symbols.Struct) map[int]byteRange {
 	out := map[int]byteRange{}
 	for i := 0; i < len(s.Fields); {
@@ -598,8 +598,8 @@ func (w *lowering) gotype(ctype string) (gotype, error) {
 	return t, nil
 }
 
-// longOfWindows reports whether a type is C's long, the library exists on Windows, where long has
-// another size, and the overlay has no note that this is harmless.
+// longOfWindows reports whether a type is C's long or unsigned long, the library exists on Windows,
+// where these types have another size, and the overlay has no note that this is harmless.
 func (w *lowering) longOfWindows(name string) bool {
 	_, allowed := w.lib.TypeNote(name)
 	return !allowed && (name == "long" || name == "unsigned long") && slices.Contains(w.desc.Systems(), "windows")

@@ -33,7 +33,7 @@ func refused(release dl.Version) (names []string) {
 	return names
 }
 
-// TestRefused checks that each release refuses exactly the functions whose layout differs there.
+// TestRefused checks that the binding refuses, with each release, exactly the functions in refused.
 func TestRefused(t *testing.T) {
 	for _, release := range []dl.Version{5_02_21153, 5_02_99999, 5_03_00000, 5_04_99999, 5_05_00000, 5_99_99999, 6_00_00000, 6_04_43484, 6_99_99999,
 		7_00_00000, 7_02_53211} {

@@ -28,8 +28,7 @@ func ExampleOpen() {
 	// Output: no hipBLAS here: multiplying on the host
 }
 
-// multiply computes c = a·b for n by n matrices of float32, in order on a stream. A device must be
-// current.
+// multiply has a stream compute c = a·b for n by n matrices of float32. A device must be current.
 func multiply(l *hipblas.Library, stream hip.Stream, c, a, b hip.DevicePtr, n int32) error {
 	blas, err := l.NewContext()
 	if err != nil {

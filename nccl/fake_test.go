@@ -18,8 +18,8 @@ import (
 // errSink keeps the compiler from removing the tested computation.
 var errSink error
 
-// fake builds a fake library of a release of NCCL from testdata/fakes/nccl.c. It exports the
-// functions of that release. If rccl is true, it also exports RCCL's own functions.
+// fake builds a fake library of a release of NCCL from testdata/fakes/nccl.c. The library exports
+// the functions of that release and, if rccl is true, RCCL's own functions.
 func fake(t testing.TB, release dl.Version, rccl bool, defines ...string) string {
 	t.Helper()
 	f := testlib.Fake{File: "libnccl.so.2", Source: "nccl.c", Defines: append([]string{fmt.Sprintf("VERSION=%d", release)}, defines...)}
@@ -69,7 +69,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestVersion checks versions in both numbering schemes of releases.
+// TestVersion checks versions in both numbering schemes: 2804 is 2.8.4, and 20903 is 2.9.3.
 func TestVersion(t *testing.T) {
 	for _, c := range []struct {
 		code dl.Version
@@ -156,8 +156,8 @@ func TestMissingSets(t *testing.T) {
 	}
 }
 
-// TestConfigArrives checks that the library receives the settings, nil or not, and the identity,
-// which is 128 bytes by value.
+// TestConfigArrives checks that the library receives the config, nil or not, and the ID, 128 bytes
+// that are passed by value.
 func TestConfigArrives(t *testing.T) {
 	l := openFake(t, 21801)
 	id, err := l.GetUniqueID()

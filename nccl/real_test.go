@@ -63,7 +63,7 @@ func TestRealSymbols(t *testing.T) {
 }
 
 // TestRealWithoutDevice calls functions that work without a GPU. Making a communicator must return
-// an error on a machine without one.
+// an error on a machine without a GPU.
 func TestRealWithoutDevice(t *testing.T) {
 	l := openReal(t)
 	texts := map[string]Result{}

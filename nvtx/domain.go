@@ -113,7 +113,7 @@ func (d *Domain) NameCategory(category uint32, name string) {
 }
 
 // A String is a text registered with the tool. Events with a String cost less than events with a
-// text. The tool keeps the text until it exits or the domain is closed.
+// text. The tool keeps the text until the program exits or the domain is closed.
 type String struct {
 	domain *Domain
 	text   string

@@ -57,7 +57,7 @@ func (c *cWriter) table(lib *Table) {
 		aliases = c.aliases(aliases)
 		pending = c.defineAll(pending)
 		if len(pending)+len(aliases) == before {
-			break // a cycle of values, which is not valid C
+			break // types that contain each other by value, which is not valid C
 		}
 	}
 }

@@ -100,7 +100,8 @@ func StandIns(libraries []string) (map[string]string, error) {
 	return Lenders(nil).standIns(libraries)
 }
 
-// StandIns returns C text that replaces the headers of the libraries that the description uses.
+// StandIns returns C text that replaces the headers of the libraries that the description uses, by
+// the name of the header.
 func (d *Description) StandIns() (map[string]string, error) { return d.Lenders.standIns(d.Uses) }
 
 func (m Lenders) standIns(libraries []string) (map[string]string, error) {

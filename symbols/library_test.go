@@ -263,7 +263,8 @@ func TestNotesOfTypesAndNames(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreAsOldAsTheirSet checks that a function without a since-version gets its set's.
+// TestFunctionsAreAsOldAsTheirSet checks that a function without a since-version gets the
+// since-version of its set.
 func TestFunctionsAreAsOldAsTheirSet(t *testing.T) {
 	l := decodeSmall(t, func(tab *Table, o *Overlay) {
 		for i := range tab.Functions {

@@ -20,9 +20,9 @@ type Overlay struct {
 
 // A SetNote is a set of symbols that a release adds together. The first set of a library is its
 // required core, and its patterns match symbols only. A function belongs to the first set with a
-// pattern that matches its symbol or its API name. A function newer than its set, unless that is
-// the core, belongs to the set's continuation, named after set and release: "graphs-12.3". A
-// function of unknown age is as old as its set.
+// pattern that matches its symbol or its API name. A function newer than its set belongs to
+// the set's continuation, named after the set and the release: "graphs-12.3". The core has no
+// continuation. A function of unknown age is as old as its set.
 type SetNote struct {
 	Name  string   `json:"name"`
 	Since Version  `json:"since"`
@@ -30,8 +30,8 @@ type SetNote struct {
 	Match []string `json:"match"` // path.Match patterns
 }
 
-// A FunctionNote corrects or completes one function: by symbol, or by API name for all its ABI
-// versions.
+// A FunctionNote corrects or completes one function. Name is a symbol, or an API name, which stands
+// for all ABI versions of the function.
 type FunctionNote struct {
 	Name      string  `json:"name"`
 	Since     Version `json:"since,omitzero"`
@@ -108,16 +108,16 @@ type TypeNote struct {
 	Name string `json:"name"`
 
 	// Kind is "result", "address", "handle", "struct" or "number". A result is an error code, or a
-	// struct of an error code of this library and one of another library. An address is in device
-	// memory. A number has one of Go's own types. If C's long or unsigned long has the kind number,
-	// its different size on Windows does no harm.
+	// struct with two error codes: one of this library and one of another. An address is in device
+	// memory. A number has one of Go's own types. For C's long and
+	// unsigned long, the kind number says that their different size on Windows does no harm.
 	Kind string `json:"kind"`
 
 	Align  int    `json:"align,omitempty"` // alignment, if the C front end does not see it
 	Reason string `json:"reason"`
 
-	// Values are path.Match patterns, for a result of an integer type that is no enumeration. The
-	// macros that they match are its error codes.
+	// Values are path.Match patterns. The macros that match are the error codes of a result that is
+	// an integer and not an enumeration.
 	Values []string `json:"values,omitempty"`
 }
 
@@ -131,7 +131,7 @@ type NameNote struct {
 
 // A ChangeNote describes a difference between releases in a struct, an enumeration, an enumerator
 // or a function's symbol. Without a note, a function is refused in every release whose layouts or
-// parameters differ from the bound ones.
+// parameters differ from the binding's.
 type ChangeNote struct {
 	Name     string  `json:"name"`
 	Harmless bool    `json:"harmless,omitempty"` // no call fails because of it

@@ -32,8 +32,8 @@ func TestWithStubs(t *testing.T) {
 	}
 }
 
-// TestRules checks that of a description's rules the last one that matches a pointer applies, and
-// that an entry of the overlay replaces it.
+// TestRules checks that the last matching rule of a description applies to a pointer, and that an
+// entry of the overlay replaces that rule.
 func TestRules(t *testing.T) {
 	param := func(name, ctype string) Param { return Param{Name: name, Type: ctype, Dir: Out, Guess: true} }
 	table := &Table{Functions: []Function{{Symbol: "f", API: "f", Result: "int", Params: []Param{

@@ -29,7 +29,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// newBuilder skips the test where root folders cannot be made, and fails in CI.
+// newBuilder skips the test if root folders cannot be made here. In CI the test fails instead.
 func newBuilder(t *testing.T) *builder {
 	t.Helper()
 	unavailable := t.Skipf

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// line fits a line through points by least squares. The rows of a matrix m are 1, x and y of each
+// line fits a line through points by least squares. The matrix m has a row 1, x, y for each
 // point, so the product mᵀ·m has all sums from which the slope and the intercept follow.
 func line(ctx context.Context, dev *gpu.Device) (string, error) {
 	lib, err := blas.Open(dev, blas.Options{})

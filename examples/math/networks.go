@@ -11,7 +11,7 @@ import (
 )
 
 // blur blurs a picture of one bright point by a convolution. The blurred point must look like the
-// kernel.
+// kernel of the convolution.
 func blur(ctx context.Context, dev *gpu.Device) (string, error) {
 	lib, err := dnn.Open(dev, dnn.Options{})
 	if err != nil {

@@ -34,7 +34,7 @@ func pageRank(ctx context.Context, dev *gpu.Device) (string, error) {
 		s.Do(y.Fill(1./n), sparse.MatVecWith(lib, y, m.T(), x, sparse.VecOptions{Alpha: damping, Beta: 1 - damping}))
 		x, y = y, x
 	}
-	var ranks, next [n]float64 // next is one more step from ranks, which must change nothing
+	var ranks, next [n]float64 // next is ranks after one more step; that step must change nothing
 	s.Do(x.Download(ranks[:]), m.RowStarts.Free(), m.Columns.Free(), m.Values.Free(), x.Free(), y.Free())
 	if err := s.Wait(ctx); err != nil {
 		return "", err

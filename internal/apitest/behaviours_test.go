@@ -33,8 +33,8 @@ var (
 	inName    = regexp.MustCompile(`^(B\d+[ :])+`)
 )
 
-// compareBehaviours returns the errors of a page. For each number that tests cite, tests has a
-// place that cites it.
+// compareBehaviours returns the errors of a page. The map tests has each number that a test cites,
+// with one place that cites the number.
 func compareBehaviours(page string, tests map[int]string) (wrong []string) {
 	say := func(n int, what string) { wrong = append(wrong, "docs/behaviours.md: B"+strconv.Itoa(n)+" "+what) }
 	times, excused := map[int]int{}, map[int]bool{}

@@ -42,7 +42,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestEnvironmentOf checks the reads that are found in a small file, and listedVariables.
+// TestEnvironmentOf checks listedVariables, and the reads that are found in a small file.
 func TestEnvironmentOf(t *testing.T) {
 	const source = `package p
 
@@ -256,7 +256,8 @@ func (e *environment) file(t *testing.T, name, text string, uses bool) {
 	})
 }
 
-// called returns the name of a function of package os or syscall, such as "os.Getenv", or "".
+// called returns the name of the function of package os or syscall that n selects, such as
+// "os.Getenv", or "" if n selects none.
 func called(n ast.Expr, local map[string]string) string {
 	sel, ok := n.(*ast.SelectorExpr)
 	if !ok {

@@ -6,12 +6,12 @@ package busyfile
 import "time"
 
 const (
-	patience = 2 * time.Second // a missing permission gives the same error, and lasts longer
+	patience = 2 * time.Second // a limit, since a missing permission gives the same error and does not pass
 	longest  = 50 * time.Millisecond
 )
 
-// Retry calls do, and calls it again while its error says that another process uses the file, for
-// at most two seconds. It returns the last error.
+// Retry calls do, and calls do again while the error says that another process uses the file, for
+// at most two seconds. Retry returns the last error.
 func Retry(do func() error) error {
 	err := do()
 	if !busy(err) {

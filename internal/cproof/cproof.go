@@ -1,6 +1,7 @@
 // Package cproof proves a symbol table against the C headers that it was extracted from. It does
 // not use the C front end that made the table. A C compiler, gcc or clang, reads the original
-// headers and evaluates each name of the table, and this package compares.
+// headers and evaluates each name of the table, and this package compares the results with the
+// table.
 //
 // For each name the proof writes a line of C after the headers, a fact: the size of a struct as the
 // value of a constant, a bit-field written into a constant struct, a function's address. It
@@ -35,8 +36,8 @@ type Input struct {
 	// may come from another release, so it is not compared.
 	Union bool
 
-	// Older says that the table is of a newer release than these headers. The meaning of plain
-	// names and the aliases of types are then not compared.
+	// Older says that these headers are of an older release than the table. The proof then compares
+	// neither what plain names mean nor aliases of types.
 	Older bool
 }
 
@@ -45,7 +46,7 @@ type Report struct {
 	Facts  map[string]int // number of facts that hold, by kind
 	Wrong  []Fault        // facts on which the table and the compiler differ
 	Absent []Fault        // names that these headers do not declare
-	Files  []File         // headers in the folders that the compiler read or the table lists
+	Files  []File         // headers below Input.Dirs: those that the compiler read, and those that the table lists
 	Notes  []string
 }
 
@@ -234,8 +235,8 @@ type prover struct {
 	tags       map[string]string // tags of handles, with struct or union in front
 }
 
-// unit compiles the headers with some macros, and facts after them. With plain these include what
-// plain names mean; with all, all other facts.
+// unit compiles the headers with some macros, and facts after them. With plain the facts include
+// what plain names mean. With all they include all other facts.
 func (p *prover) unit(ctx context.Context, defines string, all, plain bool) error {
 	head := p.head(defines, "")
 	names, err := p.names(ctx, head)
@@ -305,8 +306,8 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 }
 
 // undeclared reports whether the compiler's error is about an undeclared name or an incomplete
-// type. If the type of a first parameter is unknown, gcc only reports what it expects before its
-// name.
+// type. If the type of a first parameter is unknown, gcc may only report what should come before
+// the type's name.
 func (p *prover) undeclared(said string) bool {
 	if m := expected.FindStringSubmatch(said); m != nil && !p.t.TypeNames()[m[1]] {
 		return true
@@ -400,8 +401,8 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 	return names, nil
 }
 
-// hashes returns the files that lie below the folders, with the names that an #include gives them
-// and their checksums.
+// hashes returns the files that lie below the folders, with their checksums and with the names that
+// an #include gives them.
 func hashes(files map[string]bool, dirs []string) ([]File, error) {
 	var out []File
 	for file := range files {

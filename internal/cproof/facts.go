@@ -254,8 +254,8 @@ func (w *writer) base(name string) string {
 // spell writes a type in C, without a declared name.
 func (w *writer) spell(ctype string) string { return w.variants(ctype, 1)[0] }
 
-// variants returns spellings of a type in C: with const as in the table, and with const added where
-// a table does not record it, after any pointer except the last. The number most is their limit.
+// variants returns at most the given number of spellings of a type in C. They differ in const where
+// a table does not record it: after pointers except the last, and at handles and callbacks.
 func (w *writer) variants(ctype string, most int) []string {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil {
@@ -266,7 +266,7 @@ func (w *writer) variants(ctype string, most int) []string {
 	if ct.Const {
 		bases = []string{"const " + base}
 	}
-	if w.handles[ct.Base] != nil { // const before a handle, or in its typedef, applies to the pointer or to its opaque target
+	if w.handles[ct.Base] != nil { // const at a handle may be the pointer's, before the handle's name, or the opaque target's, in the typedef: try both
 		bases = []string{base, "const " + base}
 		if ct.Const && ct.Pointers == 0 {
 			bases = append(bases, base+" const") // for a result: clang compares its const
@@ -342,7 +342,7 @@ func (w *writer) handle(h *symbols.Handle) {
 	if h.Tag == "void" {
 		w.truth(record, "handle", "type", "void *", true, false, "sizeof("+h.Name+") == 8 && __builtin_classify_type(("+h.Name+")0) == __builtin_classify_type((void *)0)")
 	}
-	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // void * was handled above; for a struct without a tag or without a typedef only uses prove the name
+	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // void * was handled above; only its uses prove the name of a struct without a tag or without a typedef
 		return
 	}
 	p := w.tags[h.Name] + " *"

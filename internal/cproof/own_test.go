@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "record in symbols/LIBRARY/proof.json what was proven")
 
-// proofOf returns the path of a library's proof record, and its table.
+// proofOf returns the path of a library's proof record, and the text of the library's table.
 func proofOf(t *testing.T, library string) (file string, table []byte) {
 	t.Helper()
 	dir := filepath.Join("..", "..", "symbols", library)

@@ -10,8 +10,8 @@ import (
 const raceEnabled = true
 
 // The race detector must see only the order that the program's own synchronization makes. It must
-// not see that only one goroutine runs at a time. So switches of goroutines are hidden from it, and
-// the replacement of a mutex, for example, tells it each lock and unlock.
+// not see that only one goroutine runs at a time. So switches of goroutines are hidden from the
+// detector, and the replacement of a mutex, for example, reports each lock and unlock to it.
 
 func raceAcquire(p unsafe.Pointer) { runtime.RaceAcquire(p) }
 func raceRelease(p unsafe.Pointer) { runtime.RaceReleaseMerge(p) }

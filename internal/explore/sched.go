@@ -7,16 +7,16 @@ import (
 	"unsafe"
 )
 
-// The functions here that use the state of a run are go:norace, because the race detector does not
-// see that only one goroutine uses it at a time. They use no maps, since the Go runtime reports
-// uses of maps to the detector.
+// The functions of this file that use the state of a run are go:norace: the race detector does not
+// see that only one goroutine at a time uses the state. They use no maps, since the Go runtime
+// reports uses of maps to the detector.
 
 // A goroutine is one of the program's goroutines. It runs while it is run.current.
 type goroutine struct {
 	// path names the goroutine by the same text in every schedule. The first goroutine is "1". The
-	// second goroutine that it starts is "1.2".
+	// second goroutine that goroutine "1" starts is "1.2".
 	path   string
-	id     int // counts the goroutines of the run in the order of their start
+	id     int // number of the goroutine in the run, in the order of start
 	wake   chan struct{}
 	state  state
 	killed bool
@@ -27,7 +27,7 @@ type goroutine struct {
 	op    Op     // its next operation, or the one in which it waits
 	obj   *Object
 	place []uintptr // call stack of op, if the run is traced
-	alone int       // counts its steps, for usual; 0 after a wait
+	alone int       // number of its steps that called usual since it last waited
 
 	locks  int // number of calls of LockOSThread that UnlockOSThread has not undone
 	thread int // number of the OS thread that the goroutine is locked to, if locks > 0
@@ -65,7 +65,7 @@ type run struct {
 	timers []*timer
 	timed  int
 	firing bool
-	vain   int // number of times that all goroutines slept since one last woke another
+	vain   int // number of times that all goroutines slept since a goroutine, not a timer, last woke one
 
 	table table // objects by address
 
@@ -98,7 +98,7 @@ const (
 	look      = 200             // nanoseconds that reading the clock takes in addition
 	afterMain = 120_000_000_000 // nanoseconds that goroutines may run after the end of the scenario
 	patience  = 40              // times that all goroutines sleep before sleeps get longer
-	tooLong   = 2000            // steps that a goroutine may take in a row while others are runnable
+	tooLong   = 2000            // steps without a wait after which a goroutine lets others run by default
 )
 
 // An Op is the operation of a goroutine's step.
@@ -303,8 +303,9 @@ func (r *run) unready(g *goroutine) {
 	r.ready = r.ready[:n]
 }
 
-// choose returns the goroutine that runs next: a runnable one. If there is none, it is the one in
-// Settle, else one that a timer wakes. self is the current goroutine, or nil if it cannot continue.
+// choose returns the goroutine that runs next, a runnable one. If no goroutine is runnable, choose
+// first wakes the one in Settle or, without one, has a timer wake one. self is the current
+// goroutine, or nil if it cannot continue.
 //
 //go:norace
 func (r *run) choose(self *goroutine) *goroutine {

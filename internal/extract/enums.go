@@ -95,7 +95,7 @@ func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
 	return e
 }
 
-// hasInts reports whether all values of an enumeration are ints.
+// hasInts reports whether t is an enumeration whose values all fit in an int.
 func hasInts(t cc.Type) bool {
 	e, ok := t.(*cc.EnumType)
 	if !ok {

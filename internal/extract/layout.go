@@ -75,7 +75,7 @@ func isVarArgs(t cc.Type) bool {
 	return td != nil && (td.Name() == "va_list" || td.Name() == "__builtin_va_list" || td.Name() == "__gnuc_va_list")
 }
 
-// body returns the definition of a struct or a union, which it finds by its members, or nil.
+// body finds the definition of a struct or a union by the members. It returns nil if there is none.
 func (l *layouter) body(n int, field func(int) *cc.Field) *body {
 	for i := range n {
 		f := field(i)
@@ -233,7 +233,8 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 	return nil
 }
 
-// inGo returns an error if no Go struct has the layout, or the layout differs on Windows.
+// inGo returns an error if no Go struct can have the layout or, with windows, if Windows lays out a
+// bit-field differently.
 func (s *shape) inGo(union, windows bool) error {
 	for i, m := range s.members {
 		if m.bits == 0 && m.offset%m.natural != 0 {

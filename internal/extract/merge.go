@@ -39,8 +39,7 @@ func mergeEnums(t, other *symbols.Table) {
 }
 
 // mergeTypes adds to t the types and constants that only another implementation has, except
-// enumerations, and marks them. If t uses a name for another kind of type, mergeTypes does not
-// change it.
+// enumerations, and marks them. mergeTypes leaves out a type whose name t has with another kind.
 func mergeTypes(t, other *symbols.Table) {
 	kind := map[string]string{}
 	for _, e := range t.Enums {

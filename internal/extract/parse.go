@@ -142,8 +142,8 @@ var cTypes = map[string]bool{
 	"uint32_t": true, "int64_t": true, "uint64_t": true, "intptr_t": true, "uintptr_t": true, "ptrdiff_t": true, "bool": true,
 }
 
-// systemHeaders declare the types of C's standard headers. Headers of libraries need nothing else
-// from them except the numbers that standIns adds.
+// systemHeaders declare the types of C's standard headers. Headers of GPU libraries need only these
+// types and the numbers that standIns adds.
 var systemHeaders = map[string]string{
 	"assert.h":      "",
 	"complex.h":     "#define complex _Complex\n",
@@ -337,7 +337,7 @@ func parse(s source) (*header, error) {
 	}
 }
 
-// all returns the headers with the stand-ins before them.
+// all returns the headers. A stand-in or a header that r has blanked hides a header of that name.
 func (s *source) all(r *recovery) overlayFS {
 	files := fstest.MapFS{}
 	for _, set := range []map[string]string{standIns().headers, s.stubs} {

@@ -51,8 +51,8 @@ var knownFacts = sync.OnceValue(func() *compilerFacts {
 // macro, so a test such as #ifdef __has_builtin would fail.
 const hasBuiltinWord = "__HAS_BUILTIN"
 
-// predefined returns gcc's predefined macros, and macros that give the operators of conditions
-// gcc's values.
+// predefined returns gcc's predefined macros, and macros that make operators such as
+// __has_attribute return gcc's values.
 //
 // The operators for attributes call [hasName] with a prefix. An operator first expands its
 // argument, as in gcc.

@@ -47,8 +47,8 @@ typedef double __m512d __attribute__((vector_size(64)));
 const numbersOf = "puregpu/numbers/" // the file with a header's numeric macros has this prefix and the header's name
 
 // standIns returns the stand-ins for system headers. A stand-in for a header of the C library has
-// the types that headers of libraries use, and all numeric macros, since a header may test for one
-// with #ifdef.
+// the types that headers of GPU libraries use. It also has all numeric macros, since a header of a
+// GPU library may test for any macro with #ifdef.
 var standIns = sync.OnceValue(func() *system {
 	s := &system{map[string]string{}, map[string]bool{}}
 	s.headers[featuresFile] = features

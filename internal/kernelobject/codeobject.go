@@ -63,8 +63,8 @@ func Bundle(image []byte) ([]BundleEntry, error) {
 	return all, nil
 }
 
-// CheckCompressed returns an error if a compressed bundle was cut off. A header of version 1 has no
-// size, so that only the header can be missing there.
+// CheckCompressed returns an error if a compressed bundle was cut off. A header of version 1 does
+// not state the size, so CheckCompressed then only checks that the header is complete.
 func CheckCompressed(image []byte) error {
 	le, size := binary.LittleEndian, uint64(len(image))
 	if size < 24 {

@@ -59,7 +59,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestGoroutine checks that goroutine returns the number that the goroutine's stack begins with.
+// TestGoroutine checks that goroutine returns the number at the start of the goroutine's stack
+// trace.
 func TestGoroutine(t *testing.T) {
 	if where == 0 && descriptor() != nil {
 		t.Error("the number was not found in a goroutine's descriptor, so locking is slow")

@@ -100,7 +100,8 @@ func TestGemmAllocs(t *testing.T) {
 	}
 }
 
-// blasTimes returns the rows of products: large ones, and small ones to measure the host's time.
+// blasTimes returns the rows of TestTimes for products: large products, and small ones to measure
+// the host's time.
 func blasTimes() []timed {
 	rows := []timed{fp8Time(8192)}
 	for _, n := range []int{64, 4096, 8192} {
@@ -119,7 +120,7 @@ func operand[T blas.Element](t *testing.T, dev *gpu.Device, n int, one T) blas.M
 	return blas.Matrix[T]{Data: data, Rows: n, Cols: n}
 }
 
-// gemmTime returns the row of an n × n product.
+// gemmTime returns the row of TestTimes for a product of n by n matrices.
 func gemmTime[T blas.Element](n int, name string) timed {
 	return timed{name: fmt.Sprintf("gemm %s %d", name, n), small: n < 1000,
 		open: func(t *testing.T, dev *gpu.Device) gpu.Op {
@@ -134,7 +135,7 @@ func gemmTime[T blas.Element](n int, name string) timed {
 	}
 }
 
-// fp8Time returns the row of a product of 8-bit matrices.
+// fp8Time returns the row of TestTimes for a product of 8-bit matrices.
 func fp8Time(n int) timed {
 	return timed{name: fmt.Sprintf("gemm float8e4m3 %d", n),
 		open: func(t *testing.T, dev *gpu.Device) gpu.Op {

@@ -70,7 +70,7 @@ func magnitude[T float32 | float64 | complex64 | complex128](v T) float64 {
 	return math.NaN()
 }
 
-// near checks that numbers differ by at most eps times the largest one.
+// near checks that got differs from want by at most eps times the largest magnitude in want.
 func near[T float32 | float64 | complex64 | complex128](t *testing.T, what string, got, want []T, eps float64) {
 	t.Helper()
 	if len(got) != len(want) {

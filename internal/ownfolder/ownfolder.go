@@ -1,5 +1,5 @@
-// Package ownfolder checks whether a folder with a predictable name can be trusted. In a shared
-// folder such as /tmp any user may have created it.
+// Package ownfolder checks whether a folder with a predictable name can be trusted. Any user may
+// have created such a folder in a shared folder such as /tmp.
 package ownfolder
 
 import (
@@ -17,7 +17,7 @@ var ErrForeign = errors.New("not a folder of this user alone")
 // may write to it. Its error wraps [ErrForeign] and describes the problem. fi must come from Lstat,
 // because Check refuses links.
 //
-// On Windows fi does not tell the owner, so Check only checks that it is a folder.
+// On Windows fi does not tell the owner, so Check only checks that the file is a folder.
 func Check(fi fs.FileInfo) error {
 	switch mode := fi.Mode(); {
 	case mode.Type() == fs.ModeSymlink:

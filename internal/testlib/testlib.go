@@ -56,7 +56,7 @@ func (f Fake) compile(t testing.TB, cc string) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	out, stubs := filepath.Join(dir, "lib.so"), filepath.Join(dir, "stubs.c")
-	var b strings.Builder // all functions are other names of one function, which compiles faster
+	var b strings.Builder // all functions are aliases of one function: that compiles faster
 	fmt.Fprintln(&b, "__attribute__((unused)) static int stub(void) { return 0; }")
 	for _, name := range f.Symbols {
 		fmt.Fprintf(&b, "__attribute__((weak, alias(\"stub\"))) int %s(void);\n", name)

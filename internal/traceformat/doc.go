@@ -16,7 +16,7 @@ const (
 	MetaProcessSort = "process_sort_index"
 	MetaThreadSort  = "thread_sort_index"
 	MetaCommand     = "puregpu_command"    // a command of a recording: Args.Recording, Args.Command
-	MetaNodes       = "puregpu_node_times" // of a device: the source of the times of graphs' commands, Args.NodeTimes, or why there is none, Args.Error
+	MetaNodes       = "puregpu_node_times" // of a device: Args.NodeTimes is the source of the times of graphs' commands, or Args.Error says why there is none
 )
 
 // Kinds of a process and of a track: Args.Kind of [MetaProcess] and [MetaThread].

@@ -72,9 +72,9 @@ type Args struct {
 	Issued          Time   // of AsyncEnd of a submission: when it was issued to the device; 0 if it never was
 	Error           string // reason why the work failed
 	Untimed         bool   // of AsyncEnd of a submission: the device's times are missing, though they should have been recorded
-	Recording       uint64 // number of the recording, from 1, unique in the process; 0 before version 2
+	Recording       uint64 // number of the recording, from 1, unique in the process; 0 in traces before version 2
 	First           int    // of an execution: the index in the recording of the first command of this submission
-	Commands        int    // of an execution: number of commands of this submission, which may be a part of the recording
+	Commands        int    // of an execution: number of commands of this submission, all of the recording's or a part of them
 	Graph           bool   // the recording is executed as a graph
 	UntimedCommands int    // of AsyncEnd of an execution: number of commands without device times
 	Early           Time   // of CatDevice and CatCommand: the device may have begun this much earlier
@@ -118,7 +118,7 @@ type Args struct {
 
 	// Fields of CatClock.
 	Rate   float64 // speed of the device's clock relative to the host's, less 1, in parts per million
-	Margin Time    // error bound of the device's times until the next fit; of CatDevice: of this slice, if larger
+	Margin Time    // error bound of the device's times until the next fit; of CatDevice: that of this slice's times, if larger
 
 	// Fields of Counter.
 	Series []Series

@@ -38,8 +38,8 @@ func full(t *testing.T) (a Args) {
 	return a
 }
 
-// TestPageListsArgs checks that docs/trace-format.md lists every argument that can be written. Its
-// table for submissions must list no others.
+// TestPageListsArgs checks that docs/trace-format.md lists every argument that can be written. The
+// page's table for submissions must list no other arguments.
 func TestPageListsArgs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/trace-format.md")
 	if err != nil {

@@ -194,7 +194,7 @@ func WithTimeoutCause(parent Context, d time.Duration, cause error) (Context, Ca
 	return WithDeadlineCause(parent, time.Now().Add(d), cause)
 }
 
-// Cause returns the reason why a context has ended.
+// Cause returns the reason why a context has ended, or nil if it has not ended.
 func Cause(c Context) error {
 	if p, _ := c.Value(key{}).(*cancelCtx); p != nil {
 		if e := p.err.Load(); e != nil {
