@@ -28,8 +28,7 @@ func ExampleOpen() {
 	// Output: no hipFFT here: transforming on the host
 }
 
-// forward transforms n complex numbers of float32 in place, in order on a stream. A device must be
-// current.
+// forward transforms n complex numbers of float32 in place, on a stream. A device must be current.
 func forward(l *hipfft.Library, stream hip.Stream, data hip.DevicePtr, n int32) error {
 	plan, err := l.NewPlan()
 	if err != nil {

@@ -133,7 +133,7 @@ func (t *T) Window(open bool) {
 	}
 }
 
-// Explored reports whether the program is rewritten, with virtual time.
+// Explored reports whether the program is rewritten. Time is virtual in a rewritten program.
 func Explored() bool { return rewritten }
 
 // Run runs a scenario: once in an ordinary program, and as often as [Config] says in a rewritten

@@ -15,16 +15,16 @@ import (
 // preprocessed tokens. The front end never sees attributes, since it rejects some attributes and
 // some of their positions.
 
-// pragmaWord replaces _Pragma in all headers. The stream sees it there; the front end expands it to
-// nothing.
+// pragmaWord stands for _Pragma in all headers. A stream gets pragmaWord as a token, and the front
+// end expands it to nothing.
 const pragmaWord = "_PRAGMA"
 
 // volatileWords are removed from the text that the front end reads: tables do not record volatile,
 // and the front end confuses it with const.
 var volatileWords = wordSet("volatile __volatile __volatile__")
 
-// foreignFloats are types that the front end does not have. It reads float instead. Declarations
-// with these types are refused.
+// foreignFloats are types that the front end does not have and reads as float. Declarations with
+// these types are refused.
 var foreignFloats = wordSet("_Float16 __fp16 __bf16 _Float128x __float80 __ibm128")
 
 // A stream is the preprocessed text of a translation unit, with the attributes and the pragma state
@@ -151,8 +151,9 @@ func (s *stream) fold() {
 	s.findBodies()
 }
 
-// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the index of its last
-// token. It returns i if it cannot read the attribute; then the front end cannot read it either.
+// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the index of the
+// attribute's last token, or i if it cannot read the attribute; the front end cannot read it then
+// either.
 func (s *stream) foldAttributes(i int) int {
 	var words []string
 	depth, last := 0, i
@@ -386,7 +387,8 @@ func (s *stream) align(ast *cc.AST) error {
 	return nil
 }
 
-// end returns the last token of the external declaration that begins at a token, or -1.
+// end returns the index of the last token of the external declaration that begins at i, or -1 if
+// the tokens end before.
 func (s *stream) end(i int, function bool) int {
 	for ; i >= 0 && i < len(s.tokens); i++ {
 		switch t := s.tokens[i]; t {
@@ -564,7 +566,8 @@ func (s *stream) alters(x span) bool {
 	return false
 }
 
-// measures reports whether a declaration takes the size of a type, or the offset of a member.
+// measures reports whether a declaration takes the size or the alignment of a type, or the offset
+// of a member.
 func (s *stream) measures(ed *cc.ExternalDeclaration) bool {
 	x, ok := s.spanOf(ed)
 	return ok && slices.ContainsFunc(s.tokens[x.first:x.last], func(t string) bool {

@@ -170,7 +170,7 @@ func (g *grammar) number() string {
 	return pick(g, plain...)
 }
 
-// known returns a type that an earlier unit has declared, or "".
+// known returns a type that an earlier unit has declared, or "" if it finds none of the kinds.
 func (g *grammar) known(kinds ...kind) string {
 	if len(g.types) == 0 {
 		return ""
@@ -269,7 +269,7 @@ func (g *grammar) enumerator() string {
 	return e.c
 }
 
-// computed returns an expression with an enumerator in it, or "".
+// computed returns an expression with an enumerator in it, or "" if it gets no enumerator.
 func (g *grammar) computed() string {
 	a, b := g.enumerator(), g.enumerator()
 	if a == "" || b == "" {
