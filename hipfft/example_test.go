@@ -35,7 +35,7 @@ func forward(l *hipfft.Library, stream hip.Stream, data hip.DevicePtr, n int32) 
 		return err
 	}
 	defer plan.Close()
-	size := make([]uint64, 1) // for each GPU; hipFFT allocates this memory itself
+	size := make([]uint64, 1) // of the work area on each GPU; hipFFT allocates the work area itself
 	if err := l.MakePlan1d(plan.Handle(), n, hipfft.C2C, 1, size); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ type Range struct {
 	started bool
 }
 
-// A ThreadRange is a range of a thread. For the zero ThreadRange Pop does nothing.
+// A ThreadRange is a range of a thread. Pop does nothing for the zero ThreadRange.
 type ThreadRange struct {
 	domain *Domain
 	pushed bool

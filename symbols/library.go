@@ -196,7 +196,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 		if f.Absent {
 			g.Set = l.absentSet()
 		}
-		if g.Since.IsZero() { // headers, notes and version nodes do not say it
+		if g.Since.IsZero() { // no header, note or version node tells the first release
 			g.Since = l.Sets[g.Set].Since
 		}
 		l.Funcs = append(l.Funcs, g)
@@ -340,7 +340,7 @@ func pointerTo(ctype string) string {
 
 // Unsettled returns the functions with open questions. A parameter with Guess set is a pointer that
 // the header, the description and the overlay do not explain. A function with Asks set takes
-// function pointers, and nothing says when it runs them.
+// function pointers, and no note says when the library runs the functions behind them.
 func (l *Library) Unsettled() []Func {
 	return slices.DeleteFunc(slices.Clone(l.Funcs), func(f Func) bool {
 		return len(f.Asks) == 0 && !slices.ContainsFunc(f.Args, func(a Arg) bool { return a.Guess })

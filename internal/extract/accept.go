@@ -273,7 +273,8 @@ func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 func isAttribute(token string) bool { return token == "__attribute__" || token == "__attribute" }
 func isAlignas(token string) bool   { return token == "_Alignas" }
 
-// group returns the token after the brackets that open at i, or -1 if they do not close.
+// group returns the index of the token after the brackets that open at i, or -1 if they do not
+// close.
 func (s *stream) group(i int) int {
 	depth := 0
 	for ; i < len(s.tokens); i++ {
@@ -439,7 +440,7 @@ var understood = wordSet(`void char short int long float double signed unsigned 
 	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
-// otherKeywords are the keywords of the front end and of compilers that understood leaves out. A
+// otherKeywords are the keywords, of the front end and of compilers, that are not in understood. A
 // declaration with one of them is refused, except with asm before an assembler name.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
 	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type
@@ -463,7 +464,7 @@ func wordSet(text string) map[string]bool {
 }
 
 // accept returns an error if a declaration has a token or an attribute that is not understood, or
-// follows such a pragma.
+// if a pragma that is not understood applies to it.
 func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	end := x.last + 1
 	if ed.FunctionDefinition != nil { // the extractor does not read the function's body

@@ -77,9 +77,9 @@ func (u *union) checkAgain(h *symbols.Table) {
 	}
 }
 
-// rename renames each type of a release whose name is an alias in the table: it gets the name that
-// the table has for it. CUDA_KERNEL_NODE_PARAMS was a struct before CUDA 11.4; since then the
-// struct is CUDA_KERNEL_NODE_PARAMS_v1.
+// rename finds the types of a release whose names are aliases in the table, and gives each of them
+// the table's name of the type. CUDA_KERNEL_NODE_PARAMS was a struct before CUDA 11.4; since then
+// the struct is CUDA_KERNEL_NODE_PARAMS_v1.
 func (u *union) rename(h *symbols.Table) {
 	t := u.t
 	names, taken := map[string]string{}, h.TypeNames()

@@ -328,7 +328,7 @@ func (g *grammar) params(depth int) string {
 			}
 		case 1:
 			p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]")
-			if name != "" || g.one(60) { // the front end cannot read such a parameter without a name
+			if name != "" || g.one(60) { // the front end cannot read [static 2] and [const] without a name
 				p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]", "[static 2]", "[const]")
 			}
 		case 2, 3, 4:
