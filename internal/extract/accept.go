@@ -152,8 +152,8 @@ func (s *stream) fold() {
 }
 
 // foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the index of the
-// attribute's last token, or i if it cannot read the attribute; the front end cannot read it then
-// either.
+// attribute's last token, or i if it cannot read the attribute. The front end cannot read such an
+// attribute either.
 func (s *stream) foldAttributes(i int) int {
 	var words []string
 	depth, last := 0, i
@@ -350,8 +350,8 @@ func (s *stream) bodyAt(token int) (in *body) {
 }
 
 // align finds the tokens of each external declaration of a tree. The front end numbers tokens in
-// reading order. It also numbers tokens that the stream does not have: some in each function body,
-// and those of one declaration that is not in the tree.
+// reading order. It adds tokens to each function body, and numbers these too. The stream may have a
+// declaration that is not in the tree.
 func (s *stream) align(ast *cc.AST) error {
 	at, skew, again := 0, 1, false
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {

@@ -50,8 +50,8 @@ func (s *stream) besideConst(i int) bool {
 	return false
 }
 
-// typedef records the names that a typedef declares: in always those that are const themselves, and
-// in qualified those that the field's comment describes.
+// typedef records which names of a typedef declaration are const themselves, and which have a
+// qualifier or name a typedef that has one.
 func (c *consts) typedef(s *stream, x span) {
 	depth, specifiers, isConst := 0, true, false // specifiers: no declarator has begun; isConst: const is among the specifiers
 	pointer := false                             // the last qualifiers follow a star

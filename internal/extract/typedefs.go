@@ -310,8 +310,9 @@ func resolve(t string, alias map[string]string) string {
 	return strings.ReplaceAll(full, "* *", "**")
 }
 
-// applyFacts takes the units and directions of parameters from the documentation. If it gives no
-// direction for a parameter, the type decides, or the direction is marked as a guess.
+// applyFacts takes the units and directions of parameters from the documentation. If the
+// documentation gives a pointer no direction, the type decides, or the direction is marked as a
+// guess.
 func applyFacts(params []symbols.Param, doc comment) {
 	for i := range params {
 		p := &params[i]
