@@ -42,8 +42,8 @@ func ready(l *dl.Library) error {
 }
 
 // Diagnose explains an error of [Library.Init], or [ErrorNoDevice]. It adds the likely cause on
-// this machine, what to do, and the result for each file found. It returns an error that is not a
-// [Result], and nil, unchanged.
+// this machine, what to do, and the result for each file found. If err is nil or not a [Result],
+// Diagnose returns err unchanged.
 func (l *Library) Diagnose(err error) error {
 	code, ok := errors.AsType[Result](err)
 	if !ok {

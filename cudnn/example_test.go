@@ -72,8 +72,7 @@ func ExampleSet() {
 	defer x.Close()
 }
 
-// run executes a plan on tensors 1 and 2, in order on the context's stream. A CUDA context must be
-// current.
+// run executes a plan on tensors 1 and 2, on the context's stream. A CUDA context must be current.
 func run(l *cudnn.Library, c *cudnn.Context, plan *cudnn.Descriptor, x, y, workspace cuda.DevicePtr) error {
 	pack, err := l.NewDescriptor(cudnn.BackendVariantPackDescriptor)
 	if err != nil {

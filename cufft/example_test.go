@@ -36,7 +36,7 @@ func forward(l *cufft.Library, stream cuda.Stream, data cuda.DevicePtr, n int32)
 		return err
 	}
 	defer plan.Close()
-	size := make([]uint64, 1) // for each GPU; cuFFT allocates this memory itself
+	size := make([]uint64, 1) // of the work area on each GPU; cuFFT allocates the work area itself
 	if err := l.MakePlan1d(plan.Handle(), n, cufft.C2C, 1, size); err != nil {
 		return err
 	}

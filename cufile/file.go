@@ -73,7 +73,8 @@ func (f *File) WriteAt(m Memory, off int64) (n int64, err error) {
 	return n, err
 }
 
-// transfer calls function fn of the library until all bytes are moved or a call fails.
+// transfer calls function fn of the library until all bytes are moved or a call fails. If a call
+// moves nothing, the error is [io.EOF].
 func (f *File) transfer(op string, fn int, m Memory, off int64) (n int64, err error) {
 	if m.Size < 0 || m.Offset < 0 || off < 0 {
 		err := fmt.Errorf("negative number: %d bytes at offset %d of memory, at offset %d of the file", m.Size, m.Offset, off)

@@ -28,7 +28,7 @@ func ExampleOpen() {
 	// Output: no cuRAND here: drawing on the host
 }
 
-// normal writes n numbers to device memory, in order on a stream. A CUDA context must be current.
+// normal writes n numbers to device memory, on a stream. A CUDA context must be current.
 func normal(l *curand.Library, stream cuda.Stream, data cuda.DevicePtr, n, seed uint64) error {
 	g, err := l.NewGenerator(curand.RNGPseudoPhilox4_32_10)
 	if err != nil {

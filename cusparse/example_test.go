@@ -36,8 +36,8 @@ type matrix struct {
 	offsets, columns, values cuda.DevicePtr // int32, int32 and float32 elements
 }
 
-// multiply computes y = a·x in order on the handle's stream. buffer returns work memory of a given
-// size. A CUDA context must be current.
+// multiply computes y = a·x on the handle's stream. buffer returns work memory of a given size. A
+// CUDA context must be current.
 func multiply(l *cusparse.Library, c *cusparse.Context, y cuda.DevicePtr, a matrix, x cuda.DevicePtr, buffer func(size uint64) cuda.DevicePtr) error {
 	m, err := l.CreateCsr(a.rows, a.cols, a.nonzeros, a.offsets, a.columns, a.values,
 		cusparse.Index32i, cusparse.Index32i, cusparse.IndexBaseZero, cuda.DataTypeR32F)

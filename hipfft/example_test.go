@@ -28,15 +28,14 @@ func ExampleOpen() {
 	// Output: no hipFFT here: transforming on the host
 }
 
-// forward transforms n complex numbers of float32 in place, in order on a stream. A device must be
-// current.
+// forward transforms n complex numbers of float32 in place, on a stream. A device must be current.
 func forward(l *hipfft.Library, stream hip.Stream, data hip.DevicePtr, n int32) error {
 	plan, err := l.NewPlan()
 	if err != nil {
 		return err
 	}
 	defer plan.Close()
-	size := make([]uint64, 1) // for each GPU; hipFFT allocates this memory itself
+	size := make([]uint64, 1) // of the work area on each GPU; hipFFT allocates the work area itself
 	if err := l.MakePlan1d(plan.Handle(), n, hipfft.C2C, 1, size); err != nil {
 		return err
 	}

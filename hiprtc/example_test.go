@@ -35,7 +35,7 @@ func ExampleTexts() {
 	// Output: hiprtc: text 1, "-I/usr\x00/include": string contains a NUL byte
 }
 
-// compile makes a code object from HIP C++. An error in the source contains the compiler's
+// compile makes a code object from HIP C++. If the source is wrong, the error has the compiler's
 // messages.
 func compile(l *hiprtc.Library, source, file string, options ...string) ([]byte, error) {
 	program, err := l.CreateProgram(source, file, nil, nil)

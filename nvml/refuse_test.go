@@ -7,9 +7,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestRefused checks that releases before 11.4 refuse the functions whose list elements have
-// another size in them, and that releases refuse no other function. The list was made by hand from
-// the headers of all releases from 11.1 to 13.3. The generated table must agree with it.
+// TestRefused checks that releases before 11.4 refuse the functions with lists whose elements had
+// another size then, and that no release refuses another function. The test's list of functions was
+// made by hand from the headers of all releases from 11.1 to 13.3.
 func TestRefused(t *testing.T) {
 	for _, release := range []dl.Version{11_010, 11_020, 11_030, 11_040, 11_080, 12_000, 12_040, 13_000, 13_030} {
 		var want, got []string

@@ -35,7 +35,7 @@ func ExampleTexts() {
 	// Output: nvrtc: text 1, "-I/usr\x00/include": string contains a NUL byte
 }
 
-// compile makes PTX from CUDA C++. An error in the source contains the compiler's messages.
+// compile makes PTX from CUDA C++. If the source is wrong, the error has the compiler's messages.
 func compile(l *nvrtc.Library, source, file string, options ...string) ([]byte, error) {
 	program, err := l.CreateProgram(source, file, nil, nil)
 	if err != nil {

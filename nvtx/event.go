@@ -33,14 +33,14 @@ func Int(n int64) Payload { return Payload{2, uint64(n)} }
 // Float returns a payload of a floating-point number.
 func Float(x float64) Payload { return Payload{3, math.Float64bits(x)} }
 
-// A Range is a range of the process. For the zero Range End does nothing.
+// A Range is a range of the process. End does nothing for the zero Range.
 type Range struct {
 	domain  *Domain
 	id      uint64
 	started bool
 }
 
-// A ThreadRange is a range of a thread. For the zero ThreadRange Pop does nothing.
+// A ThreadRange is a range of a thread. Pop does nothing for the zero ThreadRange.
 type ThreadRange struct {
 	domain *Domain
 	pushed bool

@@ -63,7 +63,8 @@ var tables struct {
 	// change them later.
 	slots [modules][16]uintptr
 
-	// pointers are the tables that the tool gets. Each entry points to a slot.
+	// pointers are the tables that the tool gets. Each entry below the module's size points to the
+	// slot of the same index, except entry 0, which is nil.
 	pointers [modules][17]*uintptr
 
 	callbacks struct { // NvtxExportTableCallbacks

@@ -196,7 +196,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 		if f.Absent {
 			g.Set = l.absentSet()
 		}
-		if g.Since.IsZero() { // headers, notes and version nodes do not say it
+		if g.Since.IsZero() { // no header, note or version node tells the first release
 			g.Since = l.Sets[g.Set].Since
 		}
 		l.Funcs = append(l.Funcs, g)
@@ -206,8 +206,8 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 }
 
 // setApart moves functions that newer releases lack into a set named after the last release that
-// has them, because a library has a set only if it has all its functions. A set that would become
-// empty stays whole.
+// has them: a library of a newer release would otherwise not have the set that they were in. A set
+// that would become empty stays whole.
 func (l *Library) setApart() {
 	left := make([]bool, len(l.Sets))
 	for i := range l.Funcs {
@@ -291,8 +291,8 @@ func (l *Library) isFunction(ctype string) bool {
 	return slices.ContainsFunc(l.Callbacks, func(c Callback) bool { return c.Name == ct.Base })
 }
 
-// Declaration writes a function as C declares it, after its place in the header if the table has
-// it.
+// Declaration returns the C declaration of a function. If the table has the function's place in the
+// header, the text begins with the place.
 func (l *Library) Declaration(f *Func) string {
 	text := fmt.Sprintf("%s(%s)", l.declare(f.Result, f.API), l.declareAll(f.Params))
 	if f.Where != "" {
@@ -340,7 +340,7 @@ func pointerTo(ctype string) string {
 
 // Unsettled returns the functions with open questions. A parameter with Guess set is a pointer that
 // the header, the description and the overlay do not explain. A function with Asks set takes
-// function pointers, and nothing says when it runs them.
+// function pointers, and no note says when the library runs the functions behind them.
 func (l *Library) Unsettled() []Func {
 	return slices.DeleteFunc(slices.Clone(l.Funcs), func(f Func) bool {
 		return len(f.Asks) == 0 && !slices.ContainsFunc(f.Args, func(a Arg) bool { return a.Guess })

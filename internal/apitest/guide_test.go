@@ -198,9 +198,8 @@ type block struct {
 	main, test bool
 	function   string // the program as a package with a function Main
 	output     string // the program's expected output; empty if the block gives none
-	// kernels is CUDA C++ source, for which kernelgen generates Go code, and source is the name of
-	// its file. It is the last CUDA block before the program. The first line of that block names the
-	// file.
+	// kernels is CUDA C++ source, for which kernelgen generates Go code: the last CUDA block before
+	// the program. source is the name of its file, from the block's first line.
 	kernels, source string
 }
 

@@ -263,7 +263,7 @@ func (o *object) number(name string) uint64 {
 }
 
 // references returns the symbols that a function refers to, except variables and symbols of the
-// proof. Each function is in its own section. Unless inline is set, the name of a function that the
+// proof. Each function is in its own section. If inline is false, the text for a function that the
 // headers define says so.
 func (o *object) references(function string, inline bool) (names []string) {
 	s, ok := o.symbols[function]

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A Record says that a table was proven, so that a reader can verify it without a compiler.
+// A Record says that a table was proven. [Record.Holds] compares it with a table, without a
+// compiler.
 type Record struct {
 	Table    string    `json:"table"`  // file name
 	SHA256   string    `json:"sha256"` // checksum of the table

@@ -2,8 +2,8 @@
 //
 // The program consists of rewritten source. tools/explore replaces go statements, channels, select,
 // and uses of sync, sync/atomic, time, context, runtime and syscall by calls of this package. One
-// goroutine runs at a time, and before each such step a strategy decides which goroutine continues.
-// A run therefore follows from its seed, and a failure can be reproduced from its seed.
+// goroutine runs at a time, and before each of these calls a strategy decides which goroutine
+// continues. So a failed run can be repeated with its seed.
 //
 // A test calls [Run] with a scenario. In a program that is not rewritten the scenario runs once,
 // without changes. For rewritten programs tools/explore sets [Config].
@@ -133,7 +133,7 @@ func (t *T) Window(open bool) {
 	}
 }
 
-// Explored reports whether the program is rewritten, with virtual time.
+// Explored reports whether the program is rewritten. Time is virtual in a rewritten program.
 func Explored() bool { return rewritten }
 
 // Run runs a scenario: once in an ordinary program, and as often as [Config] says in a rewritten

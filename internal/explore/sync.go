@@ -449,8 +449,8 @@ func FutexWake(word *uint32, n int) (woken int) {
 	return woken
 }
 
-// futexAt returns the futex of a word. Its key in the table is not the word's address: an atomic
-// value there has an object of its own.
+// futexAt returns the futex of a word. The key of the futex in the table is not the word's address:
+// that is the key of the Object of an atomic value in the word.
 //
 //go:norace
 func (r *run) futexAt(word *uint32) *futex {

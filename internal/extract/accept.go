@@ -15,16 +15,16 @@ import (
 // preprocessed tokens. The front end never sees attributes, since it rejects some attributes and
 // some of their positions.
 
-// pragmaWord replaces _Pragma in all headers. The stream sees it there; the front end expands it to
-// nothing.
+// pragmaWord stands for _Pragma in all headers. A stream gets pragmaWord as a token, and the front
+// end expands it to nothing.
 const pragmaWord = "_PRAGMA"
 
 // volatileWords are removed from the text that the front end reads: tables do not record volatile,
 // and the front end confuses it with const.
 var volatileWords = wordSet("volatile __volatile __volatile__")
 
-// foreignFloats are types that the front end does not have. It reads float instead. Declarations
-// with these types are refused.
+// foreignFloats are types that the front end does not have and reads as float. Declarations with
+// these types are refused.
 var foreignFloats = wordSet("_Float16 __fp16 __bf16 _Float128x __float80 __ibm128")
 
 // A stream is the preprocessed text of a translation unit, with the attributes and the pragma state
@@ -151,8 +151,9 @@ func (s *stream) fold() {
 	s.findBodies()
 }
 
-// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the index of its last
-// token. It returns i if it cannot read the attribute; then the front end cannot read it either.
+// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the index of the
+// attribute's last token, or i if it cannot read the attribute. The front end cannot read such an
+// attribute either.
 func (s *stream) foldAttributes(i int) int {
 	var words []string
 	depth, last := 0, i
@@ -272,7 +273,8 @@ func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 func isAttribute(token string) bool { return token == "__attribute__" || token == "__attribute" }
 func isAlignas(token string) bool   { return token == "_Alignas" }
 
-// group returns the token after the brackets that open at i, or -1 if they do not close.
+// group returns the index of the token after the brackets that open at i, or -1 if they do not
+// close.
 func (s *stream) group(i int) int {
 	depth := 0
 	for ; i < len(s.tokens); i++ {
@@ -348,8 +350,8 @@ func (s *stream) bodyAt(token int) (in *body) {
 }
 
 // align finds the tokens of each external declaration of a tree. The front end numbers tokens in
-// reading order. It also numbers tokens that the stream does not have: some in each function body,
-// and those of one declaration that is not in the tree.
+// reading order. It adds tokens to each function body, and numbers these too. The stream may have a
+// declaration that is not in the tree.
 func (s *stream) align(ast *cc.AST) error {
 	at, skew, again := 0, 1, false
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
@@ -386,7 +388,8 @@ func (s *stream) align(ast *cc.AST) error {
 	return nil
 }
 
-// end returns the last token of the external declaration that begins at a token, or -1.
+// end returns the index of the last token of the external declaration that begins at i, or -1 if
+// the tokens end before.
 func (s *stream) end(i int, function bool) int {
 	for ; i >= 0 && i < len(s.tokens); i++ {
 		switch t := s.tokens[i]; t {
@@ -437,7 +440,7 @@ var understood = wordSet(`void char short int long float double signed unsigned 
 	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
-// otherKeywords are the keywords of the front end and of compilers that understood leaves out. A
+// otherKeywords are the keywords, of the front end and of compilers, that are not in understood. A
 // declaration with one of them is refused, except with asm before an assembler name.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
 	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type
@@ -461,7 +464,7 @@ func wordSet(text string) map[string]bool {
 }
 
 // accept returns an error if a declaration has a token or an attribute that is not understood, or
-// follows such a pragma.
+// if a pragma that is not understood applies to it.
 func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	end := x.last + 1
 	if ed.FunctionDefinition != nil { // the extractor does not read the function's body
@@ -564,7 +567,8 @@ func (s *stream) alters(x span) bool {
 	return false
 }
 
-// measures reports whether a declaration takes the size of a type, or the offset of a member.
+// measures reports whether a declaration takes the size or the alignment of a type, or the offset
+// of a member.
 func (s *stream) measures(ed *cc.ExternalDeclaration) bool {
 	x, ok := s.spanOf(ed)
 	return ok && slices.ContainsFunc(s.tokens[x.first:x.last], func(t string) bool {

@@ -50,7 +50,8 @@ func (s *stream) besideConst(i int) bool {
 	return false
 }
 
-// typedef records the names of a typedef that are const themselves.
+// typedef records which names of a typedef declaration are const themselves, and which have a
+// qualifier or name a typedef that has one.
 func (c *consts) typedef(s *stream, x span) {
 	depth, specifiers, isConst := 0, true, false // specifiers: no declarator has begun; isConst: const is among the specifiers
 	pointer := false                             // the last qualifiers follow a star

@@ -49,7 +49,7 @@ func DiffRelease(w io.Writer, d *symbols.Description, t *symbols.Table, v symbol
 		beside = t.Releases[1]
 	}
 	a, b := t.At(beside), t.At(v)
-	tell := map[string]int{} // by constant, in how many of the two releases it only states the release
+	tell := map[string]int{} // the number of the two releases in which a constant only states the release
 	for _, side := range []*symbols.Table{a, b} {
 		for _, c := range side.Constants {
 			if tellsRelease(d, c, side.Version) {
@@ -217,8 +217,8 @@ func constant(typ, value string) string {
 	return fmt.Sprintf("%s (%s)", value, typ)
 }
 
-// declared writes a function's result and parameters as in its header. Behind each parameter it
-// writes the other facts about it, such as which side writes the memory.
+// declared writes a function's result and parameters as in its header. Other facts about a
+// parameter, such as which side writes the memory, follow the parameter.
 func declared(result string, params []symbols.Param) string {
 	var list []string
 	for _, p := range params {

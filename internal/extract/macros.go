@@ -15,7 +15,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// macros records macros without parameters: as alternative names, and as constants.
+// macros records the macros without parameters: one that stands for an identifier as an alternative
+// name, one with a value as a constant.
 func (w *walker) macros(ast *cc.AST) {
 	names := slices.Sorted(maps.Keys(ast.Macros))
 	slices.SortStableFunc(names, func(a, b string) int { // source order, since maps have no order

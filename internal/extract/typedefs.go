@@ -310,7 +310,9 @@ func resolve(t string, alias map[string]string) string {
 	return strings.ReplaceAll(full, "* *", "**")
 }
 
-// applyFacts takes directions and units from the documentation; otherwise the type decides.
+// applyFacts takes the units and directions of parameters from the documentation. If the
+// documentation gives a pointer no direction, the type decides, or the direction is marked as a
+// guess.
 func applyFacts(params []symbols.Param, doc comment) {
 	for i := range params {
 		p := &params[i]

@@ -77,9 +77,9 @@ func (u *union) checkAgain(h *symbols.Table) {
 	}
 }
 
-// rename renames each type of a release whose name is an alias in the table: it gets the name that
-// the table has for it. CUDA_KERNEL_NODE_PARAMS was a struct before CUDA 11.4; since then the
-// struct is CUDA_KERNEL_NODE_PARAMS_v1.
+// rename finds the types of a release whose names are aliases in the table, and gives each of them
+// the table's name of the type. CUDA_KERNEL_NODE_PARAMS was a struct before CUDA 11.4; since then
+// the struct is CUDA_KERNEL_NODE_PARAMS_v1.
 func (u *union) rename(h *symbols.Table) {
 	t := u.t
 	names, taken := map[string]string{}, h.TypeNames()
@@ -251,8 +251,8 @@ func (s *spans) new(since, until *symbols.Version) {
 	}
 }
 
-// at lists the releases of the table that have a record, and the record's value in each: a value in
-// others, or else the bound value.
+// at lists the releases of the table that have a record, and the record's value in each: the value
+// that others has for the release, or else bound.
 func at[T, O any](releases []symbols.Version, since, until symbols.Version, bound T, others []O, of func(*O) (symbols.Span, T)) (in []symbols.Version, what []T) {
 	for _, r := range releases {
 		if !since.IsZero() && r.Compare(since) < 0 || !until.IsZero() && r.Compare(until) > 0 {

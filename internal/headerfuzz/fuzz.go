@@ -22,7 +22,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A Checker compares headers with one compiler. It writes to its folder.
+// A Checker compares the tables of headers with what one compiler says. It writes files to Dir.
 type Checker struct {
 	Compiler *cproof.Compiler
 	Dir      string
@@ -293,7 +293,7 @@ func (r *Result) Text(part map[int]bool) string {
 	return b.String()
 }
 
-// Minimal returns a small header with the same fault.
+// Minimal returns a small part of the result's header that still has the fault f.
 func (c *Checker) Minimal(ctx context.Context, r *Result, f cproof.Fault) string {
 	part := r.About(f, true)
 	header, _ := text(r.units, part)

@@ -170,7 +170,7 @@ func (g *grammar) number() string {
 	return pick(g, plain...)
 }
 
-// known returns a type that an earlier unit has declared, or "".
+// known returns a type that an earlier unit has declared, or "" if it finds none of the kinds.
 func (g *grammar) known(kinds ...kind) string {
 	if len(g.types) == 0 {
 		return ""
@@ -269,7 +269,7 @@ func (g *grammar) enumerator() string {
 	return e.c
 }
 
-// computed returns an expression with an enumerator in it, or "".
+// computed returns an expression with an enumerator in it, or "" if it gets no enumerator.
 func (g *grammar) computed() string {
 	a, b := g.enumerator(), g.enumerator()
 	if a == "" || b == "" {
@@ -328,7 +328,7 @@ func (g *grammar) params(depth int) string {
 			}
 		case 1:
 			p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]")
-			if name != "" || g.one(60) { // the front end cannot read such a parameter without a name
+			if name != "" || g.one(60) { // the front end cannot read [static 2] and [const] without a name
 				p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]", "[static 2]", "[const]")
 			}
 		case 2, 3, 4:

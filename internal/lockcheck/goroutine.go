@@ -54,7 +54,7 @@ func findNumber() uintptr {
 	return places[0]
 }
 
-// printedNumber returns the number at the start of this goroutine's stack.
+// printedNumber returns this goroutine's number, from the start of its printed stack.
 func printedNumber() uint64 {
 	var buf [64]byte
 	_, number, _ := bytes.Cut(buf[:runtime.Stack(buf[:], false)], []byte(" "))

@@ -22,14 +22,15 @@ type Name interface{ Name() string }
 // A Mutex is a recorded [sync.Mutex].
 type Mutex[N Name] struct{ mu sync.Mutex }
 
-// Lock locks the mutex. It records that the goroutine may have waited for it while holding others.
+// Lock locks the mutex, and records that the goroutine may have waited for this mutex while holding
+// others.
 func (m *Mutex[N]) Lock() {
 	m.mu.Lock()
 	taken[N](m, true)
 }
 
-// TryLock records the mutexes that the goroutine then holds. It does not wait, so it implies no
-// order.
+// TryLock tries to lock the mutex, and records a success in brackets: a call that does not wait
+// implies no order of mutexes.
 func (m *Mutex[N]) TryLock() bool {
 	ok := m.mu.TryLock()
 	if ok {

@@ -16,8 +16,8 @@ func Sparse(t *testing.T, dev *gpu.Device, lib *sparse.Library) {
 	t.Run("float64", func(t *testing.T) { sparseProducts[float64](t, dev, lib, 0x1p-48) })
 }
 
-// sparseMatrix makes a random matrix with at least one element. It also returns all its numbers, by
-// row and column.
+// sparseMatrix makes a random matrix with at least one element. The second result has all numbers
+// of the matrix, by row and column.
 func sparseMatrix[T sparse.Element](t testing.TB, dev *gpu.Device, r *rand.Rand, rows, cols int) (sparse.Matrix[T], [][]float64) {
 	t.Helper()
 	full := make([][]float64, rows)

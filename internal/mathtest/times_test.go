@@ -28,8 +28,8 @@ type timed struct {
 // allTimes returns the rows of TestTimes, library by library.
 func allTimes() []timed { return slices.Concat(blasTimes(), fftTimes(), randomTimes(), dnnTimes()) }
 
-// TestTimes prints the times of operations in a stream and in PyTorch: the medians of several runs,
-// which alternate. The host's time is the time of submission.
+// TestTimes prints the times of operations in a stream and in PyTorch, in alternating runs. Each
+// time is a median. The host's time is the time of submission.
 func TestTimes(t *testing.T) {
 	if os.Getenv("PUREGPU_MATH_TIMES") == "" {
 		t.Skip("PUREGPU_MATH_TIMES is not set")

@@ -34,8 +34,8 @@ func Read() Info {
 	return from(build)
 }
 
-// from extracts build information; build may be nil. The revision belongs to the main module, so it
-// is left out if that is not puregpu.
+// from extracts build information; build may be nil. The revision is that of the main module, so
+// from leaves it out if the main module is not puregpu.
 func from(build *debug.BuildInfo) Info {
 	i := Info{Module: Unknown, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if build == nil {

@@ -12,8 +12,9 @@ package goruntime
 
 import "unsafe"
 
-// Call runs the C function fn on the system stack with arg, and returns its result. Neither fn nor
-// arg escapes, so fn must not call back into Go.
+// Call runs the C function fn on the system stack with arg, and returns its result. arg does not
+// escape, so it may point to the goroutine's stack. fn must not call back into Go, because that
+// could move this stack.
 //
 //go:noescape
 //go:linkname Call runtime.cgocall
