@@ -39,7 +39,7 @@ type held struct {
 	b    Block
 	on   int
 	was  []Mark // the marks that its units had when they were free
-	used bool   // the timeline has waited for its mark
+	used bool   // the timeline has waited for b.Wait, or need not wait
 }
 
 // A world is a pool with a model of it.

@@ -2,7 +2,7 @@
 // run for weeks and use a new key for each request.
 package latest
 
-// A Map keeps at least the Keep keys that were used last. The zero Map keeps [Default] keys.
+// A Map keeps at least the Keep most recently used keys. The zero Map keeps [Default] keys.
 type Map[K comparable, V any] struct {
 	Keep           int
 	recent, before map[K]V
