@@ -23,13 +23,13 @@
 // The supported platforms are linux/amd64, linux/arm64 and windows/amd64. On all others, and under
 // the build tag nogpu, Open returns [ErrUnsupported] and nothing is linked in. On Linux, a program
 // with this package is a dynamic ELF file for glibc even with CGO_ENABLED=0; with nogpu it is
-// static. A system with musl, such as Alpine Linux, starts a dynamic program only if it names
-// musl's loader, or if a substitute for glibc's loader is installed. Open's errors then say that
-// GPU libraries need glibc.
+// static. A system with musl, such as Alpine Linux, starts a dynamic program only if the program
+// names musl's loader, or if a substitute for glibc's loader is installed. Open's errors then say
+// that GPU libraries need glibc.
 //
 // Under the build tag puregpu_static, on linux/amd64 with CGO_ENABLED=0, a program is static and
 // can load libraries: the first Open starts glibc's loader in the process. It takes the file that
-// the environment variable PUREGPU_LOADER names, or else looks in the usual folders. If they have
+// the environment variable PUREGPU_LOADER names, or else looks in the usual folders. If it finds
 // no glibc, Open returns an error that is [ErrNotFound]. This is an experiment. The documentation
 // of package internal/hostlibc explains how such a program works and how it differs from a dynamic
 // one.

@@ -55,8 +55,8 @@ type Options struct {
 type Memory struct{ buffer *gpu.Buffer }
 
 // Reserve reserves addresses for max bytes, rounded up to pages. Nothing is mapped yet, and nothing
-// counts as allocated. It blocks while the driver does. If the driver has no such memory, the error
-// is [gpu.ErrUnsupported].
+// counts as allocated. Reserve blocks while the driver does. If the driver has no such memory, the
+// error is [gpu.ErrUnsupported].
 func Reserve(dev *gpu.Device, max uint64, o Options) (*Memory, error) {
 	const op = "reserve addresses"
 	in := gpu.Inside(dev)

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestPlantedFolder puts something else in place of the exchange's folder, as any user could. No
-// rank may use it, and nothing in it may change.
+// TestPlantedFolder plants a link, a file or an unsafe folder in place of the exchange's folder, as
+// any user could. The ranks must return an error, and the planted folder's files must not change.
 func TestPlantedFolder(t *testing.T) {
 	for name, test := range map[string]struct {
 		plant func(path, victim string) error // victim is a folder with files

@@ -138,7 +138,8 @@ func (w *world) after(on int, m Mark) bool {
 	return w.done(m) || m.Timeline == on || w.order.cover[on][m.Timeline] >= m.Seq
 }
 
-// room reports whether n units in a row are free that need no wait, or waits for one timeline.
+// room looks for n adjacent free units. none reports whether there are some that need no wait, and
+// one whether there are some that need waits for at most one timeline.
 func (w *world) room(n int, on int) (none, one bool) {
 	for _, units := range w.slabs {
 		for i := range units {

@@ -58,8 +58,9 @@
 // thread that lends the identity (set_tid_address). That thread returns from its function, and the
 // C library ends it like any other: it runs destructors of thread-local variables and of pthread
 // keys, including CUDA's, on the thread pointer for which they were registered. Then the kernel
-// marks the robust mutexes that the thread left locked, so that the next thread to lock one is
-// told. This works because their list and the owner's number in them belong to the lending thread.
+// marks the robust mutexes that the thread left locked, so that the next thread to lock one is told
+// that the owner has died. This works because the list of these mutexes and the owner's number in
+// them belong to the lending thread.
 // The process's first thread does not end with a goroutine.
 //
 // # Making a thread
