@@ -43,7 +43,6 @@ type operands struct {
 	workspace            driver.Ptr
 }
 
-// operands returns the addresses of a call's operands.
 func (g *gemm) operands(n gpu.NativeCall) operands {
 	x := operands{c: n.Ptrs[0], a: n.Ptrs[1], b: n.Ptrs[2]}
 	rest := n.Ptrs[3:]
@@ -98,7 +97,6 @@ func (l *Library) matmul(h cublaslt.Handle, n gpu.NativeCall, g *gemm) error {
 	return nil
 }
 
-// factors sets the plan's alpha and beta to those of g.
 func (p *plan) factors(g *gemm) {
 	if g.key.types[1] == float64Type {
 		*(*float64)(unsafe.Pointer(&p.alpha)), *(*float64)(unsafe.Pointer(&p.beta)) = g.alpha, g.beta

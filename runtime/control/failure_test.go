@@ -103,7 +103,7 @@ func TestFailingBody(t *testing.T) {
 }
 
 // TestRefused (B202) makes the driver refuse each call that conditional nodes need. Then the host
-// runs the control operation, and says why.
+// runs the control operation, and control.Host says why.
 func TestRefused(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpReadyConditionals, simdriver.OpNewCondition, simdriver.OpAddConditional, simdriver.OpInstantiate} {
 		r := newRig(t, simdriver.Config{})

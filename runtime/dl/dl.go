@@ -23,13 +23,13 @@
 // The supported platforms are linux/amd64, linux/arm64 and windows/amd64. On all others, and under
 // the build tag nogpu, Open returns [ErrUnsupported] and nothing is linked in. On Linux, a program
 // with this package is a dynamic ELF file for glibc even with CGO_ENABLED=0; with nogpu it is
-// static. A system with musl, such as Alpine Linux, starts a dynamic program only if it names
-// musl's loader, or if a substitute for glibc's loader is installed. Open's errors then say that
-// GPU libraries need glibc.
+// static. A system with musl, such as Alpine Linux, starts a dynamic program only if the program
+// names musl's loader, or if a substitute for glibc's loader is installed. Open's errors then say
+// that GPU libraries need glibc.
 //
 // Under the build tag puregpu_static, on linux/amd64 with CGO_ENABLED=0, a program is static and
 // can load libraries: the first Open starts glibc's loader in the process. It takes the file that
-// the environment variable PUREGPU_LOADER names, or else looks in the usual folders. If they have
+// the environment variable PUREGPU_LOADER names, or else looks in the usual folders. If it finds
 // no glibc, Open returns an error that is [ErrNotFound]. This is an experiment. The documentation
 // of package internal/hostlibc explains how such a program works and how it differs from a dynamic
 // one.
@@ -50,10 +50,10 @@ type Spec struct {
 	// Names are the file names of the library, in the order in which Open tries them.
 	Names []string
 
-	// Dirs are directories that Open searches for Names last. $VAR is expanded, and an element with
-	// an unset variable is skipped. If an element is only a variable, its value may list several
-	// directories, as PATH does. $multiarch is x86_64-linux-gnu or aarch64-linux-gnu. * and ? match
-	// as in [path/filepath.Glob], highest version first.
+	// Dirs are directories that Open searches for Names after all other places. $VAR is expanded,
+	// and an element with an unset variable is skipped. If an element is only a variable, its value
+	// may list several directories, as PATH does. $multiarch is x86_64-linux-gnu or
+	// aarch64-linux-gnu. * and ? match as in [path/filepath.Glob], highest version first.
 	Dirs []string
 
 	// Symbols are the functions. Slow and Addr take an index into Symbols.
@@ -84,9 +84,9 @@ type Spec struct {
 	// and has a device. It runs during Open, after Resolve. Slow and Addr then find every function
 	// that the library has. Open takes the first candidate that is ready. If none is, it takes the
 	// first candidate that has the required functions and whose error is not [ErrNoDevice], or else
-	// the first with the required functions. If the error is [ErrStub], Open rejects the file; if
-	// it is [ErrHidden], Open takes the file and tries no other. The program makes the same calls
-	// again later, so making them twice must be harmless.
+	// the first with the required functions. If Ready's error is [ErrStub], Open rejects the file;
+	// if it is [ErrHidden], Open takes the file and tries no other. The program makes the calls of
+	// Ready again later, so making them twice must be harmless.
 	//
 	// Open does not call Ready for a file that [Options].Path or Env names: it takes that file
 	// unless the file is a stub or too old. If Ready is nil, a library is ready if Version returns

@@ -83,8 +83,8 @@ func ExampleCall() {
 	// Output: 42 <nil>
 }
 
-// Opening a missing library returns an error. Its first line says that the library is missing and
-// what to do. The following lines list the places searched.
+// Opening a missing library returns an error. The error's first line says that the library is
+// missing and what to do. The following lines list the places searched.
 func ExampleOpenError() {
 	spec := &dl.Spec{
 		Name: "toy library", Package: "toy", Names: []string{"libpuregpu-toy.so.1", "libpuregpu-toy.so"}, Dirs: []string{"/opt/no-toys"},

@@ -335,7 +335,6 @@ func (p *plan) op(name string, d *direction, dst, src gpu.Range, dstLen, dstWant
 	return gpu.Native(d.name, d.fn, dst, src).Scratch(d.work)
 }
 
-// sizeOf returns the size of a number in bytes.
 func sizeOf(v any) uint64 {
 	switch v.(type) {
 	case float32:

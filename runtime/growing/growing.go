@@ -40,8 +40,8 @@ import (
 // Options describe new Memory.
 type Options struct {
 	// Page is the size of a page, a multiple of the driver's granularity. 0 means the granularity.
-	// Grow calls the driver for each page, so larger pages make Grow faster, and leave more memory
-	// unused at the end.
+	// Grow calls the driver for each page, so larger pages make Grow faster, and leave more of the
+	// last page unused.
 	Page uint64
 
 	// Peers are other devices of the same driver whose kernels use the memory, such as the devices
@@ -55,8 +55,8 @@ type Options struct {
 type Memory struct{ buffer *gpu.Buffer }
 
 // Reserve reserves addresses for max bytes, rounded up to pages. Nothing is mapped yet, and nothing
-// counts as allocated. It blocks while the driver does. If the driver has no such memory, the error
-// is [gpu.ErrUnsupported].
+// counts as allocated. Reserve blocks while the driver does. If the driver has no such memory, the
+// error is [gpu.ErrUnsupported].
 func Reserve(dev *gpu.Device, max uint64, o Options) (*Memory, error) {
 	const op = "reserve addresses"
 	in := gpu.Inside(dev)
@@ -116,7 +116,7 @@ func (m *Memory) Grow(size uint64) error {
 //
 // Both must be of one device and have pages of the same size. Offset and size are multiples of that
 // size. Share blocks while the driver does. If Shrink has removed pages of this Memory that are not
-// unmapped yet, Share waits for that, until the context ends or Grow has taken the pages back.
+// unmapped yet, Share waits until they are unmapped, Grow has taken them back or the context ends.
 func (m *Memory) Share(ctx context.Context, from *Memory, offset, size uint64) error {
 	const op = "share pages"
 	b, err := m.in(op)
@@ -133,8 +133,8 @@ func (m *Memory) Share(ctx context.Context, from *Memory, offset, size uint64) e
 	return b.Share(ctx, other, offset, size)
 }
 
-// Shrink removes the pages behind the first size bytes, rounded up to pages. It does nothing if no
-// more pages are mapped. Shrink waits for no work. A range beyond the new size is [gpu.ErrRange]
+// Shrink removes the pages behind the first size bytes, rounded up to pages. It does nothing if
+// none are mapped there. Shrink waits for no work. A range beyond the new size is [gpu.ErrRange]
 // from now on.
 //
 // Pass the points of work that may use the removed pages, such as [gpu.Stream.Point]. When all

@@ -83,7 +83,7 @@ func TestGrow(t *testing.T) {
 }
 
 // TestShrinkWaitsForUses shrinks memory that work uses. The pages stay until the work is over. A
-// Grow before that takes them back.
+// Grow before the work is over takes the pages back.
 func TestShrinkWaitsForUses(t *testing.T) {
 	for name, recorded := range map[string]gpu.Mode{"operations": -1, "recording": gpu.StreamMode, "graph": gpu.GraphMode} {
 		t.Run(name, func(t *testing.T) {

@@ -168,11 +168,12 @@ func (w *Watcher) Status() []Status {
 	return all
 }
 
-// LastXID returns the last XID error of a device, by its index in the call of Watch, and its time.
-// If none was reported in the last ten seconds, LastXID first waits up to patience for one, unless
-// the source has no XID errors of the device: a driver call may return the error of a lost device
-// just before the watcher gets the XID error. The XID is 0 and the time is zero if there was none,
-// or if no device has that index.
+// LastXID returns the latest XID error of a device, and the time of the error. device is the
+// device's index in the call of Watch. If no XID error was reported in the past ten seconds,
+// LastXID first waits up to patience for one, because a driver call may return the error of a lost
+// device just before the watcher gets the XID error. LastXID does not wait if the source has no XID
+// errors of the device. The XID is 0 and the time is zero if there was none, or if no device has
+// that index.
 func (w *Watcher) LastXID(device int, patience time.Duration) (XID, time.Time) {
 	if device < 0 || device >= len(w.devices) {
 		return 0, time.Time{}
@@ -220,7 +221,7 @@ func (d *watched) run() {
 	defer func() { d.ended = d.session.Close() }()
 	var readAt time.Time
 	hasXIDs := true
-	var readErr error // error of the latest reading; it counts until the next one
+	var readErr error // error of the latest reading; kept until the next reading
 	for first := true; ; first = false {
 		if d.w.interval > 0 && (first || time.Since(readAt) >= d.w.interval) {
 			readAt = time.Now()

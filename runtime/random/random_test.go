@@ -165,7 +165,7 @@ func TestOddNormals(t *testing.T) {
 }
 
 // TestRecorded checks that each execution of a recording draws the next numbers, in every mode,
-// also if it binds other memory.
+// also if the execution binds other memory.
 func TestRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode, gpu.StreamMode} {
 		dev, lib := open(t)

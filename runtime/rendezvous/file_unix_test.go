@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestPlantedFolder puts something else in place of the exchange's folder, as any user could. No
-// rank may use it, and nothing in it may change.
+// TestPlantedFolder plants a link, a file or an unsafe folder in place of the exchange's folder, as
+// any user could. The ranks must return an error, and the planted folder's files must not change.
 func TestPlantedFolder(t *testing.T) {
 	for name, test := range map[string]struct {
 		plant func(path, victim string) error // victim is a folder with files
@@ -165,8 +165,8 @@ func TestForeignEntries(t *testing.T) {
 	}
 }
 
-// TestPlantedAnswer puts something else in place of a rank's answer. The rank must not read it, and
-// must report it.
+// TestPlantedAnswer plants a pipe, a link, a folder or a large file where a rank expects its
+// answer. The rank must not read the planted file, and must return an error that names it.
 func TestPlantedAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
 		plant func(path, victim string) error

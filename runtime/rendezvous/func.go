@@ -13,7 +13,7 @@ type Func struct {
 
 	// Exchange returns rank 0's id on all ranks. The argument id is rank 0's id on rank 0, and nil
 	// on the other ranks. Exchange must return when the context ends. The name distinguishes
-	// exchanges, and may be used again.
+	// exchanges. A later exchange may have the same name.
 	Exchange func(ctx context.Context, name string, id []byte) ([]byte, error)
 }
 

@@ -95,7 +95,7 @@ func (p *program) measure(ctx context.Context, rows int) (first, step time.Durat
 		}
 	}
 	var begin time.Time
-	var before func(context.Context) error // waits for the step before, once the next one is queued
+	var before func(context.Context) error // waits for the previous step, once the next is queued
 	var tokens [2][model.MaxRows]int32
 	for s := range warm + b.steps {
 		done, err := p.runner.Run(model.Plan{Decode: decode}, tokens[s%2][:])

@@ -13,8 +13,8 @@ type network struct {
 	params []float32
 }
 
-// newNetwork makes the same weights every time. They are scaled so that all layers' outputs have a
-// similar size.
+// newNetwork makes the same weights every time. They are scaled so that all layers' outputs have
+// similar magnitudes.
 func newNetwork() *network {
 	r := rand.New(rand.NewPCG(1, 2))
 	var n network

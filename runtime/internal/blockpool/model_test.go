@@ -39,7 +39,7 @@ type held struct {
 	b    Block
 	on   int
 	was  []Mark // the marks that its units had when they were free
-	used bool   // the timeline has waited for its mark
+	used bool   // the timeline has waited for b.Wait, or need not wait
 }
 
 // A world is a pool with a model of it.
@@ -138,7 +138,8 @@ func (w *world) after(on int, m Mark) bool {
 	return w.done(m) || m.Timeline == on || w.order.cover[on][m.Timeline] >= m.Seq
 }
 
-// room reports whether n units in a row are free that need no wait, or waits for one timeline.
+// room looks for n adjacent free units. none reports whether there are some that need no wait, and
+// one whether there are some that need waits for at most one timeline.
 func (w *world) room(n int, on int) (none, one bool) {
 	for _, units := range w.slabs {
 		for i := range units {

@@ -30,8 +30,9 @@ type reach struct {
 	no  uint64 // the answer is false for this number and higher ones
 }
 
-// A query finds out, for one Alloc, which marks its timeline is already ordered after. It caches
-// answers, to call the Order as little as possible. It does not call Order.Done; settle does.
+// A query finds out, for one Alloc, which marks the Alloc's timeline is already ordered after. The
+// query caches answers, to call the Order as little as possible. It does not call Order.Done;
+// settle does.
 type query struct {
 	on    int32
 	o     Order

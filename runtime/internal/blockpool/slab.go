@@ -157,8 +157,7 @@ func (p *Pool) addSlab(base, size uint64) {
 	}
 }
 
-// dropSlab removes a slab that has been released from the pool. The slab is not in the list
-// p.empty.
+// dropSlab removes a slab from p.slabs, after giveBack. The slab is not in the list p.empty.
 func (p *Pool) dropSlab(s *slab) {
 	i := p.slabAfter(s.base) - 1
 	p.slabs = slices.Delete(p.slabs, i, i+1)

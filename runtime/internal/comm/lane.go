@@ -11,7 +11,8 @@ import (
 // A lane is a communicator as an engine.Lane.
 type lane Communicator
 
-// Halted returns why the communicator accepts no more work, and why its issued work fails.
+// Halted returns why the communicator accepts no more work, or nil, and why its issued work fails,
+// or nil.
 func (l *lane) Halted() (takes, issued error) { return (*Communicator)(l).halted() }
 
 // PollFor makes the thread poll the device. See Communicator.ask.

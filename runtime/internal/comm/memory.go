@@ -149,8 +149,8 @@ func (m *Memory) Close() error {
 			return nil
 		}
 		if err := m.c.comms.ReleaseCommMemory(m.c.comm, m.h); err != nil {
-			// The library may still have the memory registered. So over releases the buffer, after
-			// the native communicator has been destroyed.
+			// The library may still have the memory registered. So memories.over releases the
+			// buffer, after the native communicator has been destroyed.
 			m.c.memory.add(&Memory{b: m.b})
 			return err
 		}

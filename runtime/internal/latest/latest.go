@@ -1,8 +1,8 @@
-// Package latest has a map that forgets the keys that have not been used for long. So a program may
-// run for weeks and use a new key for each request.
+// Package latest has a map that keeps the most recently used keys and forgets the others. So a
+// program may run for weeks and use a new key for each request.
 package latest
 
-// A Map keeps at least the Keep keys that were used last. The zero Map keeps [Default] keys.
+// A Map keeps at least the Keep most recently used keys. The zero Map keeps [Default] keys.
 type Map[K comparable, V any] struct {
 	Keep           int
 	recent, before map[K]V

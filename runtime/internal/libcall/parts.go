@@ -32,8 +32,8 @@ type Parts struct {
 	closed bool
 }
 
-// Add adds a part. If the library is closed, or the device accepts no more work, it closes the part
-// and returns an error.
+// Add adds a part. If the library is closed, or the device accepts no more work, Add closes the
+// part and returns an error.
 func (p *Parts) Add(d Device, c io.Closer) error {
 	err := gpu.Inside(d.dev).Ready(d.name)
 	p.mu.Lock()

@@ -54,7 +54,6 @@ func (f *fake) Sleep(d time.Duration, wake <-chan struct{}) bool {
 	return false
 }
 
-// processors sets GOMAXPROCS to n for a test.
 func processors(t *testing.T, n int) {
 	before := runtime.GOMAXPROCS(n)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })

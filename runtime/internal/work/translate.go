@@ -111,7 +111,7 @@ func (o *Op) Nodes() int {
 	return 1
 }
 
-// Node returns the graph node with the index i of the operation. A node cannot name other devices,
+// Node returns the operation's graph node with the index i. A node cannot name other devices,
 // so Node ignores DstOf and SrcOf. If dst or src moves, the same address in the node moves by the
 // same distance, and nothing else in the node changes. The node of a Launch refers to the arguments
 // of x.Launch, and does not copy them.

@@ -43,7 +43,7 @@ const (
 	Notify   // call a function of the program after the signals have been given
 	Transfer // upload or download in pieces
 	// Control reads a number from memory and executes recordings accordingly. In a recording, nodes
-	// of a graph may do this.
+	// of a graph may do this instead of the host.
 	Control
 	kinds // the number of kinds
 )

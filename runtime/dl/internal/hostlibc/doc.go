@@ -16,9 +16,9 @@
 //   - The loader. Start maps the file ld-linux-x86-64.so.2 as the kernel would. It starts the
 //     loader on a thread of its own, whose stack has the arguments, the environment and an
 //     auxiliary vector. The vector points to the headers of a main program that exist only in
-//     memory. This program needs libc.so.6 and two more libraries. Its relocations make the loader
-//     write the addresses of dlopen, dlsym, pthread_create and a few more functions to a table.
-//     After the loader has started the program, the thread sleeps forever.
+//     memory. The program in memory needs libc.so.6 and two more libraries. Its relocations make
+//     the loader write the addresses of dlopen, dlsym, pthread_create and a few more functions to a
+//     table. After the loader has started the program in memory, the thread sleeps forever.
 //   - Identities. A Go thread gets a thread pointer of the C library before its first call of C.
 //     For this, pthread_create makes a new thread, which sleeps and lends its identity: all state
 //     that is found through the thread pointer. The Go thread keeps the identity until it ends.
@@ -58,8 +58,9 @@
 // thread that lends the identity (set_tid_address). That thread returns from its function, and the
 // C library ends it like any other: it runs destructors of thread-local variables and of pthread
 // keys, including CUDA's, on the thread pointer for which they were registered. Then the kernel
-// marks the robust mutexes that the thread left locked, so that the next thread to lock one is
-// told. This works because their list and the owner's number in them belong to the lending thread.
+// marks the robust mutexes that the thread left locked, so that the next thread to lock one is told
+// that the owner has died. This works because the list of these mutexes and the owner's number in
+// them belong to the lending thread.
 // The process's first thread does not end with a goroutine.
 //
 // # Making a thread
@@ -82,7 +83,7 @@
 //
 //   - Restartable sequences: the kernel would update the processor number of the sleeping thread.
 //     Start sets GLIBC_TUNABLES to turn them off. In a set-user-ID program glibc ignores the
-//     variable, so Start fails there if glibc uses them.
+//     variable, so Start fails there if glibc uses restartable sequences.
 //   - Thread numbers: gettid returns the Go thread's number, and pthread_t holds the sleeping
 //     thread's. Mutexes work, because they compare the sleeping thread's number with itself.
 //     Mutexes that inherit priority fail when contended, because the kernel compares the number.

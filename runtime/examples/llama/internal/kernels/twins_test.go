@@ -188,7 +188,6 @@ func TestPrompt(t *testing.T) {
 	defer b.Close()
 	width, tokens := int(w.d.Width), w.ints(40, int(w.d.Vocab))
 	chunk, ids := put(w, make([]int32, 3)), put(w, make([]int32, rows))
-	// multiply multiplies rows of 16-bit numbers by a matrix on the host.
 	multiply := func(a gpu.Slice[uint16], m Matrix, in int) [][]float64 {
 		var list [][]float64
 		for _, row := range w.numbers(Matrix{Data: a.Range()}, in) {

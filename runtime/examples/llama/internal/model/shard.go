@@ -19,7 +19,7 @@ import (
 // Options configure a [Shard]. The zero value has good defaults.
 type Options struct {
 	Slots       int // sequences at once; 0: 64
-	Pages       int // pages of the cache; 0: enough for all slots, if they fit into 90 % of the free memory
+	Pages       int // pages of the cache; 0: enough for all slots, in at most 90 % of free memory
 	MaxTokens   int // largest number of tokens in a sequence; 0: as many as the model allows
 	ChunkTokens int // tokens in a chunk of a prompt, a multiple of 16; 0: 256
 

@@ -89,7 +89,7 @@ func New(ctx context.Context, devices []*gpu.Device, patience time.Duration) ([]
 }
 
 // access gives the devices access to each other's memory. It fails if a device cannot run the
-// kernel.
+// kernel, or if two devices have no link.
 func access(devices []*gpu.Device) error {
 	if _, err := gpu.NewGroup(devices...); err != nil {
 		return err

@@ -165,7 +165,6 @@ func (s *Server) check(q *question) error {
 
 func inRange(v, low, high float32) bool { return v >= low && v <= high }
 
-// value returns *p, or a default if p is nil.
 func value[T any](p *T, otherwise T) T {
 	if p == nil {
 		return otherwise

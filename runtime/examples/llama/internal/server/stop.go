@@ -10,7 +10,7 @@ type stopper struct {
 }
 
 // next adds text to the stream. It returns the text that can be sent now, and reports whether a
-// stop string follows that.
+// stop string follows that text.
 func (s *stopper) next(text string) (pass string, stopped bool) {
 	text = s.held + text
 	end := len(text)
