@@ -62,7 +62,8 @@ func If(condition gpu.Slice[uint32], then gpu.Op) gpu.Op {
 	return op("if", condition, false, []gpu.Op{then}, [][2]uint32{whenSet})
 }
 
-// IfElse returns an Op that runs then if the condition is not 0, and the body otherwise if it is 0.
+// IfElse returns an Op that runs the first body if the condition is not 0, and the second body if
+// the condition is 0.
 func IfElse(condition gpu.Slice[uint32], then, otherwise gpu.Op) gpu.Op {
 	return op("if", condition, false, []gpu.Op{then, otherwise}, [][2]uint32{whenSet, whenZero})
 }

@@ -174,7 +174,6 @@ func (x *tcpExchange) take(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// errCount is the error for ranks with different counts.
 var errCount = errors.New("the ranks have different counts")
 
 func (x *tcpExchange) takeFrom(c net.Conn) ([]byte, error) {

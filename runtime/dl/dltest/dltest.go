@@ -77,7 +77,7 @@ const (
 	String    Role = "string"    // a string
 	Slice     Role = "slice"     // a slice; C gets the address of the first element
 	Count     Role = "count"     // the length of a slice; no argument in Go
-	CountOut  Role = "countOut"  // a result: the number of elements; C reads the slice's length from it
+	CountOut  Role = "countOut"  // a result: the number of elements; on entry, C finds the slice's length there
 	Out       Role = "out"       // a result
 	OutString Role = "outString" // a result: a string that C points to
 	Text      Role = "text"      // a result: a text that C writes to a buffer

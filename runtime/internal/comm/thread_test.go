@@ -239,8 +239,8 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	}
 }
 
-// TestOtherWorkOnQueue submits so much other work to a communicator's queue, which a program may
-// find in a trace, that events run out. The caller's thread is not bound to the device, so the
+// TestOtherWorkOnQueue submits so much other work to a communicator's queue that events run out. (A
+// program may find the queue in a trace.) The caller's thread is not bound to the device, so the
 // caller must not make events.
 func TestOtherWorkOnQueue(t *testing.T) {
 	checkLeaks(t)

@@ -1,6 +1,6 @@
 // Package libcall has the common parts of the packages for NVIDIA's libraries, such as blas and
-// fft: the device on which a library works, and a handle of the library that queues, streams and
-// recordings share.
+// fft: the device on which a library works, and one handle of the library. Queues, streams and
+// recordings share this handle.
 package libcall
 
 import (
@@ -52,9 +52,9 @@ func (d Device) CUDA() *cuda.Library { return d.cuda.Library }
 // GPU returns the runtime's device.
 func (d Device) GPU() *gpu.Device { return d.dev }
 
-// Current calls a function with the device's CUDA context current on the thread. The context stays
-// there until the function returns. Current fails if the device is closed or lost. The device must
-// not be simulated.
+// Current calls a function with the device's CUDA context current on the thread. The context is not
+// destroyed before the function returns. Current fails if the device is closed or lost. The device
+// must not be simulated.
 func (d Device) Current(fn func() error) error {
 	inside := gpu.Inside(d.dev)
 	if err := inside.Ready(d.name); err != nil {
