@@ -220,7 +220,8 @@ func TestChoices(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, onDevice bool) {
 		value, out := r.numbers(0), r.numbers(0)
 		body := func(n int) gpu.Op {
-			// The body changes the value. The operation has read the value before, so it must not matter.
+			// The body changes the value. The change must not matter, because the operation has
+			// read the value before.
 			return gpu.Execute(r.record(func(c *gpu.CommandBuffer) { r.Do(c, r.plus(out, n), gpu.Fill(value.Range(), one(uint32(n)))) }))
 		}
 		a, b, d := body(10), body(20), body(30)
@@ -278,9 +279,9 @@ func TestDecode(t *testing.T) {
 	})
 }
 
-// TestOrder checks that the simulated GPU finds commands that use the same memory without an order:
-// inside a body, between a body and another command, and between the condition of a control
-// operation and another command.
+// TestOrder checks that the simulated GPU finds commands that use the same memory and are not
+// ordered: inside a body, between a body and another command, and between the condition of a
+// control operation and another command.
 func TestOrder(t *testing.T) {
 	r := newRig(t, simdriver.Config{})
 	cond, x, y := r.numbers(1), r.numbers(0), r.numbers(0)

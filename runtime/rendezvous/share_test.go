@@ -110,7 +110,8 @@ func all(count int, fn func(rank int) error) error {
 	return errors.Join(errs...)
 }
 
-// share sends id from rank 0 and checks that this rank gets it.
+// share calls Share of a rank, with id on rank 0 and nil on other ranks. It checks that the rank
+// gets id.
 func share(ctx context.Context, s sharer, rank int, name string, id []byte) error {
 	mine := id
 	if rank > 0 {

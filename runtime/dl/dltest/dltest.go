@@ -66,7 +66,7 @@ type Param struct {
 	Widened bool   `json:"widened,omitempty"` // the Go type was chosen by hand, and may be smaller than C's
 }
 
-// A Role is the Go counterpart of a C parameter.
+// A Role says what a C parameter becomes in the Go method.
 type Role string
 
 // The roles of parameters.

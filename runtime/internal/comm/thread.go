@@ -96,7 +96,7 @@ func (c *Communicator) askSought() bool {
 }
 
 // ask makes the thread poll the device until seq is done. It reports false if the thread does not
-// linger: then it does not poll.
+// linger: then the thread does not poll.
 func (c *Communicator) ask(seq uint64) bool {
 	if !c.thread.Attends() {
 		return false

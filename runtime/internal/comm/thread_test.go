@@ -179,7 +179,7 @@ func TestWaitForGroup(t *testing.T) {
 
 // TestChainWithoutDeviceThread blocks the device's thread. Groups that wait for groups of their
 // communicator, and for fills between them, must still be issued: the communicator's thread
-// continues from one to the next by itself.
+// continues from one group to the next by itself.
 func TestChainWithoutDeviceThread(t *testing.T) {
 	checkLeaks(t)
 	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{}), gpu.Options{Queues: 2, Events: 1024})

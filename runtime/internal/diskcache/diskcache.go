@@ -176,8 +176,8 @@ func head(key Key, data []byte) []byte {
 	return h.Sum(b)
 }
 
-// Put stores data under key, and removes old entries if the cache gets too large. With an error,
-// the old entry of key, if there is one, stays.
+// Put stores data under key, and removes the least recently used entries if the cache gets too
+// large. If Put cannot store the data, the entry that key had before stays.
 func (c Cache) Put(key Key, data []byte) error {
 	if size := onDisk(int64(header + len(data))); size > c.Max {
 		return fmt.Errorf("%d bytes: %w, which is %d", size, errTooLarge, c.Max)

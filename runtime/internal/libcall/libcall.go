@@ -96,8 +96,8 @@ func (d Device) elsewhere() error {
 
 // EachExecution returns an Op of gpu.Native, changed so that each execution of a recording calls
 // its function. The Op never becomes a node of a graph, and runs after everything that was recorded
-// before it, and before everything recorded later. It is for work of a library that is not the same
-// each time.
+// before it, and before everything recorded later. EachExecution is for a library's work that may
+// differ from one execution to the next.
 func EachExecution(op gpu.Op) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.Native, Native: &op})
 }
@@ -117,9 +117,9 @@ type Handle[H any] struct {
 	workspace driver.Ptr    // workspace of the handle
 }
 
-// NewHandle makes a handle with create. Before a function uses the handle, set gives it the stream
-// and the workspace of the call, unless it has them already. end destroys it. All of them are
-// called with the device current, and none of them on a simulated device.
+// NewHandle makes a handle with create. Before a function uses the handle, set gives the handle the
+// stream and the workspace of the call, unless the handle has them already. end destroys the
+// handle. create, set and end are called with the device current, and never for a simulated device.
 func NewHandle[H any](dev Device, create func() (H, error), set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error, end func(H) error) (*Handle[H], error) {
 	x := &Handle[H]{dev: dev, set: set, end: end}
 	if dev.Simulated() {

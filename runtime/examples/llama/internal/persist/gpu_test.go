@@ -50,7 +50,7 @@ func correct() map[string]Dims {
 	return map[string]Dims{"wide": wide, "half": half, "tiny": tiny}
 }
 
-// contexts are numbers of tokens, with the new one.
+// contexts are numbers of tokens in a sequence, including the token of the step.
 var contexts = []int{1, 2, 15, 16, 17, 18, 33, 511, 512, 513, 2048}
 
 // TestGPUEqualsTwin compares the kernel with its twin: logits, and the keys and values that a step
@@ -245,9 +245,9 @@ func timed(b *bench, op gpu.Op) time.Duration {
 	return took
 }
 
-// TestGPUTimes prints the time of a token for each tuning, and the share of a copy kernel's
-// bandwidth, if PUREGPU_LLAMA_TIMES is 1. Choose variants by PUREGPU_LLAMA_VARIANTS, a list of
-// names.
+// TestGPUTimes prints the time of a token for each tuning, and the bandwidth as a share of a copy
+// kernel's bandwidth. The test is skipped unless PUREGPU_LLAMA_TIMES is 1. Choose variants by
+// PUREGPU_LLAMA_VARIANTS, a list of names.
 func TestGPUTimes(t *testing.T) {
 	if os.Getenv("PUREGPU_LLAMA_TIMES") != "1" {
 		t.Skip("PUREGPU_LLAMA_TIMES=1 measures")
