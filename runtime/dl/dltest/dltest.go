@@ -94,9 +94,10 @@ func Seed(symbol string, parameter int) uint64 {
 func Code(symbol string) uint32 { return uint32(Seed(symbol, -1)%89) + 900 }
 
 // ABI tests a package of bindings. dir has the files zabi.c and zabi.json, which the generator
-// wrote. ABI compiles zabi.c with the C compiler that PUREGPU_TEST_CC names, else cc, else gcc. It
-// opens the result with open, and calls the functions that zabi.json lists. The test is skipped
-// without a compiler, and on systems where the C source cannot be built.
+// wrote. ABI compiles zabi.c with the C compiler that PUREGPU_TEST_CC names, else cc, else gcc,
+// unless the folder PUREGPU_TEST_FIXTURES has the library (see [Prove]). ABI opens the library with
+// open, and calls the functions that zabi.json lists. The test is skipped if there is neither a
+// library nor a compiler, and on systems where the C source cannot be built.
 func ABI(t *testing.T, dir string, open func(path string) (any, error)) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(dir, "zabi.c"))
