@@ -24,8 +24,10 @@
 //
 //   - in a stream or a queue, if the operation is not recorded;
 //   - in recordings of [gpu.StreamMode], and for bodies of StreamMode;
-//   - if a body has a host call, a collective, a timestamp, a value, work of another device, or a
-//     function of [gpu.Native] that cannot be captured;
+//   - if the device's tracer times commands only outside of graphs;
+//   - if the driver cannot prepare the device for conditional nodes;
+//   - if a body has a host call, a collective, a timestamp, a value, work of another device, a
+//     function of [gpu.Native] that cannot be captured, or a control operation that the host runs;
 //   - for conditions in another device's memory;
 //   - in an execution that binds another device's memory to copies or conditions in the graph, or
 //     that gives a launch in the graph no blocks;
@@ -62,7 +64,8 @@ func If(condition gpu.Slice[uint32], then gpu.Op) gpu.Op {
 	return op("if", condition, false, []gpu.Op{then}, [][2]uint32{whenSet})
 }
 
-// IfElse returns an Op that runs then if the condition is not 0, and the body otherwise if it is 0.
+// IfElse returns an Op that runs the first body if the condition is not 0, and the second body if
+// the condition is 0.
 func IfElse(condition gpu.Slice[uint32], then, otherwise gpu.Op) gpu.Op {
 	return op("if", condition, false, []gpu.Op{then, otherwise}, [][2]uint32{whenSet, whenZero})
 }

@@ -220,7 +220,8 @@ func TestChoices(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, onDevice bool) {
 		value, out := r.numbers(0), r.numbers(0)
 		body := func(n int) gpu.Op {
-			// The body changes the value. That must not matter: the operation has read it before.
+			// The body changes the value. The change must not matter, because the operation has
+			// read the value before.
 			return gpu.Execute(r.record(func(c *gpu.CommandBuffer) { r.Do(c, r.plus(out, n), gpu.Fill(value.Range(), one(uint32(n)))) }))
 		}
 		a, b, d := body(10), body(20), body(30)
@@ -278,9 +279,9 @@ func TestDecode(t *testing.T) {
 	})
 }
 
-// TestOrder checks that the simulated GPU finds commands that use the same memory without an order:
-// inside a body, between a body and another command, and between the condition of a control
-// operation and another command.
+// TestOrder checks that the simulated GPU finds commands that use the same memory and are not
+// ordered: inside a body, between a body and another command, and between the condition of a
+// control operation and another command.
 func TestOrder(t *testing.T) {
 	r := newRig(t, simdriver.Config{})
 	cond, x, y := r.numbers(1), r.numbers(0), r.numbers(0)
@@ -471,8 +472,8 @@ func TestBlocksOfBody(t *testing.T) {
 	}
 }
 
-// TestSwitchesToHost (B202) checks that executions work although they bind ranges, or give a launch
-// blocks, that no conditional node can have.
+// TestSwitchesToHost (B202) checks that executions work if they bind another device's memory, or
+// give a launch no blocks. No conditional node can do either, so the host runs the operation.
 func TestSwitchesToHost(t *testing.T) {
 	r := newRig(t, simdriver.Config{Devices: 2})
 	other := must(gpu.Open(r.sim, 1, gpu.Options{}))(t)

@@ -168,7 +168,7 @@ func (p *program) note(c *gpu.CommandBuffer, op gpu.Op) {
 	p.noted = append(p.noted, noted{c, p.t.Do(c, op)})
 }
 
-// reasons returns why the host runs the control operations, "" if the device does.
+// reasons returns, for each control operation, why the host runs it, or "" if the device runs it.
 func (p *program) reasons() (all []string) {
 	for _, n := range p.noted {
 		all = append(all, must(control.Host(n.c, n.at))(p.t))
@@ -212,7 +212,7 @@ func TestRandomPrograms(t *testing.T) {
 	if testing.Short() {
 		n = 15
 	}
-	ran := map[bool]int{} // control operations, by whether the device runs them
+	ran := map[bool]int{} // numbers of control operations: true for those that the device runs
 	for name, caps := range caps() {
 		for seed := range n {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {

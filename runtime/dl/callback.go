@@ -7,9 +7,9 @@ import "fmt"
 // may also be float32 and float64, except in builds with the tag puregpu_static and without cgo.
 //
 // An address is never freed, and a process has about 2000 of them: make one for each C signature
-// when the program starts, and distinguish calls by their user-data argument. On Linux, running out
-// of callbacks and an unsuitable fn are errors; on Windows, the Go runtime ends the process when
-// callbacks run out.
+// when the program starts, and distinguish calls by their user-data argument. An unsuitable fn is
+// an error. On Linux, running out of callbacks is an error too; on Windows, the Go runtime then
+// ends the process.
 //
 // fn may run on a thread of the library. It must not panic: a panic ends the process. If fn may run
 // on the thread of a call in progress, the program must make that call with [Library.Slow], or must

@@ -65,7 +65,6 @@ func cutResult(sig string) (params string, result byte) {
 	return sig, 0
 }
 
-// countParams returns the number of parameters in sig.
 func countParams(sig string) (int, error) {
 	n := 0
 	sig, _ = cutResult(sig)

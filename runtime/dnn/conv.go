@@ -42,7 +42,7 @@ func (s ConvShape) OutSize() []int {
 	return size
 }
 
-// or returns list[i], or the argument otherwise if list is nil.
+// or returns list[i]. A nil list stands for a list whose elements are all otherwise.
 func or(list []int, i, otherwise int) int {
 	if list == nil {
 		return otherwise

@@ -1,7 +1,7 @@
 //go:build !race && !nogpu && !puregpu_syscalln
 
-// The copies are built without the race detector and build tags. So the test would prove nothing
-// more with them.
+// TestCopyOut builds its copies without the race detector and without build tags. So a run of the
+// test with these would prove nothing more.
 
 package examples_test
 

@@ -20,9 +20,11 @@ import (
 // A Source lists the devices and pools whose metrics are exported. Its fields must not be changed
 // once it is in use. Its methods may be called concurrently. The methods take a snapshot of each
 // device and pool, submit nothing, and do not wait for a device's work. A closed device keeps its
-// last values. A closed pool is omitted. If Devices has a device that was opened twice, the series
-// of the second have one more label in the OpenMetrics text: opened="2". Series of health also have
-// the labels device and name.
+// last values. A closed pool is omitted.
+//
+// In the OpenMetrics text, the series of a device and of its health have the labels device and
+// name. If Devices has a device that was opened twice, the series of the second have one more
+// label: opened="2".
 //
 // Names are shown in UTF-8, and different names stay different. An invalid byte becomes U+FFFD and
 // two hex digits. U+FFFD itself is doubled.
@@ -32,7 +34,6 @@ type Source struct {
 	Health  *health.Watcher      // may be nil; it may watch other devices than Devices
 }
 
-// contentType is the content type of OpenMetrics 1.0.
 const contentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 // ServeHTTP answers with all metrics in the text format of OpenMetrics 1.0.

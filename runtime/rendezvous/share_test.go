@@ -24,7 +24,7 @@ type sharer interface {
 const limit = 20 * time.Second
 
 // ways are the ways to exchange ids. A way's function prepares a new folder or address, and returns
-// a function that makes each rank's value.
+// a function that makes the sharer of each rank.
 var ways = map[string]func(t *testing.T) (at func(Place) sharer){
 	"files": func(t *testing.T) func(Place) sharer {
 		dir := t.TempDir() + "/sub/folder"
@@ -67,8 +67,8 @@ func each(t *testing.T, count int, fn func(rank int) error) {
 	}
 }
 
-// eachInTime is each with a context that must end before the exchange is over. It begins with a
-// short time, and tries again with a longer one while there are errors: on a busy machine a rank
+// eachInTime calls a function for all ranks concurrently, with a context that ends after a short
+// time. While there are errors, eachInTime tries again with a longer time: on a busy machine a rank
 // may need more time.
 func eachInTime(t *testing.T, count int, fn func(ctx context.Context, rank int) error) {
 	t.Helper()
@@ -110,7 +110,8 @@ func all(count int, fn func(rank int) error) error {
 	return errors.Join(errs...)
 }
 
-// share sends id from rank 0 and checks that this rank gets it.
+// share calls Share of a rank, with id on rank 0 and nil on other ranks. It checks that the rank
+// gets id.
 func share(ctx context.Context, s sharer, rank int, name string, id []byte) error {
 	mine := id
 	if rank > 0 {

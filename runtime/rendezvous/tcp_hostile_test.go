@@ -202,8 +202,8 @@ func TestOldestDropped(t *testing.T) {
 	}
 }
 
-// TestSlowPeer checks that rank 0 drops a peer after helloTime, although the peer sends a byte each
-// second of its hello or of its proof.
+// TestSlowPeer checks that rank 0 drops a peer after helloTime, although each second the peer sends
+// one byte of its hello or of its proof.
 func TestSlowPeer(t *testing.T) {
 	for step, quick := range map[string]int{"nothing": 0, "hello": len(encode(hello{}))} {
 		t.Run(step, func(t *testing.T) {

@@ -95,8 +95,8 @@ func (s *tcpServer) note(err error) {
 	s.mu.Unlock()
 }
 
-// begin adds a connection to be greeted. If there are too many, it closes the oldest. That is
-// hardly a rank's, because greeting a rank takes little time. A rank would connect again.
+// begin adds a connection to be greeted. If there are too many, begin closes the oldest one. This
+// one is hardly a rank's, because greeting a rank takes little time. A rank would connect again.
 func (s *tcpServer) begin(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -128,8 +128,8 @@ func (t *transcript) receiveID(c net.Conn) ([]byte, error) {
 }
 
 // closeWith closes a connection or listener when the context ends, so that all blocked calls on it
-// return. The returned function must be called: it also closes, and waits until its goroutine has
-// ended.
+// return. The returned function must be called: it also closes c, and waits until the goroutine of
+// closeWith has ended.
 func closeWith(ctx context.Context, c io.Closer) (closed func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -174,7 +174,6 @@ func (x *tcpExchange) take(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// errCount is the error for ranks with different counts.
 var errCount = errors.New("the ranks have different counts")
 
 func (x *tcpExchange) takeFrom(c net.Conn) ([]byte, error) {

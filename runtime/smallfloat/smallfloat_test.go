@@ -62,7 +62,7 @@ func each(t *testing.T, test func(t *testing.T, f *format)) {
 
 func (f *format) width() int { return 1 + f.exponent + f.fraction }
 
-// value returns the number with these bits, by the definition of such types.
+// value computes, from the format's definition, the number that the bits b stand for.
 func (f *format) value(b uint64) float64 {
 	sign := 1.0
 	if b>>(f.width()-1) != 0 {

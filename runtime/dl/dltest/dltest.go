@@ -66,7 +66,7 @@ type Param struct {
 	Widened bool   `json:"widened,omitempty"` // the Go type was chosen by hand, and may be smaller than C's
 }
 
-// A Role is the Go counterpart of a C parameter.
+// A Role says what a C parameter becomes in the Go method.
 type Role string
 
 // The roles of parameters.
@@ -77,7 +77,7 @@ const (
 	String    Role = "string"    // a string
 	Slice     Role = "slice"     // a slice; C gets the address of the first element
 	Count     Role = "count"     // the length of a slice; no argument in Go
-	CountOut  Role = "countOut"  // a result: the number of elements; C reads the slice's length from it
+	CountOut  Role = "countOut"  // a result: the number of elements; on entry, C finds the slice's length there
 	Out       Role = "out"       // a result
 	OutString Role = "outString" // a result: a string that C points to
 	Text      Role = "text"      // a result: a text that C writes to a buffer
@@ -94,9 +94,10 @@ func Seed(symbol string, parameter int) uint64 {
 func Code(symbol string) uint32 { return uint32(Seed(symbol, -1)%89) + 900 }
 
 // ABI tests a package of bindings. dir has the files zabi.c and zabi.json, which the generator
-// wrote. ABI compiles zabi.c with the C compiler that PUREGPU_TEST_CC names, else cc, else gcc. It
-// opens the result with open, and calls the functions that zabi.json lists. The test is skipped
-// without a compiler, and on systems where the C source cannot be built.
+// wrote. ABI compiles zabi.c with the C compiler that PUREGPU_TEST_CC names, else cc, else gcc,
+// unless the folder PUREGPU_TEST_FIXTURES has the library (see [Prove]). ABI opens the library with
+// open, and calls the functions that zabi.json lists. The test is skipped if there is neither a
+// library nor a compiler, and on systems where the C source cannot be built.
 func ABI(t *testing.T, dir string, open func(path string) (any, error)) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(dir, "zabi.c"))

@@ -87,7 +87,7 @@ func train(ctx context.Context, communicators []*collective.Communicator, n int,
 // the device and in states. After a rank has died the other ranks may have different states: the
 // last part may have succeeded on some and failed on others. A new rank has no state.
 func agree(ctx context.Context, ranks []*rank, states []state) error {
-	at := make([][]int64, len(ranks)) // for each rank of this process: the steps done by every rank
+	at := make([][]int64, len(ranks)) // for each rank of this process: the step counts of all ranks
 	for i, r := range ranks {
 		at[i] = make([]int64, r.c.Count())
 		r.s.Do(
@@ -122,8 +122,8 @@ func agree(ctx context.Context, ranks []*rank, states []state) error {
 	return nil
 }
 
-// A rank is a device's part in the training. All its memory is new, because work of an earlier
-// attempt may still run after its failed collective, and write to that attempt's memory.
+// A rank is a device's part in one attempt to train. It allocates new memory: work of an earlier
+// attempt may still run after a collective has failed, and write to the earlier attempt's memory.
 type rank struct {
 	c             *collective.Communicator
 	n             int

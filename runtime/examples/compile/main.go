@@ -17,7 +17,7 @@ import (
 
 func main() {
 	if err := run(); err != nil {
-		log.Fatal(err) // an error in the source contains the compiler's messages: kernel.cu(7): error: …
+		log.Fatal(err) // if the source has an error, err has the compiler's messages: kernel.cu(7): error: …
 	}
 }
 

@@ -60,7 +60,7 @@ func (p *Pool) Destroy() (live int, err error) {
 	defer p.mu.Unlock()
 	live = p.stats.Live
 	p.closed, p.destroyed = true, true
-	// sets is not nil, because Trim and Stats still read it.
+	// sets has one element, because Trim still slices sets from its second element on.
 	p.sets, p.live, p.seams, p.empty, p.spare = make([]*set, 1), table{}, nil, nil, nil
 	p.stats.Used, p.stats.Live = 0, 0
 	for _, s := range p.slabs {

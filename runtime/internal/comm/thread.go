@@ -14,8 +14,8 @@ import (
 )
 
 // A communicator's thread makes, uses and destroys the native communicator. It issues the groups in
-// the order of their submission. Any library call may block it until other ranks come or the native
-// communicator is aborted.
+// the order of their submission. Any library call may block the thread until other ranks come or
+// the native communicator is aborted.
 
 // issuing is a communicator's thread and the work that it has to issue. The communicator's mu
 // protects todo, list, hand and watch.
@@ -24,7 +24,7 @@ type issuing struct {
 	ops    []driver.CommOp // room for the operations of a group; used by the thread alone
 	todo   []func()        // posted functions
 	list   groupList
-	sought atomic.Uint64 // the thread polls the device for this number while it lingers
+	sought atomic.Uint64 // while the thread lingers, it polls the device for the work with this number
 	hand   groupInHand
 	watch  watch
 }
@@ -35,7 +35,7 @@ type groupInHand struct {
 	state handState
 	ctx   context.Context   // the group's context; nil if the group has none that can end
 	since time.Time         // when the group was first issued
-	owed  []*sema.Semaphore // the semaphores that the group signals, while it is being issued
+	owed  []*sema.Semaphore // the semaphores that the group signals; empty unless the thread is issuing the group
 }
 
 // A handState is the state of the group in hand. Transitions: isEmpty to isIssuing; isIssuing to
@@ -83,8 +83,8 @@ func (c *Communicator) run(started chan<- error) {
 	}
 }
 
-// askSought polls the device for the number in sought, unless that work is done. It reports whether
-// it polled.
+// askSought polls the device for the work whose number is in sought, unless this work is done. It
+// reports whether it polled.
 func (c *Communicator) askSought() bool {
 	tl := c.tl
 	seq := min(c.sought.Load(), tl.Latest())
@@ -96,7 +96,7 @@ func (c *Communicator) askSought() bool {
 }
 
 // ask makes the thread poll the device until seq is done. It reports false if the thread does not
-// linger: then it does not poll.
+// linger: then the thread does not poll.
 func (c *Communicator) ask(seq uint64) bool {
 	if !c.thread.Attends() {
 		return false

@@ -179,7 +179,7 @@ func TestWaitForGroup(t *testing.T) {
 
 // TestChainWithoutDeviceThread blocks the device's thread. Groups that wait for groups of their
 // communicator, and for fills between them, must still be issued: the communicator's thread
-// continues from one to the next by itself.
+// continues from one group to the next by itself.
 func TestChainWithoutDeviceThread(t *testing.T) {
 	checkLeaks(t)
 	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{}), gpu.Options{Queues: 2, Events: 1024})
@@ -239,8 +239,8 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	}
 }
 
-// TestOtherWorkOnQueue submits so much other work to a communicator's queue, which a program may
-// find in a trace, that events run out. The caller's thread is not bound to the device, so the
+// TestOtherWorkOnQueue submits so much other work to a communicator's queue that events run out. (A
+// program may find the queue in a trace.) The caller's thread is not bound to the device, so the
 // caller must not make events.
 func TestOtherWorkOnQueue(t *testing.T) {
 	checkLeaks(t)

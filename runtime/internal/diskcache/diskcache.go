@@ -12,7 +12,8 @@
 //
 // A user who can write to the folder decides which data Get returns, and the data may be code. So
 // the package refuses a folder that other users can write to, or that belongs to another user,
-// unless that is root. Get ignores entries with such permissions.
+// unless that is root. In the same way Get ignores an entry that other users can write to, or that
+// belongs to another user, unless that is root.
 //
 // # Several processes
 //
@@ -175,8 +176,8 @@ func head(key Key, data []byte) []byte {
 	return h.Sum(b)
 }
 
-// Put stores data under key, and removes old entries if the cache gets too large. With an error,
-// the old entry of key, if there is one, stays.
+// Put stores data under key, and removes the least recently used entries if the cache gets too
+// large. If Put cannot store the data, the entry that key had before stays.
 func (c Cache) Put(key Key, data []byte) error {
 	if size := onDisk(int64(header + len(data))); size > c.Max {
 		return fmt.Errorf("%d bytes: %w, which is %d", size, errTooLarge, c.Max)
@@ -271,8 +272,8 @@ func (c Cache) trim(root *os.Root, newest string) {
 }
 
 // discard removes a temporary file, unless a process is still writing it and so has locked it. If
-// the file system has no locks, a file that was not written for the time stale counts as left
-// behind.
+// the file system has no locks, discard removes the file if nobody has written it for longer than
+// stale.
 func discard(root *os.Root, fi fs.FileInfo) {
 	f, err := root.OpenFile(fi.Name(), os.O_WRONLY|regular.Nonblock, 0)
 	if err != nil {

@@ -18,8 +18,8 @@ func Here() *Site {
 	return &Site{pcs[:runtime.Callers(2, pcs)]}
 }
 
-// String returns the file and line of the first caller outside of the runtime's packages, and the
-// name of its function.
+// String returns the file and line of the first caller outside of the packages of isOurs, and the
+// name of the calling function.
 func (s *Site) String() string {
 	frames := runtime.CallersFrames(s.pcs)
 	for {
@@ -32,7 +32,8 @@ func (s *Site) String() string {
 
 const root = "github.com/puregpu/puregpu/runtime/"
 
-// isOurs reports whether a frame belongs to the runtime's packages, and not to a test.
+// isOurs reports whether a frame is code of package gpu, collective or interop, or of an internal
+// package of the runtime, and not of a test.
 func isOurs(f runtime.Frame) bool {
 	name, ok := strings.CutPrefix(f.Function, root)
 	if !ok || strings.HasSuffix(f.File, "_test.go") {

@@ -1,6 +1,6 @@
 // Package libcall has the common parts of the packages for NVIDIA's libraries, such as blas and
-// fft: the device on which a library works, and a handle of the library that queues, streams and
-// recordings share.
+// fft: the device on which a library works, and one handle of the library. Queues, streams and
+// recordings share this handle.
 package libcall
 
 import (
@@ -52,9 +52,9 @@ func (d Device) CUDA() *cuda.Library { return d.cuda.Library }
 // GPU returns the runtime's device.
 func (d Device) GPU() *gpu.Device { return d.dev }
 
-// Current calls a function with the device's CUDA context current on the thread. The context stays
-// there until the function returns. Current fails if the device is closed or lost. The device must
-// not be simulated.
+// Current calls a function with the device's CUDA context current on the thread. The context is not
+// destroyed before the function returns. Current fails if the device is closed or lost. The device
+// must not be simulated.
 func (d Device) Current(fn func() error) error {
 	inside := gpu.Inside(d.dev)
 	if err := inside.Ready(d.name); err != nil {
@@ -96,8 +96,8 @@ func (d Device) elsewhere() error {
 
 // EachExecution returns an Op of gpu.Native, changed so that each execution of a recording calls
 // its function. The Op never becomes a node of a graph, and runs after everything that was recorded
-// before it, and before everything recorded later. It is for work of a library that is not the same
-// each time.
+// before it, and before everything recorded later. EachExecution is for a library's work that may
+// differ from one execution to the next.
 func EachExecution(op gpu.Op) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.Native, Native: &op})
 }
@@ -117,9 +117,9 @@ type Handle[H any] struct {
 	workspace driver.Ptr    // workspace of the handle
 }
 
-// NewHandle makes a handle with create. Before a function uses the handle, set gives it the stream
-// and the workspace of the call, unless it has them already. end destroys it. All of them are
-// called with the device current, and none of them on a simulated device.
+// NewHandle makes a handle with create. Before a function uses the handle, set gives the handle the
+// stream and the workspace of the call, unless the handle has them already. end destroys the
+// handle. create, set and end are called with the device current, and never for a simulated device.
 func NewHandle[H any](dev Device, create func() (H, error), set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error, end func(H) error) (*Handle[H], error) {
 	x := &Handle[H]{dev: dev, set: set, end: end}
 	if dev.Simulated() {

@@ -80,9 +80,10 @@ func (m *many[T]) next(value uint64) (producer T, seq uint64) {
 
 func (m *many[T]) arrive(now uint64, first, last Point[T]) {
 	own := 0
-	// The loop looks at one value after the other. next is the first point of the present value
-	// that belongs to other work. taken says that the arriving work has signalled this value too.
-	// If taken is false, next becomes overtaken.
+	// The loop looks at one value after the other. If the value is between now and last.Value, next
+	// is the first point of the value that belongs to other work. taken says that the arriving work
+	// has signalled the value too. If taken is false after all points of the value, next becomes
+	// overtaken.
 	value, taken, next := uint64(0), false, Point[T]{}
 	for p := m.list.front(); p != nil && p.Value <= last.Value; p = m.list.front() {
 		if p.Value != value {

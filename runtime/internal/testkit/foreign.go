@@ -47,8 +47,8 @@ type Foreign struct {
 	Stream driver.Stream
 }
 
-// NewForeign opens a device as other code does, and makes a stream. The test calls End after it has
-// closed the runtime's devices.
+// NewForeign opens a device as other code does, and makes a stream. The test closes the runtime's
+// devices and then calls End.
 func NewForeign(t testing.TB, d *simdriver.Driver, device int) *Foreign {
 	t.Helper()
 	v, err := d.Open(device)
@@ -72,7 +72,7 @@ func (f *Foreign) End(t testing.TB) {
 	}
 }
 
-// Adopt makes a queue of the stream. If the driver does not support that, it skips the test.
+// Adopt makes a queue of the stream. If the driver cannot adopt streams, Adopt skips the test.
 func (f *Foreign) Adopt(t testing.TB, dev *gpu.Device) *gpu.Queue {
 	t.Helper()
 	q, err := interop.AdoptStream(dev, f.Stream)

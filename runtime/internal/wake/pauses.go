@@ -43,7 +43,8 @@ func (p *Pauses) Began() bool { return p.rounds > 0 }
 func (p *Pauses) Without() bool { return p.rounds > 0 && !p.paused && p.Poll > 0 }
 
 // Pause is called after each poll. It pauses, or yields, or only returns, depending on the stage.
-// It reports whether it has received from wake. That ends a pause with a timer; a nap goes on.
+// Pause reports whether it has received from wake. A send to wake ends a pause with a timer, but
+// does not end a nap.
 func (p *Pauses) Pause(wake <-chan struct{}) (woken bool) {
 	p.rounds++
 	spins := p.Poll > 0 && !p.paused

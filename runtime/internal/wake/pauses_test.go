@@ -45,8 +45,8 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestPausesWoken sends to the channel before a pause. The pause must report that, whether it naps
-// or uses a timer.
+// TestPausesWoken sends to the channel before a pause. The pause must report the receipt, both with
+// a nap and with a timer.
 func TestPausesWoken(t *testing.T) {
 	wake := make(chan struct{}, 1)
 	for _, c := range []*fake{newFake(), {now: time.Now(), cannot: true}} {

@@ -55,11 +55,11 @@ type Engine struct {
 
 	mu      sync.Mutex // protects the following fields
 	waiting []*sequence
-	closed  error // why new requests are refused; nil while they are not
+	closed  error // why new requests are refused; nil while they are accepted
 	stats   Stats
 }
 
-// A sequence is a request and its state. From slot on, only the engine's loop uses the fields.
+// A sequence is a request and its state. Only the engine's loop uses slot and the fields below it.
 type sequence struct {
 	Request
 	ctx      context.Context

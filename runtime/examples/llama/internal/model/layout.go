@@ -6,8 +6,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A layout divides device memory into ranges, one after the other. If mem is nil it only counts the
-// bytes.
+// A layout divides device memory into ranges, one after the other. If mem is nil, the layout only
+// counts the bytes.
 type layout struct {
 	mem  *gpu.Buffer
 	used uint64

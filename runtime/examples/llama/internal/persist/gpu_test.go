@@ -39,7 +39,7 @@ func openGPU(t testing.TB) *gpu.Device {
 	return dev
 }
 
-// correct are sizes for comparisons with the twin.
+// correct returns the model sizes that tests compare with the twin.
 func correct() map[string]Dims {
 	wide := fullSize() // the same layers, but fewer of them, and a smaller vocabulary
 	wide.Layers, wide.Vocab, wide.MaxPages = 2, 500, 130
@@ -50,7 +50,7 @@ func correct() map[string]Dims {
 	return map[string]Dims{"wide": wide, "half": half, "tiny": tiny}
 }
 
-// contexts are numbers of tokens, with the new one.
+// contexts are numbers of tokens in a sequence, including the token of the step.
 var contexts = []int{1, 2, 15, 16, 17, 18, 33, 511, 512, 513, 2048}
 
 // TestGPUEqualsTwin compares the kernel with its twin: logits, and the keys and values that a step
@@ -98,7 +98,8 @@ func TestGPUEqualsTwin(t *testing.T) {
 	}
 }
 
-// TestGPUSequence compares a sequence that a recording decodes with the twin's.
+// TestGPUSequence decodes a sequence with a recording on a GPU, and with a recording on a simulated
+// GPU. The logits must agree.
 func TestGPUSequence(t *testing.T) {
 	dev := openGPU(t)
 	d := correct()["tiny"]
@@ -244,9 +245,9 @@ func timed(b *bench, op gpu.Op) time.Duration {
 	return took
 }
 
-// TestGPUTimes prints the time of a token for each tuning, and the share of a copy kernel's
-// bandwidth, if PUREGPU_LLAMA_TIMES is 1. Choose variants by PUREGPU_LLAMA_VARIANTS, a list of
-// names.
+// TestGPUTimes prints the time of a token for each tuning, and the bandwidth as a share of a copy
+// kernel's bandwidth. The test is skipped unless PUREGPU_LLAMA_TIMES is 1. Choose variants by
+// PUREGPU_LLAMA_VARIANTS, a list of names.
 func TestGPUTimes(t *testing.T) {
 	if os.Getenv("PUREGPU_LLAMA_TIMES") != "1" {
 		t.Skip("PUREGPU_LLAMA_TIMES=1 measures")
@@ -319,7 +320,7 @@ func TestGPUTimes(t *testing.T) {
 
 func us(d time.Duration) float64 { return d.Seconds() * 1e6 }
 
-// weights is how many bytes of weights a token reads.
+// weights returns how many bytes of weights the decoder reads for one token.
 func (d *Dims) weights() float64 {
 	w, q, f := float64(d.Width), float64(d.Heads*d.HeadDim), float64(d.FFN)
 	return 2 * (float64(d.Layers)*(w*float64(d.qkv())+w*q+3*w*f+2*w) + float64(d.Vocab)*w)
