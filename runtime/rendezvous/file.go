@@ -186,9 +186,9 @@ func (g *giver) clean(x *exchangeDir, files []exchangeFile) {
 		if g.acked[f.key] || g.answered[f.key] && !f.asks() {
 			continue
 		}
-		// Remove an ask or ack before the id file of the same key, as the names are sorted: a rank
-		// whose ask or ack is gone does not accept the id. If a process has renamed its ask to an
-		// ack meanwhile, there are too many processes: this one waits until its context ends.
+		// The names are sorted, so an ask or ack is removed before the id file of the same key. A
+		// rank whose ask or ack is gone does not accept the id. If a process has renamed its ask
+		// to an ack meanwhile, there are too many processes: this one waits until its context ends.
 		if err := x.remove(f.name()); err == nil && g.answered[f.key] {
 			x.remove(f.key + ".id")
 		}

@@ -21,7 +21,7 @@ type launcher struct {
 	node       []string // index of this node in perNode
 
 	run     []string // variables that together name the run, if all of them are set
-	runElse []string // variables that are used instead if one of run is not set
+	runElse []string // variables that are used instead if a variable of run is not set
 
 	only      []string // if none of these is set, the launcher is not in use
 	countOnly bool     // a count without a rank is no error

@@ -196,7 +196,7 @@ func (r *recorder) chunkStep(last bool) {
 	}
 }
 
-// summed returns where a product goes that the shards sum: with a peer r.part, otherwise the
+// summed returns the memory for a product that the shards sum: r.part with a peer, otherwise the
 // residual stream x.
 func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
 	if r.options.Peer != nil {
