@@ -16,8 +16,9 @@ import (
 
 // A File exchanges ids through files.
 //
-// Every exchange has its own folder in Path, which is removed when the exchange is over. Each rank
-// but 0 makes a file there with a new random name, and accepts only rank 0's answer to that name.
+// Every exchange has its own folder in Path. The folder is removed when the exchange is over. Each
+// rank but 0 makes a file in the folder with a new random name, and accepts only rank 0's answer to
+// that name.
 // Files of a killed run do not disturb an exchange, and rank 0 removes them. Clocks play no part.
 // Runs that use the same Path at the same time need different names; see [Place.Run].
 //

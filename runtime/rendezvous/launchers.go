@@ -189,7 +189,8 @@ func nth(list string, i int) (n int, ok bool) {
 	return n, found
 }
 
-// none returns the error for an environment without a launcher. It lists the variables searched.
+// none returns the error for an environment without a launcher. The error lists a rank's variable
+// of each launcher. If one of these is set, the error says instead which other variable is missing.
 func none(e env) error {
 	var names []string
 	for _, l := range launchers {

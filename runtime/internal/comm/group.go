@@ -36,7 +36,6 @@ type groupOp struct {
 // A Record is the Rest of a submission of a communicator's timeline.
 type Record interface{ Group() *Part }
 
-// partOf returns the part of a submission's record.
 func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Group() }
 
 // Reset empties the part.
@@ -226,7 +225,6 @@ type refusal struct{ error }
 
 func (e refusal) Unwrap() error { return e.error }
 
-// isRefusal reports whether err comes from a refusal.
 func isRefusal(err error) bool {
 	_, ok := errors.AsType[refusal](err)
 	return ok

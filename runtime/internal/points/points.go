@@ -25,8 +25,8 @@ type Point[T comparable] struct {
 	ByBarrier bool   // signalled by a barrier that waits for the work, after the work's own signals
 }
 
-// within reports whether p has the Producer and the ByBarrier of last, and a number and a value from
-// first's to last's.
+// within reports whether p has the Producer and the ByBarrier of last, and a number and a value
+// from first's to last's.
 func (p *Point[T]) within(first, last *Point[T]) bool {
 	return p.Producer == last.Producer && p.ByBarrier == last.ByBarrier &&
 		p.Seq >= first.Seq && p.Seq <= last.Seq && p.Value >= first.Value && p.Value <= last.Value

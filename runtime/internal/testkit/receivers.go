@@ -80,7 +80,6 @@ func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, 
 	}
 }
 
-// arguments returns the arguments for a call of a method.
 func arguments(m reflect.Method, given bool) (args []reflect.Value) {
 	for i := 1; i < m.Type.NumIn(); i++ {
 		in := m.Type.In(i)
