@@ -57,7 +57,7 @@ type GemmOptions[T Element] struct {
 // elements of c must have the type of those of a, or have 16 bits.
 //
 // c must not overlap a, b or the bias. When a product of a new shape is issued for the first time,
-// cuBLASLt chooses an algorithm, which takes about 50 µs of host time. The Library keeps the choice,
+// cuBLASLt chooses an algorithm. The choice takes about 50 µs of host time. The Library keeps it,
 // for some thousands of shapes. Wrong arguments make an Op that carries the error. Making an Op
 // allocates; submitting the Op again does not.
 func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B], o GemmOptions[C]) gpu.Op {

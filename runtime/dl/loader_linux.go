@@ -168,7 +168,7 @@ func (ld *loader) file(handle uintptr) string {
 
 // A linkMap is the head of C's struct link_map.
 type linkMap struct {
-	_    uintptr // the address at which the file is loaded
+	_    uintptr // l_addr: what the loader adds to the file's addresses
 	name unsafe.Pointer
 }
 

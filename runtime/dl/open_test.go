@@ -355,7 +355,8 @@ func TestExplainSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.ReplaceAll(l.Explain(), filepath.Dir(dir), "DIR")
-	// Another test may have loaded the fixture under its own name.
+	// If another test has loaded the fixture by its own path, Explain gives this path and not the
+	// link's.
 	got = strings.Replace(got, "path: "+fixture(t)+"\n", "path: LOADED\n", 1)
 	got = strings.Replace(got, "path: DIR/a-1/libpuregpu-absent.so -> "+fixture(t)+"\n", "path: LOADED\n", 1)
 	got, _, _ = strings.Cut(got, "calls:")

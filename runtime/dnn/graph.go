@@ -14,7 +14,7 @@ import (
 type graph struct {
 	lib  *cudnn.Library
 	err  error               // the first error
-	all  []*cudnn.Descriptor // all descriptors; a later one may have earlier ones as attributes
+	all  []*cudnn.Descriptor // all descriptors; a later one may have earlier ones as attributes, so close goes backwards
 	ops  []cudnn.BackendDescriptor
 	args []argument
 	next int64 // the id of the next tensor

@@ -26,8 +26,8 @@ type Norm[T Element] struct {
 	len, cols, bias int // numbers of elements
 }
 
-// NewNorm makes a plan for normalizations. It blocks until cuDNN has chosen an engine, which may
-// compile a kernel. If cuDNN has no engine for the shape or the device, the error is
+// NewNorm makes a plan for normalizations. It blocks until cuDNN has chosen an engine. cuDNN may
+// compile a kernel for this. If cuDNN has no engine for the shape or the device, the error is
 // gpu.ErrUnsupported, with cuDNN's reason. The device must be an Ampere GPU or a newer one. C:
 // CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR.
 func NewNorm[T Element](l *Library, s NormShape) (*Norm[T], error) {

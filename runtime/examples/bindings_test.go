@@ -1,7 +1,7 @@
 //go:build linux && (amd64 || arm64) && !race && !nogpu && !puregpu_syscalln
 
-// The programs are built without the race detector and build tags. So the test would prove nothing
-// more with them.
+// The test builds its programs without the race detector and without build tags. So a run of the
+// test with either of them would prove nothing more.
 
 package examples_test
 

@@ -30,7 +30,7 @@ func Example() {
 	_ = communicator
 }
 
-// Slurm has no address, but often a file system that all nodes share.
+// Slurm gives the ranks no address at which to meet, but its nodes often share a file system.
 func ExampleFile_slurm() {
 	communicator := func(ctx context.Context, dev *gpu.Device) (*collective.Communicator, error) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)

@@ -16,8 +16,9 @@ import (
 
 // A File exchanges ids through files.
 //
-// Every exchange has its own folder in Path, which is removed when the exchange is over. Each rank
-// but 0 makes a file there with a new random name, and accepts only rank 0's answer to that name.
+// Every exchange has its own folder in Path. The folder is removed when the exchange is over. Each
+// rank but 0 makes a file in the folder with a new random name, and accepts only rank 0's answer to
+// that name.
 // Files of a killed run do not disturb an exchange, and rank 0 removes them. Clocks play no part.
 // Runs that use the same Path at the same time need different names; see [Place.Run].
 //
@@ -186,9 +187,9 @@ func (g *giver) clean(x *exchangeDir, files []exchangeFile) {
 		if g.acked[f.key] || g.answered[f.key] && !f.asks() {
 			continue
 		}
-		// Remove an ask or ack before the id file of the same key, as the names are sorted: a rank
-		// whose ask or ack is gone does not accept the id. If a process has renamed its ask to an
-		// ack meanwhile, there are too many processes: this one waits until its context ends.
+		// The names are sorted, so an ask or ack is removed before the id file of the same key. A
+		// rank whose ask or ack is gone does not accept the id. If a process has renamed its ask
+		// to an ack meanwhile, there are too many processes: this one waits until its context ends.
 		if err := x.remove(f.name()); err == nil && g.answered[f.key] {
 			x.remove(f.key + ".id")
 		}

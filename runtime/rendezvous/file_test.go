@@ -29,7 +29,7 @@ func folder(t *testing.T, path string) string {
 	return dir
 }
 
-// key makes the key of a rank's files.
+// key returns a key of a rank's files, with only the letter r in place of random letters.
 func key(rank string, r rune) string {
 	return rank + "-" + strings.Map(func(rune) rune { return r }, rand.Text())
 }

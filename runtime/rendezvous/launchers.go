@@ -21,7 +21,7 @@ type launcher struct {
 	node       []string // index of this node in perNode
 
 	run     []string // variables that together name the run, if all of them are set
-	runElse []string // variables that are used instead if one of run is not set
+	runElse []string // variables that are used instead if a variable of run is not set
 
 	only      []string // if none of these is set, the launcher is not in use
 	countOnly bool     // a count without a rank is no error
@@ -189,7 +189,8 @@ func nth(list string, i int) (n int, ok bool) {
 	return n, found
 }
 
-// none returns the error for an environment without a launcher. It lists the variables searched.
+// none returns the error for an environment without a launcher. The error lists a rank's variable
+// of each launcher. If one of these is set, the error says instead which other variable is missing.
 func none(e env) error {
 	var names []string
 	for _, l := range launchers {

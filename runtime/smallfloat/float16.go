@@ -12,7 +12,8 @@ const (
 	NaNFloat16             Float16 = 0x7fff // the NaN of conversions
 )
 
-// ToFloat16 returns the Float16 nearest to f. Numbers from 65520 on become infinity.
+// ToFloat16 returns the Float16 nearest to f. If the absolute value of f is 65520 or more, the
+// result is an infinity.
 func ToFloat16(f float32) Float16 {
 	b := math.Float32bits(f)
 	abs := b &^ sign

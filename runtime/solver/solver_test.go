@@ -121,8 +121,8 @@ func ExampleCholeskySolve() {
 	// Output: y = 1.50 x + -0.33
 }
 
-// TestClosed checks that after the library is closed its operations fail, and so does a recording
-// with Eigen, which cannot be a node of a graph.
+// TestClosed checks that an operation and a recording fail after the library is closed. The
+// recording has Eigen, and Eigen cannot be a node of a graph.
 func TestClosed(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())
 	values, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 2)

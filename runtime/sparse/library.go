@@ -58,7 +58,6 @@ func (l *Library) Close() error {
 	return l.in.Handle.Close()
 }
 
-// isZero reports whether the Library is nil or a zero value.
 func (l *Library) isZero() bool { return l == nil || l.in == nil }
 
 // A Call is the argument of a function given to [Library.Call]: the library, its handle and the

@@ -146,7 +146,7 @@ func (l *Library) plan(h cusparse.Handle, k planKey) (*plan, error) {
 	return p, nil
 }
 
-// anywhere is a placeholder for an address, which each call replaces.
+// anywhere is an address that each call replaces.
 const anywhere = cuda.DevicePtr(256)
 
 // describe makes cuSPARSE's descriptions of the product and queries the size of the workspace.

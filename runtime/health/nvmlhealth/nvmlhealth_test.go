@@ -175,7 +175,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestErrors checks that errors name the function, the GPU and advice, and leak no event set.
+// TestErrors checks that errors name the function and the GPU, give advice, and leak no event set.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		function string
@@ -206,7 +206,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestWithoutEvents checks that devices without XID errors, as on Windows, can still be read.
+// TestWithoutEvents checks that devices can still be read if NVML does not report their XID errors,
+// as on Windows.
 func TestWithoutEvents(t *testing.T) {
 	for name, change := range map[string]func(f *fake){
 		"no types":            func(f *fake) { f.types = 0 },

@@ -188,7 +188,7 @@ func (x Operation) lowerOne(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	return append(ops, RangeOp{Op{CommOp: op}, x.dst, x.src}), nil
 }
 
-// part returns the size in bytes of one part of r, which consists of n equal parts.
+// part returns the size in bytes of each of the n equal parts of r.
 func (x Operation) part(c *Communicator, r memory.Range, n int) (uint64, error) {
 	if n == 0 {
 		return 0, nil

@@ -14,8 +14,8 @@ import (
 // A Part is the part of a submission's record for a group of collective operations.
 type Part struct {
 	ops []groupOp
-	// first is the kind of a recorded group's first operation, because ops is empty until the group
-	// is issued.
+	// first is the kind of a recorded group's first operation. The method name uses first until the
+	// group is issued, because ops is empty until then.
 	first driver.CommOpKind
 	ctx   context.Context // nil if the group has no context that can end
 	// behind is the next group in the communicator's list. The communicator's mu protects behind
@@ -26,7 +26,8 @@ type Part struct {
 	issuedAt time.Time // when the thread first began to issue the group
 }
 
-// A groupOp is an operation as submitted, before the addresses of its ranges are known.
+// A groupOp is an operation as submitted. The addresses Dst and Src in Op are filled in from dst
+// and src when the group is issued.
 type groupOp struct {
 	Op
 	dst, src engine.Address
@@ -35,7 +36,6 @@ type groupOp struct {
 // A Record is the Rest of a submission of a communicator's timeline.
 type Record interface{ Group() *Part }
 
-// partOf returns the part of a submission's record.
 func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Group() }
 
 // Reset empties the part.
@@ -225,7 +225,6 @@ type refusal struct{ error }
 
 func (e refusal) Unwrap() error { return e.error }
 
-// isRefusal reports whether err comes from a refusal.
 func isRefusal(err error) bool {
 	_, ok := errors.AsType[refusal](err)
 	return ok

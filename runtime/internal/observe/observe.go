@@ -37,14 +37,14 @@ type Device interface {
 	// NewRecordingID returns a number for a recording. It is called only if Describes returns true.
 	NewRecordingID() uint64
 
-	// Node tells the observer which command of a recording a graph node belongs to, before the
-	// graph is instantiated. It is called on a thread bound to the device, and only if TimesNodes
+	// Node tells the observer which command of a recording a graph node belongs to. Node is called
+	// before the graph is instantiated, on a thread bound to the device, and only if TimesNodes
 	// returns true.
 	Node(n driver.Node, r *Recording, command int)
 
 	// Submitted returns the observer of a submission that is complete and is about to be submitted,
-	// or nil if nothing observes the submission. The goroutine that submits calls it. It holds no
-	// lock, except the mutex of a Stream.
+	// or nil if nothing observes the submission. The goroutine that submits calls Submitted, and
+	// holds no lock except the mutex of a Stream.
 	Submitted(s *engine.Submission, d Description) Submission
 
 	// Happened is called when an event that is no submission ends. The event began at began.
@@ -135,6 +135,7 @@ type Submission interface {
 	// CommandBegins and CommandBegun are called before and after the native calls of a command, if
 	// a recording is replayed as calls. They are called between Begins and Begun. CommandBegins is
 	// not called for a command without a label, unless the device's TimesCommands returns true.
+	// CommandBegun is called in any case.
 	CommandBegins(tl *engine.Timeline, c Command)
 	CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool)
 }

@@ -25,8 +25,8 @@ type Point[T comparable] struct {
 	ByBarrier bool   // signalled by a barrier that waits for the work, after the work's own signals
 }
 
-// within reports whether p lies between first and last, which are points of one producer: its value
-// and its number are in the range.
+// within reports whether p has the Producer and the ByBarrier of last, and a number and a value
+// from first's to last's.
 func (p *Point[T]) within(first, last *Point[T]) bool {
 	return p.Producer == last.Producer && p.ByBarrier == last.ByBarrier &&
 		p.Seq >= first.Seq && p.Seq <= last.Seq && p.Value >= first.Value && p.Value <= last.Value
@@ -39,7 +39,7 @@ type Front[T comparable] struct {
 	value    uint64 // the highest value of the producer's points
 	jumbled  uint64 // the producer's points above this value were added with growing values and growing numbers
 	n        int    // how many points the producer has
-	want     uint64 // used by many.want: the number that it passes to ask, or 0
+	want     uint64 // only for many.want: the number to pass to ask; 0 as long as many.want has found none
 }
 
 // A Set holds the points in flight of one semaphore. The zero Set is empty. It must not be copied.
@@ -104,8 +104,8 @@ func (s *Set[T]) Reaches(value uint64) bool {
 
 // Next returns the work that a waiter for a value should poll. That is the work of the lowest point
 // that is not below the value, or else of the highest point. If the set has only overtaken points
-// and mistakes, it is the work of one of these, because the semaphore fails if that work fails. If
-// the set is empty, Next returns zeros.
+// and mistakes, Next returns the work of one of these, because the semaphore fails if that work
+// fails. If the set is empty, Next returns zeros.
 func (s *Set[T]) Next(value uint64) (producer T, seq uint64) {
 	if s.many != nil {
 		return s.many.next(value)
@@ -113,7 +113,7 @@ func (s *Set[T]) Next(value uint64) (producer T, seq uint64) {
 	return s.one.Producer, s.one.Seq
 }
 
-// AppendFronts appends the Front of each producer that has points to fronts.
+// AppendFronts appends to fronts the Front of each producer that has points.
 func (s *Set[T]) AppendFronts(fronts []Front[T]) []Front[T] {
 	switch {
 	case s.many != nil:
@@ -125,8 +125,8 @@ func (s *Set[T]) AppendFronts(fronts []Front[T]) []Front[T] {
 }
 
 // Want calls ask for the work that must be polled for a waiter for a value. That is all work with a
-// point below the value, because the semaphore fails if such work fails. It is also the first work
-// of each producer that reaches the value. A producer does its work in order, so one number for
+// point below the value, because the semaphore fails if such work fails, and of each producer the
+// first work whose point reaches the value. A producer does its work in order, so one number for
 // each producer is enough. If no number near the value covers all these points, Want takes the
 // producer's highest number. Then more is polled than necessary.
 func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {

@@ -43,7 +43,8 @@ func Receivers(t *testing.T, receivers ...Receiver) {
 	}
 }
 
-// call calls one method and checks its results.
+// call calls one method and checks its results. given says that the arguments are not zero, and
+// works that the method may succeed.
 func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, works bool) {
 	t.Helper()
 	text := fmt.Sprintf("%s of a zero %s, with arguments: %t", m.Name, of, given)
@@ -79,7 +80,6 @@ func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, 
 	}
 }
 
-// arguments returns the arguments for a call of a method.
 func arguments(m reflect.Method, given bool) (args []reflect.Value) {
 	for i := 1; i < m.Type.NumIn(); i++ {
 		in := m.Type.In(i)

@@ -56,8 +56,8 @@ func (t *Thread) Wait(worked bool, ask func() (asked bool)) {
 // processors are kept, it returns at once.
 //
 // If a goroutine waits for the thread's work and would poll without a pause, linger polls in its
-// place. It does so for as long as that goroutine would (Policy.Poll). That is faster: the data
-// that is needed to complete the work is in the caches of this processor.
+// place, for as long as that goroutine would (Policy.Poll). Polling here is faster: the data that
+// is needed to complete the work is in the caches of this processor.
 func (t *Thread) linger(ask func() (asked bool)) {
 	p := t.policy
 	if !p.Processors.keep(briefKeep) {

@@ -12,14 +12,14 @@ import (
 type Rope struct {
 	Type     string  // "default", "linear", "dynamic", "llama3" or "yarn"
 	Factor   float64 // how much longer; 1 or more
-	Original int     // longest sequence of the first training; only for llama3 and yarn
+	Original int     // longest sequence of the first training; 0 if unknown, but llama3 and yarn need it
 
 	// llama3: a frequency with fewer than LowFreq turns in Original tokens is scaled, and one with
-	// more than HighFreq turns is kept.
+	// more than HighFreq turns is kept. A frequency between them is scaled in part.
 	LowFreq, HighFreq float64
 
-	// yarn: a frequency with more than BetaFast turns is kept, and one with fewer than BetaSlow
-	// turns is scaled.
+	// yarn: a frequency with more than BetaFast turns in Original tokens is kept, and one with
+	// fewer than BetaSlow turns is scaled. A frequency between them is scaled in part.
 	BetaFast, BetaSlow float64
 
 	Attention float64 // factor of cosines and sines; 1 except for yarn

@@ -14,7 +14,7 @@ type Stats struct {
 	Failed    uint64 // because the model failed or refused a plan, or Shutdown's context ended
 	Refused   uint64 // never accepted
 
-	PromptTokens uint64 // tokens of prompts that were computed
+	PromptTokens uint64 // computed tokens of prompts
 	Tokens       uint64 // tokens returned
 	Dropped      uint64 // tokens computed for sequences that had ended
 

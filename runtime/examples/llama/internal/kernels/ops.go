@@ -45,8 +45,8 @@ func (k *Kernels) Embed(rows int, active gpu.Slice[int32], s *State, table gpu.R
 }
 
 // QKV computes queries, keys and values of a layer for each row of X: norm (weight [Width]),
-// product with w [QKVRows][Width], and rotation. The queries go to Q; keys and values go to the
-// slot's page at its position.
+// product with w [QKVRows][Width], and rotation. The queries go to Q. The keys and values
+// go to the cache, at the slot's position.
 func (k *Kernels) QKV(rows int, active gpu.Slice[int32], s *State, layer int, norm gpu.Range, w Matrix, b *Buffers) []gpu.Op {
 	out, in, q := k.dims.QKVRows(), int(k.dims.Width), int(k.dims.Heads*k.dims.HeadDim)
 	if k.single(rows) {

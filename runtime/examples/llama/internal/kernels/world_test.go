@@ -294,7 +294,8 @@ func (w *world) resultOf(s step, rows int) []float64 {
 	return list
 }
 
-// differ returns the largest difference of two lists, relative to the size of the numbers.
+// differ returns the largest relative difference of two lists: |a - b| divided by the sum of |b|
+// and the root mean square of all b.
 func differ(a, b []float64) float64 {
 	sum, worst := 0., 0.
 	for _, v := range b {

@@ -106,9 +106,9 @@ func (r *recorder) decodeStep() {
 }
 
 // From wideRows rows on, a decode step multiplies with cuBLAS, which is faster there than package
-// kernels. It does not with [Options.Invariant], because cuBLAS's results depend on the number of
-// rows; nor with collectives, because they divide the recording into short graphs, and short graphs
-// with cuBLAS launch slowly; nor with quantised weights.
+// kernels. A decode step never uses cuBLAS with [Options.Invariant], because cuBLAS's results
+// depend on the number of rows; with collectives, because they divide the recording into short
+// graphs, and short graphs with cuBLAS launch slowly; and with quantised weights.
 const wideRows = 32
 
 // feedForward records the part of a layer behind the attention, and the norm behind the layer.
@@ -190,13 +190,13 @@ func (r *recorder) chunkStep(last bool) {
 	if last {
 		r.add(k.Last(chunk, s, b, r.Shard.rows)...)
 		r.rows = 1
-		// The first product reads the slot's position. Without Usual it could do so before Last has
-		// set the position.
+		// The first product reads the slot's position. Without Usual the product could begin before
+		// Last has set the position.
 		r.decode(k.Usual(), len(w.layers)-1, chunk.Slice(0, 1), r.out.Slice(MaxRows, MaxRows+1))
 	}
 }
 
-// summed returns where a product goes that the shards sum: with a peer r.part, otherwise the
+// summed returns the memory for a product that the shards sum: r.part with a peer, otherwise the
 // residual stream x.
 func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
 	if r.options.Peer != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestCompile compiles the kernel, which needs NVRTC and no GPU. It must not spill registers.
+// TestCompile compiles the kernel and checks that the kernel spills no registers. The test needs
+// NVRTC, but no GPU.
 func TestCompile(t *testing.T) {
 	lib, err := nvrtc.Open(nvrtc.Options{})
 	if errors.Is(err, dl.ErrNotFound) {

@@ -39,8 +39,8 @@ type variant struct {
 	Tuning
 }
 
-// wrong reports whether the variant's results are wrong. Such variants show how fast a block is
-// without waiting for others, without multiplying, or without memory.
+// wrong reports whether the variant's results are wrong. Variants with wrong results show how fast
+// a block is without waiting for other blocks, without multiplying, or without copying from memory.
 func (v variant) wrong() bool {
 	return strings.HasPrefix(v.name, "untagged") || strings.HasPrefix(v.name, "dry")
 }

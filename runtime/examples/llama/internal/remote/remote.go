@@ -146,7 +146,7 @@ func (r *runner) receive(in *gob.Decoder) {
 	}
 }
 
-// fail makes all plans that have no reply yet return err, and later plans too.
+// fail makes all plans that have no reply yet return err. Later plans return the first error.
 func (r *runner) fail(err error) {
 	r.mu.Lock()
 	first := r.err == nil

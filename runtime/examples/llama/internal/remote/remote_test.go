@@ -267,8 +267,8 @@ func TestMissingRank(t *testing.T) {
 	}
 }
 
-// TestTooFewRanks checks that if the context ends when only one of two ranks has connected, Lead
-// fails, and that rank ends too.
+// TestTooFewRanks ends the context when only one of two ranks has connected. Then Lead must fail,
+// and the connected rank must end too.
 func TestTooFewRanks(t *testing.T) {
 	leaktest.Check(t)
 	ctx, cancel := context.WithCancel(t.Context())
