@@ -396,9 +396,6 @@ func (r *run) switchTo(next *goroutine) {
 	g := r.current
 	r.switches++
 	r.current = next
-	if r.traced && g.state == runnable {
-		g.alone = 0
-	}
 	raceHide()
 	next.wake <- struct{}{}
 	<-g.wake
