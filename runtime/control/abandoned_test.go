@@ -58,7 +58,7 @@ func TestFree(t *testing.T) {
 }
 
 // TestFreeInTheEnd checks that the points of Order.Free are signalled when operations with several
-// steps are over or have failed.
+// steps are done or have failed.
 func TestFreeInTheEnd(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, _ bool) {
 		no := errors.New("no")

@@ -73,7 +73,8 @@ type library struct {
 //
 // Open takes the first file that is ready; see [Spec].Ready. If files with the required functions
 // were loaded but none is ready, Open takes one of them and succeeds. The program then gets Ready's
-// error when it makes the same calls. [Library.Attempts] returns the results of all files tried.
+// error when it makes the calls that Ready made. [Library.Attempts] returns the results of all
+// files tried.
 //
 // If nothing can be loaded, the error is an [*OpenError]. If the library lacks required functions,
 // or reports a version below spec.Floor, it is a [*TooOldError]. In a build that cannot load

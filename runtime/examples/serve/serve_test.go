@@ -106,7 +106,7 @@ func TestConcurrent(t *testing.T) {
 					Caps: caps,
 					Latency: map[simdriver.Op]time.Duration{
 						simdriver.OpLaunch: 100 * time.Microsecond, simdriver.OpUpload: 30 * time.Microsecond,
-						simdriver.OpNewEvent: 100 * time.Microsecond, // events are slow: submissions wait for them, and can be cancelled before they are issued
+						simdriver.OpNewEvent: 100 * time.Microsecond, // so slow that submissions wait for events, and can be cancelled before they are issued
 					},
 				}, 200, time.Minute)
 				start := time.Now()

@@ -79,8 +79,8 @@ type life struct {
 	index int // number, from 1, among the allocations whose first use is in the same level
 
 	// overlaps has a bit, by index, for each allocation whose first use is in the level of this
-	// allocation's last use. A bit is set if some use of that allocation may run before some use of
-	// this one is over.
+	// allocation's last use. A bit is set if some use of that allocation may begin before some use
+	// of this one has ended.
 	overlaps []uint64
 }
 
@@ -99,7 +99,7 @@ func (p *planner) findUses() {
 	}
 }
 
-// A use is a pair of a step and an allocation that it uses.
+// A use is a step and an allocation that the step uses.
 type use struct {
 	step int
 	of   int

@@ -143,8 +143,8 @@ func blanks(text string) (length, newlines int) {
 	return length, newlines
 }
 
-// contraction returns the length of an English ending with an apostrophe, such as 's or 'll, at the
-// beginning of a text, or 0. With fold, capitals match too, and the long s (ſ) is an s.
+// contraction returns the length of an English ending, such as 's or 'll, at the beginning of a
+// text, or 0. With fold, capitals match too, and the long s (ſ) counts as an s.
 func contraction(text string, fold bool) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0
