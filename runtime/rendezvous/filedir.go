@@ -23,12 +23,12 @@ const maxFile = headSize + maxID
 // using the opened folder.
 type exchangeDir struct {
 	root   *os.Root
-	parent *os.Root // the folder Path
+	parent *os.Root // the folder [File].Path
 	name   string   // name of the exchange's folder in parent
 }
 
-// open opens the folder of an exchange, if it belongs to this user alone. With create it makes the
-// folder first. Ranks that have left an exchange may be removing the folder: then the error is
+// open opens the folder of an exchange, if that folder is this user's alone. With create it makes
+// the folder first. Ranks that have left an exchange may be removing the folder: then the error is
 // fs.ErrNotExist.
 func (d fileExchange) open(create bool) (x *exchangeDir, err error) {
 	err = busyfile.Retry(func() error {

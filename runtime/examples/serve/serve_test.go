@@ -147,8 +147,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// stalled runs a test with a server whose device starts no work until it is resumed. Then it
-// resumes the device and closes the server.
+// stalled runs a test with a server whose device starts no work until the device is resumed. After
+// the test, stalled resumes the device and closes the server.
 func stalled(t *testing.T, requests int, timeout time.Duration, test func(t *testing.T, d *simdriver.Driver, s *server)) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := newTestServer(t, simdriver.Config{}, requests, timeout)
@@ -295,8 +295,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestSlowBody checks that a request whose client sends only a part of it ends, and releases its
-// slot.
+// TestSlowBody checks that a request ends and releases its slot if the client sends only a part of
+// the body.
 func TestSlowBody(t *testing.T) {
 	d, s := newTestServer(t, simdriver.Config{}, 1, 200*time.Millisecond)
 	l := listen(t)

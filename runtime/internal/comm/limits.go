@@ -5,7 +5,7 @@ import "github.com/puregpu/puregpu/runtime/driver"
 // limits are the limits of a native communicator. The zero value has none.
 type limits struct {
 	of   driver.CommLimits // nil if the driver does not implement it
-	comm driver.Comm       // kept when it is destroyed: the methods of CommLimits return nil then
+	comm driver.Comm       // kept after its destruction: the methods of CommLimits return nil then
 }
 
 // checkOp returns why the library would refuse an operation, or nil.

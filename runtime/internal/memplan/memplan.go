@@ -227,9 +227,9 @@ func (p *planner) byFirst() (order []int) {
 }
 
 // fit places the allocations one by one, in the given order, each at the lowest offset that is
-// free. If top is not 0, fit also looks for the highest free place below top, and takes the place
-// that is nearer to its own end (0 or top). So allocations whose uses alternate lie at both ends,
-// and the free space between them is not divided.
+// free. If top is not 0, fit also looks for the highest free place below top. It takes the high
+// place if that is nearer to top than the low place is to 0. So allocations whose uses alternate
+// lie at both ends, and the free space between them is not divided.
 func (p *planner) fit(order []int, top uint64) Layout {
 	lay := Layout{Offsets: make([]uint64, len(p.lives))}
 	end := func(a int) uint64 { return lay.Offsets[a] + p.lives[a].size }

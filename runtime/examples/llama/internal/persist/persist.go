@@ -75,7 +75,7 @@ type Args struct {
 	Embeddings, LastNorm gpu.Range // [Vocab][Width], [Width]
 	Head                 gpu.Range // [Vocab][Width]
 
-	Freq     gpu.Slice[float32] // [HeadDim/2]: radians of rotation for each position
+	Freq     gpu.Slice[float32] // [HeadDim/2]: radians of rotation per position
 	Cache    gpu.Range          // 16-bit numbers [pages][Layers][2: K, V][KVHeads][PageTokens][HeadDim]
 	Pages    gpu.Slice[int32]   // [slots][MaxPages]: the pages of a slot's sequence, in order
 	Active   gpu.Slice[int32]
