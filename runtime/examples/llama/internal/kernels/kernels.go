@@ -111,9 +111,9 @@ func (k *Kernels) gridOne(out, in int) gpu.Grid {
 	return k.grid(256, shared, (pairs+8*rounds-1)/(8*rounds))
 }
 
-// gridMany returns the grid of a product with up to size rows. If there are few results, a cluster
-// of blocks computes each: every block takes a part of the columns. The number of blocks does not
-// depend on size.
+// gridMany returns the grid of a product with up to size rows. If there are few results, several
+// blocks, a cluster, compute each tile of the results: every block takes a part of the columns. The
+// number of blocks does not depend on size.
 func (k *Kernels) gridMany(kind, size, out, in int) gpu.Grid {
 	tile, stage := 32*manyTall[kind], 32*manyWide[kind]*k.plan.wide(kind)
 	tiles, splits := (out+tile-1)/tile, 1
