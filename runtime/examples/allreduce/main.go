@@ -95,8 +95,8 @@ type team struct {
 	meet  collective.Rendezvous
 }
 
-// team returns the team of this process, with the rank of the process. It returns nil if the
-// process is the only one.
+// team returns the team of this process, with the rank of the process. Without a launcher, and
+// without flags for a team, it returns nil: the process trains alone.
 func (s settings) team(env func(string) (string, bool)) (*team, error) {
 	if s.devices < 0 || s.samples < 1 {
 		return nil, fmt.Errorf("-devices %d -samples %d: nothing to do", s.devices, s.samples)

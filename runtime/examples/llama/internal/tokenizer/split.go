@@ -72,8 +72,8 @@ func run(text string, c class, limit int) (length int) {
 	return length
 }
 
-// splitGPT2 cuts as gpt2Pattern does: contractions, runs of letters, digits or other characters,
-// with a space before them if there is one, and white space.
+// splitGPT2 cuts as gpt2Pattern does. A piece is a contraction, white space, or a run of letters,
+// digits or other characters, together with the space before the run if there is one.
 func splitGPT2(text string) int {
 	if n := contraction(text, false); n > 0 {
 		return n
