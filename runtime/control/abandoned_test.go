@@ -58,7 +58,7 @@ func TestFree(t *testing.T) {
 }
 
 // TestFreeInTheEnd checks that the points of Order.Free are signalled when operations with several
-// steps are over or have failed.
+// steps are done or have failed.
 func TestFreeInTheEnd(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, _ bool) {
 		no := errors.New("no")
@@ -87,8 +87,8 @@ func TestFreeInTheEnd(t *testing.T) {
 }
 
 // TestConditionGoes removes the memory of a condition when a body has been submitted. The operation
-// must fail only after the body: otherwise another execution would get the scratch memory that the
-// body uses.
+// must fail only after the body has ended: otherwise another execution would get the scratch memory
+// that the body uses.
 func TestConditionGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simdriver.Config{})
@@ -121,8 +121,8 @@ func TestConditionGoes(t *testing.T) {
 	})
 }
 
-// TestLayoutAllocations checks that an execution allocates nothing to choose how it runs a control
-// operation whose body has a launch with a variable number of blocks.
+// TestLayoutAllocations checks that an execution allocates nothing when it chooses how to run a
+// control operation. The body of the operation has a launch with a variable number of blocks.
 func TestLayoutAllocations(t *testing.T) {
 	r := newRig(t, simdriver.Config{})
 	cond, x := r.numbers(0), r.numbers(0)

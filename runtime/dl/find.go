@@ -18,8 +18,8 @@ import (
 //  2. The file in the library's own environment variable ([Spec].Env). Nothing else is tried.
 //  3. The folders in [Options].Dirs, then those in the environment variable PUREGPU_LIBRARY_PATH.
 //  4. Libraries that the process has already loaded.
-//  5. $ORIGIN/lib: the folder lib beside the program. It must not be a link, and only the owner or
-//     root may be able to change it and the file.
+//  5. $ORIGIN/lib: the folder lib beside the program. It must not be a link. Only the user of this
+//     process or root may be able to change the folder and the file.
 //  6. The system loader's own search: LD_LIBRARY_PATH, the loader's cache, the system's folders.
 //  7. Caches of ldconfig that the loader of this process may not read; see [caches].
 //  8. The folders in [Spec].Dirs.
@@ -34,7 +34,7 @@ type candidate struct {
 	source string
 	named  bool  // named by the caller or the environment: no other file is tried
 	loaded bool  // take it only if the process has already loaded it
-	err    error // why the file cannot be used; it is not loaded then
+	err    error // why the file must not be loaded; nil if it may be
 }
 
 // bare reports whether the system loader must search for the file.
@@ -141,8 +141,8 @@ func (s *Spec) besideProgram(cs []candidate) []candidate {
 	return s.trusted(cs, filepath.Join(filepath.Dir(program), "lib"), source)
 }
 
-// trusted appends the files in a folder. If someone other than the owner or root can change the
-// folder or a file, it appends a candidate with an error instead.
+// trusted appends the files in a folder. If a user other than this process's and root can change
+// the folder or a file, trusted appends a candidate with an error instead.
 func (s *Spec) trusted(cs []candidate, dir, source string) []candidate {
 	n := len(cs)
 	if cs = s.inDir(cs, folders.Quote(dir), source); cs[n].err != nil {

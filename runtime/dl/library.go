@@ -19,9 +19,10 @@ type Options struct {
 	Path string
 
 	// Dirs are folders to search before all other places, unless Path or the library's environment
-	// variable names a file. Each folder contains the library itself, or is Python's site-packages
-	// with NVIDIA's wheels, as in nvidia/nccl/lib. Dirs may be patterns as in [Spec].Dirs, without
-	// variables. The environment variable PUREGPU_LIBRARY_PATH adds folders, in the form of PATH.
+	// variable names a file. Each folder contains the library itself, or is Python's site-packages,
+	// where NVIDIA's wheels have folders such as nvidia/nccl/lib. Dirs may be patterns as in
+	// [Spec].Dirs, without variables. The environment variable PUREGPU_LIBRARY_PATH adds folders,
+	// in the form of PATH.
 	Dirs []string
 
 	// Logger gets a debug record for each candidate; nil for none.
@@ -29,8 +30,8 @@ type Options struct {
 }
 
 // A Library is a C library. The zero Library is not open, and every call through it fails with
-// [ErrNotOpen]. An open Library stays open. All methods except Open and HeapFrames only read, and
-// all may be called concurrently. A Library must not be copied after Open.
+// [ErrNotOpen]. An open Library stays open. All methods may be called concurrently. A Library must
+// not be copied after Open.
 type Library struct {
 	mu   sync.Mutex               // serializes Open and HeapFrames
 	open atomic.Pointer[library]  // nil until Open succeeds
@@ -73,7 +74,8 @@ type library struct {
 //
 // Open takes the first file that is ready; see [Spec].Ready. If files with the required functions
 // were loaded but none is ready, Open takes one of them and succeeds. The program then gets Ready's
-// error when it makes the same calls. [Library.Attempts] returns the results of all files tried.
+// error when it makes the calls that Ready made. [Library.Attempts] returns the results of all
+// files tried.
 //
 // If nothing can be loaded, the error is an [*OpenError]. If the library lacks required functions,
 // or reports a version below spec.Floor, it is a [*TooOldError]. In a build that cannot load
@@ -111,8 +113,8 @@ func (l *Library) Open(spec *Spec, fast []uintptr, opt Options) error {
 	return nil
 }
 
-// openLibrary tries the candidates until one is ready. It appends the result of each candidate to
-// attempts.
+// openLibrary tries the candidates until one is ready. It appends the result of each to attempts,
+// except for files that the process has not loaded and for second names of a file.
 func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*library, error) {
 	if err := spec.check(fast); err != nil {
 		return nil, err
@@ -431,7 +433,7 @@ func (l *Library) Path() string {
 	return ""
 }
 
-// Attempts returns the result of each candidate, in the order tried. The open library is the one
+// Attempts returns the result of each file tried, in that order. The open library is the one
 // without an error or, if none was ready, the one whose File is [Library.Path]. Attempts returns
 // nil if the library is not open; then the error of Open has the results.
 func (l *Library) Attempts() []Attempt {

@@ -18,6 +18,6 @@
 // intermediate results are float32.
 //
 // On a simulated GPU no library is loaded. The operations run in Go there, compute in float64 and
-// round once, so results differ from a GPU's in the last bits. Library.Call is an error there. HIP
-// devices have no cuDNN: Open returns gpu.ErrUnsupported for them.
+// round once, so results differ from a GPU's in the last bits. Library.Call and Library.With fail
+// there. HIP devices have no cuDNN: Open returns gpu.ErrUnsupported for them.
 package dnn

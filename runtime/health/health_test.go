@@ -407,8 +407,8 @@ func TestCloseOfStuckSource(t *testing.T) {
 	})
 }
 
-// TestTexts checks the texts of XID numbers, which are short and different, and those of Throttle
-// and Kind.
+// TestTexts checks that the texts of XID numbers are short and all different. It also checks the
+// texts of Throttle and Kind.
 func TestTexts(t *testing.T) {
 	if got := health.XID(79).Error(); got != "XID 79: GPU has fallen off the bus" {
 		t.Error(got)

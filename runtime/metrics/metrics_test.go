@@ -301,8 +301,9 @@ func (d namedDevice) Info() driver.Info {
 	return i
 }
 
-// TestDeviceNames uses devices of several drivers with the same index. Some of their names are not
-// UTF-8. Each device must get its own series, and no device may count as opened again.
+// TestDeviceNames uses devices of several drivers with the same index. Some names of the devices
+// are not UTF-8. Each device must get its own series, without the label that marks a device opened
+// twice.
 func TestDeviceNames(t *testing.T) {
 	s := &metrics.Source{}
 	for _, name := range names {

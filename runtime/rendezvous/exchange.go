@@ -93,8 +93,8 @@ func (b *backoff) wait(ctx context.Context) error {
 	}
 }
 
-// errOf returns the error that ended an exchange, together with the last error before it if that is
-// a different one.
+// errOf returns an error with end, which ended an exchange, and last, the last error before end. If
+// last is nil or wraps end, errOf returns end alone.
 func errOf(end, last error) error {
 	if last == nil || errors.Is(last, end) {
 		return end

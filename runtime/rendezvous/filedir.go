@@ -23,12 +23,12 @@ const maxFile = headSize + maxID
 // using the opened folder.
 type exchangeDir struct {
 	root   *os.Root
-	parent *os.Root // the folder Path
+	parent *os.Root // the folder [File].Path
 	name   string   // name of the exchange's folder in parent
 }
 
-// open opens the folder of an exchange, if it belongs to this user alone. With create it makes the
-// folder first. Ranks that have left an exchange may be removing it: then the error is
+// open opens the folder of an exchange, if that folder is this user's alone. With create it makes
+// the folder first. Ranks that have left an exchange may be removing the folder: then the error is
 // fs.ErrNotExist.
 func (d fileExchange) open(create bool) (x *exchangeDir, err error) {
 	err = busyfile.Retry(func() error {
@@ -69,7 +69,7 @@ func (d fileExchange) tryOpen(create bool) (*exchangeDir, error) {
 }
 
 func (d fileExchange) openIn(parent *os.Root, create bool) (*os.Root, error) {
-	if create { // only this user: any process with the id can take part
+	if create { // only for this user, because any process that reads the id can take part
 		if err := parent.Mkdir(d.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
@@ -205,8 +205,8 @@ type exchangeFile struct{ key, kind string }
 
 func (f exchangeFile) name() string { return f.key + "." + f.kind }
 
-// asks reports whether the file belongs to a waiting rank. A rank with an ack to a rank 0 that has
-// ended is waiting too.
+// asks reports whether the file belongs to a waiting rank. The rank of an ack waits too, if the
+// attempt of rank 0 that the ack names has ended.
 func (f exchangeFile) asks() bool { return f.kind == "ask" || strings.HasPrefix(f.kind, "ack-") }
 
 // minText is the length of rand.Text, which may become longer.

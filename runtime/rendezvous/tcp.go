@@ -34,8 +34,8 @@ const minSecret = 16
 type TCP struct {
 	// Address is rank 0's address for the other ranks, host:port. If it is empty, it is made from
 	// MASTER_ADDR and MASTER_PORT, which torchrun sets and many scripts for Slurm and mpirun
-	// export. torchrun's own store listens at that port, so the port is higher by [PortOffset], or
-	// lower if it would be too high.
+	// export. torchrun's own store listens at MASTER_PORT, so the port is MASTER_PORT plus
+	// [PortOffset], or MASTER_PORT minus PortOffset if the sum is above 65535.
 	Address string
 
 	// Listen is the address at which rank 0 listens, host:port. If it is empty, rank 0 listens at

@@ -182,8 +182,8 @@ func TestFalseRank0(t *testing.T) {
 	}
 }
 
-// TestChangedOnItsWay changes each byte of the traffic in turn. If it is a byte of the rank, rank 0
-// must not count the rank. If it is a byte of rank 0, the rank must not get an id.
+// TestChangedOnItsWay changes each byte of the traffic in turn. If the rank sent the byte, rank 0
+// must not count the rank. If rank 0 sent the byte, the rank must not get an id.
 func TestChangedOnItsWay(t *testing.T) {
 	checkLeaks(t)
 	x := tcpExchange{token: token("", ""), rank: 1, count: 2, key: [32]byte{1}}
@@ -253,7 +253,7 @@ func overPipe(x *tcpExchange, id []byte, change func(from, offset int, b []byte)
 			s.sendAll(id)
 			rank0.Close() // so that a rank that waits for more bytes ends
 		case <-done:
-			ends++ // each end closes its pipe, and the middle passes that on
+			ends++ // a goroutine has ended and closed its pipes, which ends the other three
 		}
 	}
 	return got, counted

@@ -3,7 +3,8 @@
 // from its samples, an all-reduce on a communicator averages the gradients over all devices, and
 // each device applies the average. Each device has a stream. The program submits ten steps at once,
 // and then downloads the weights. After a failure the training continues from the downloaded
-// weights. At the end it compares each device's weights with the host's.
+// weights. At the end the program computes the weights on the host, and compares each device's
+// weights with them.
 //
 // A rank may die in the middle. Then the other ranks' all-reduces fail, but steps issued after them
 // still run: each rank applies a gradient that is not reduced, and the ranks' weights differ. So
@@ -94,8 +95,8 @@ type team struct {
 	meet  collective.Rendezvous
 }
 
-// team returns the team of this process, with the rank of the process. It returns nil if the
-// process is the only one.
+// team returns the team of this process, with the rank of the process. Without a launcher, and
+// without flags for a team, it returns nil: the process trains alone.
 func (s settings) team(env func(string) (string, bool)) (*team, error) {
 	if s.devices < 0 || s.samples < 1 {
 		return nil, fmt.Errorf("-devices %d -samples %d: nothing to do", s.devices, s.samples)

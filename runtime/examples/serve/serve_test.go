@@ -95,8 +95,9 @@ func get(s *server) int {
 	return w.Code
 }
 
-// TestConcurrent checks the answers to 200 requests at the same time, half of which are cancelled
-// at random moments within 20 ms. No memory and no goroutine may be left.
+// TestConcurrent checks the answers to 200 requests at the same time. Every other request is
+// cancelled at a random moment within 20 ms, unless it is answered before. No memory and no
+// goroutine may be left.
 func TestConcurrent(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for name, caps := range map[string]*driver.Caps{"like CUDA": nil, "like HIP": &hip} {
@@ -106,7 +107,7 @@ func TestConcurrent(t *testing.T) {
 					Caps: caps,
 					Latency: map[simdriver.Op]time.Duration{
 						simdriver.OpLaunch: 100 * time.Microsecond, simdriver.OpUpload: 30 * time.Microsecond,
-						simdriver.OpNewEvent: 100 * time.Microsecond, // events are slow: submissions wait for them, and can be cancelled before they are issued
+						simdriver.OpNewEvent: 100 * time.Microsecond, // so slow that submissions wait for events, and can be cancelled before they are issued
 					},
 				}, 200, time.Minute)
 				start := time.Now()
@@ -147,8 +148,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// stalled runs a test with a server whose device starts no work until it is resumed. Then it
-// resumes the device and closes the server.
+// stalled runs a test with a server whose device starts no work until the device is resumed. After
+// the test, stalled resumes the device and closes the server.
 func stalled(t *testing.T, requests int, timeout time.Duration, test func(t *testing.T, d *simdriver.Driver, s *server)) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := newTestServer(t, simdriver.Config{}, requests, timeout)
@@ -295,8 +296,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestSlowBody checks that a request whose client sends only a part of it ends, and releases its
-// slot.
+// TestSlowBody checks that a request ends and releases its slot if the client sends only a part of
+// the body.
 func TestSlowBody(t *testing.T) {
 	d, s := newTestServer(t, simdriver.Config{}, 1, 200*time.Millisecond)
 	l := listen(t)

@@ -5,7 +5,7 @@ import "github.com/puregpu/puregpu/runtime/driver"
 // limits are the limits of a native communicator. The zero value has none.
 type limits struct {
 	of   driver.CommLimits // nil if the driver does not implement it
-	comm driver.Comm       // not cleared when the native communicator is destroyed
+	comm driver.Comm       // kept after its destruction: the methods of CommLimits return nil then
 }
 
 // checkOp returns why the library would refuse an operation, or nil.

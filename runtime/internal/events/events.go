@@ -220,7 +220,7 @@ func (e *Event) Release() {
 	}
 	d.Engine.Reclaim(func() {
 		err := e.giveBack()
-		// A stream still waits for the event. The event is destroyed when the device is closed.
+		// If a stream still waits for the event, the event lives until the device is closed.
 		if errors.Is(err, driver.ErrBusy) {
 			return
 		}

@@ -1,5 +1,5 @@
 // Package inside lets packages above package gpu, such as collective and interop, use the parts of
-// a device and make operations. gpu.Inside and gpu.OpOf take and return its types.
+// a device and make operations. gpu.Inside returns its Device, and gpu.OpOf takes its Op.
 package inside
 
 import (

@@ -79,8 +79,8 @@ type life struct {
 	index int // number, from 1, among the allocations whose first use is in the same level
 
 	// overlaps has a bit, by index, for each allocation whose first use is in the level of this
-	// allocation's last use. A bit is set if some use of that allocation may run before some use of
-	// this one is over.
+	// allocation's last use. A bit is set if some use of that allocation may begin before some use
+	// of this one has ended.
 	overlaps []uint64
 }
 
@@ -99,7 +99,7 @@ func (p *planner) findUses() {
 	}
 }
 
-// A use is a pair of a step and an allocation that it uses.
+// A use is a step and an allocation that the step uses.
 type use struct {
 	step int
 	of   int
@@ -227,9 +227,9 @@ func (p *planner) byFirst() (order []int) {
 }
 
 // fit places the allocations one by one, in the given order, each at the lowest offset that is
-// free. If top is not 0, fit also looks for the highest free place below top, and takes the place
-// that is nearer to its own end (0 or top). So allocations whose uses alternate lie at both ends,
-// and the free space between them is not divided.
+// free. If top is not 0, fit also looks for the highest free place below top. It takes the high
+// place if that is nearer to top than the low place is to 0. So allocations whose uses alternate
+// lie at both ends, and the free space between them is not divided.
 func (p *planner) fit(order []int, top uint64) Layout {
 	lay := Layout{Offsets: make([]uint64, len(p.lives))}
 	end := func(a int) uint64 { return lay.Offsets[a] + p.lives[a].size }

@@ -10,9 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Package gpu keeps the scheduler's parts of its types in unexported fields. These functions find
-// them by reflection.
-
+// field returns an unexported field. Package gpu keeps the scheduler's parts of its types in such
+// fields.
 func field(of any, name string) reflect.Value { return reflect.ValueOf(of).Elem().FieldByName(name) }
 
 // Native returns the scheduler's part of a device.

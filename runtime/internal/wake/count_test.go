@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestCount checks that a wait ends when the count is 0, and not before, or when the context ends.
+// TestCount checks that a wait ends when the count is 0 or the context ends, and not before.
 func TestCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Count

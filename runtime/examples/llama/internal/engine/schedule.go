@@ -20,7 +20,7 @@ type schedule struct {
 	pages   []int32 // free
 	running []*sequence
 	steps   [2]step // used in turn
-	flight  []*step // steps whose tokens are not read, the oldest first
+	flight  []*step // steps whose tokens are not delivered yet, the oldest first
 	turn    int
 }
 
@@ -141,7 +141,7 @@ func pop[T any](stack *[]T, n int) []T {
 }
 
 // fill makes the next step: a token for each sequence whose prompt is done, and a chunk of the
-// first prompt that is not. It reports whether the step has any work.
+// first prompt that is not done. It reports whether the step has any work.
 func (s *schedule) fill(next *step) bool {
 	p := &next.plan
 	p.Starts, p.Chunk, p.Decode = nil, nil, p.Decode[:0]
@@ -245,7 +245,7 @@ func (s *schedule) release(q *sequence, err error) {
 	s.pages = append(s.pages, q.pages...)
 }
 
-// end fails all running and waiting sequences. The loop ends after it.
+// end fails all running and waiting sequences. Method run then returns.
 func (s *schedule) end(err error) {
 	s.sweep()
 	s.mu.Lock()

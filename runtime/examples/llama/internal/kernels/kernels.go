@@ -14,9 +14,9 @@ import (
 // Kernels are the kernels for a model, compiled for a device. Each method for an operation returns
 // launches. Add these to a recording in order, with nothing between them. Most launches are
 // dependent (see [driver.LaunchAttrs]): the kernel begins before the previous launch has ended, and
-// itself waits for the end. A recording must not begin with a dependent launch. The launches of
-// Embed and EmbedChunk are not dependent. Behind an operation that is not a launch, no launch
-// begins early.
+// itself waits until that launch has ended. A recording must not begin with a dependent launch. The
+// launches of Embed and EmbedChunk are not dependent. Behind an operation that is not a launch, no
+// launch begins early.
 type Kernels struct {
 	dims       Dims
 	invariant  bool
@@ -111,8 +111,9 @@ func (k *Kernels) gridOne(out, in int) gpu.Grid {
 	return k.grid(256, shared, (pairs+8*rounds-1)/(8*rounds))
 }
 
-// gridMany returns the grid of a product with up to size rows. If there are few results, the blocks
-// of a cluster share the columns. The number of blocks does not depend on size.
+// gridMany returns the grid of a product with up to size rows. If there are few results, several
+// blocks, a cluster, compute each tile of the results: every block takes a part of the columns. The
+// number of blocks does not depend on size.
 func (k *Kernels) gridMany(kind, size, out, in int) gpu.Grid {
 	tile, stage := 32*manyTall[kind], 32*manyWide[kind]*k.plan.wide(kind)
 	tiles, splits := (out+tile-1)/tile, 1
@@ -155,7 +156,7 @@ const (
 	kinds
 )
 
-// A block for many rows has manyTall * manyWide warps, for each kind: see product.h.
+// A block for many rows of kind k has manyTall[k] * manyWide[k] warps: see product.h.
 var manyTall, manyWide = [kinds]int{3, 3, 2, 4}, [kinds]int{2, 2, 4, 2}
 
 // A plan says how the blocks of product kernels use a multiprocessor's shared memory.

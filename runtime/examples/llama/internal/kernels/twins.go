@@ -12,8 +12,8 @@ import (
 func Sim() map[string]simdriver.Kernel { return SimLlama(Twins{}) }
 
 // Twins are Go functions that the simulated GPU runs in place of the kernels. Tests also compare
-// the kernels with them. They sum in float64, and round where the kernels round: to 16 bits at the
-// end of an operation.
+// the kernels with the twins. The twins sum in float64, and round where the kernels round: to 16
+// bits at the end of an operation.
 type Twins struct{}
 
 // A mem reads and writes the memory of a launch. It keeps the first error.

@@ -46,7 +46,7 @@ func (f faulty) Run(p model.Plan, tokens []int32) (func(context.Context) error, 
 	}, err
 }
 
-// run loads a server on a fake model.
+// run runs a load test of a server with a fake model.
 func run(t *testing.T, fault string, change func(*loadtest.Options), wrap func(http.Handler) http.Handler) (*loadtest.Report, error) {
 	t.Helper()
 	m := fakemodel.New(model.Info{Slots: 8, Pages: 60, PageTokens: 16, MaxTokens: 256, ChunkTokens: 16, Vocab: 1000})

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Logits returns the logits of a row of the last plan: row r is that of Decode[r]. If the plan
-// decoded nothing, row 0 is that of the prompt's last chunk.
+// Logits returns one row of the last plan's logits. Row r belongs to Decode[r]. If the plan decoded
+// nothing, row 0 belongs to the prompt's last chunk.
 func (s *Shard) Logits(row int) ([]float32, error) {
 	out := make([]float32, s.info.Vocab)
 	s.stream.Do(s.rows.Logits.Slice(row*len(out), (row+1)*len(out)).Download(out))

@@ -79,7 +79,7 @@ func TestGPUSmall(t *testing.T) {
 				}
 			}
 			step()
-			if n := testing.AllocsPerRun(10, step); n > 4 { // the function that Run returns, and its wait
+			if n := testing.AllocsPerRun(10, step); n > 4 { // for the function that Run returns, and the wait in it
 				t.Errorf("a step allocates %v times", n)
 			}
 		})
@@ -144,7 +144,7 @@ func readLogits(t *testing.T, dir string) (all []sequence, logits [][][]float32)
 	return all, logits
 }
 
-// forced decodes the sequences' tokens, and compares the logits for them.
+// forced has s decode the tokens of the sequences, and compares the logits of each with want.
 func forced(t *testing.T, what string, s *model.Shard, sequences []sequence, want [][][]float32) {
 	t.Helper()
 	var wrong, squares float64

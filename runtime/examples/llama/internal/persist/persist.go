@@ -2,8 +2,8 @@
 // alone. All multiprocessors work from the beginning to the end and read the weights without a
 // pause. Launches of single operations reach about two thirds of the memory's bandwidth.
 //
-// Several devices can share the model, in tensor parallelism: then each launch writes its part of
-// the sums to the memory of the others.
+// Several devices can share the model, in tensor parallelism: then the launch on each device writes
+// its part of the sums to the memory of the other devices.
 package persist
 
 import (
@@ -75,7 +75,7 @@ type Args struct {
 	Embeddings, LastNorm gpu.Range // [Vocab][Width], [Width]
 	Head                 gpu.Range // [Vocab][Width]
 
-	Freq     gpu.Slice[float32] // [HeadDim/2]: radians of rotation for each position
+	Freq     gpu.Slice[float32] // [HeadDim/2]: radians of rotation per position
 	Cache    gpu.Range          // 16-bit numbers [pages][Layers][2: K, V][KVHeads][PageTokens][HeadDim]
 	Pages    gpu.Slice[int32]   // [slots][MaxPages]: the pages of a slot's sequence, in order
 	Active   gpu.Slice[int32]
@@ -84,10 +84,10 @@ type Args struct {
 	Logits   gpu.Slice[float32] // [Vocab]: the result
 
 	// Rank is this device's rank if several devices share the model; otherwise it is nil. The
-	// decoder uses the scratch memory of Rank, so make only one decoder at a time for it. The
+	// decoder uses the scratch memory of Rank, so a Rank may have only one decoder at a time. The
 	// devices of all ranks must be of one kind. Make the decoders of all ranks while no step runs,
 	// and launch the same steps on all ranks in the same order. If the same devices have two teams,
-	// launch the steps of both in the same order on all of them, because a launch takes all
+	// launch the steps of both teams in the same order on all devices, because a launch takes all
 	// multiprocessors.
 	Rank *peer.Sum
 }
@@ -104,7 +104,8 @@ type Decoder struct {
 	args  Args
 }
 
-// New compiles the kernel for a device, or finds it in the cache, and allocates its memory.
+// New compiles the kernel for a device, or finds the kernel in the cache, and allocates the
+// Decoder's memory.
 func New(ctx context.Context, dev *gpu.Device, d Dims, args Args, t Tuning) (*Decoder, error) {
 	if !Supported(dev) {
 		return nil, fmt.Errorf("persist: %s: compute capability 9.0 is needed: %w", dev.Info().Arch, gpu.ErrUnsupported)

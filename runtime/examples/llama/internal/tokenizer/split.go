@@ -72,8 +72,8 @@ func run(text string, c class, limit int) (length int) {
 	return length
 }
 
-// splitGPT2 cuts as gpt2Pattern does: contractions, runs of letters, digits or other characters,
-// with a space before them if there is one, and white space.
+// splitGPT2 cuts as gpt2Pattern does. A piece is a contraction, white space, or a run of letters,
+// digits or other characters, together with the space before the run if there is one.
 func splitGPT2(text string) int {
 	if n := contraction(text, false); n > 0 {
 		return n
@@ -143,8 +143,8 @@ func blanks(text string) (length, newlines int) {
 	return length, newlines
 }
 
-// contraction returns the length of an English ending with an apostrophe, such as 's or 'll, at the
-// beginning of a text, or 0. With fold, capitals match too, and the long s (ſ) is an s.
+// contraction returns the length of an English ending, such as 's or 'll, at the beginning of a
+// text, or 0. With fold, capitals match too, and the long s (ſ) counts as an s.
 func contraction(text string, fold bool) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0

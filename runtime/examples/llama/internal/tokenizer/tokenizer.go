@@ -25,7 +25,8 @@ func (t *Tokenizer) Vocab() int { return len(t.texts) }
 
 // Encode returns the tokens of a text. If special is true, it adds the special tokens that the
 // model expects around a text, such as one that begins it. In any case it finds special tokens that
-// are written out in the text. Text that is not UTF-8 is an error.
+// are written out in the text. Text that is not UTF-8 or has more than [math.MaxInt32] bytes is an
+// error.
 func (t *Tokenizer) Encode(text string, special bool) ([]int32, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("tokenizer: the text has %d bytes: too long", len(text))
