@@ -79,8 +79,8 @@ func (s source) Watch(info driver.Info) (health.Session, error) {
 		return nil, fmt.Errorf("NVML does not show the GPU at %s: %w%s", where, err, advice(err, info))
 	}
 	if info.MIG {
-		// If the instance's number is unknown, the session also reports other instances' errors, if
-		// NVML sends them.
+		// If the instance's number is unknown, the session reports all errors that NVML sends, also
+		// those of other instances.
 		if mig, err := s.lib.DeviceGetHandleByUUID(uuidText("MIG", info.UUID)); err == nil {
 			if id, err := s.lib.DeviceGetGpuInstanceId(mig); err == nil {
 				w.instance = id

@@ -81,8 +81,8 @@ var (
 	cgo_libc_setgroups = &hostlibc_unsupported
 )
 
-// firstTLS holds the main thread's g until the thread has an identity. For other threads the
-// runtime's m holds it.
+// firstTLS is the thread-local storage of the main thread, with the thread's g, until the thread
+// has an identity. Other threads begin with the storage in the runtime's m.
 var firstTLS [6]uintptr
 
 // These variables are for the assembly code. None points to the Go heap.

@@ -43,7 +43,7 @@ type answer struct {
 	times  []time.Duration // time since the token before, or since the request
 	text   string
 	finish string
-	left   bool // ask has disconnected, as leave says
+	left   bool // ask has disconnected after the number of tokens in leave
 	err    error
 }
 
