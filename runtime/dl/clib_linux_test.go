@@ -148,7 +148,7 @@ func TestCLibraryThreadEnd(t *testing.T) {
 		onThreads(each, func(int) { l.want(0, "set_specific", 1) })
 	}
 	// One of the goroutines may have run on the process's first thread, which does not end. So one
-	// destructor may be missing.
+	// call of a destructor may be missing.
 	await(t, "destructors", func() bool { return int(int32(l.call("get_ended")))-before >= rounds*each-1 })
 	await(t, "the threads' ends", func() bool { return threadCount(t) < threads+rounds*each/2 })
 }

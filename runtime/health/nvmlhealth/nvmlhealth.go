@@ -51,7 +51,8 @@ func New(lib Library) health.Source { return source{lib} }
 
 type source struct{ lib Library }
 
-// anyInstance marks an event that names no instance.
+// anyInstance is the instance of an event that names none, and of a session that reports the events
+// of all instances.
 const anyInstance = 0xFFFFFFFF
 
 // A session watches one GPU with an event set of its own, because a wait for several GPUs fails if

@@ -50,7 +50,7 @@ func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *
 
 // join makes one live block of n bytes out of the adjacent free blocks from first to last, and
 // keeps them as its parts. The unused rest of last stays free. join also returns the mark that must
-// be waited for.
+// be waited for. Its Seq is 0 if no wait is needed.
 func (p *Pool) join(first, last *block, n uint64, q *query) (*block, Mark) {
 	var wait Mark
 	var sum uint64

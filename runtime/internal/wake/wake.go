@@ -57,7 +57,7 @@ type Policy struct {
 
 	stood atomic.Bool // set while a Waiter stands in for the Poller
 	// keep is 1 if Waiters may keep their processors between polls. Otherwise keep is lower, and
-	// each slow yield raises it by 1. See Waiter.yield.
+	// each slow yield that a Waiter measures raises it by 1. See Waiter.yield.
 	keep atomic.Int32
 }
 

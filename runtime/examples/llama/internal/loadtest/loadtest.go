@@ -37,7 +37,7 @@ type Options struct {
 // A Report has the results.
 type Report struct {
 	Complete, Cancelled, Bad uint64 // requests that ended as they should
-	Wrong, Lost, Failed      uint64 // requests whose answer differs from the answer alone; whose stream broke off; whose status was unexpected
+	Wrong, Lost, Failed      uint64 // requests with another answer than when asked alone; with a stream that broke off; with an unexpected status
 	Tokens                   uint64
 	Took                     time.Duration
 	First, Next              Times     // from request to first token, and from token to token
