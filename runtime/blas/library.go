@@ -75,8 +75,8 @@ func (l *Library) endLight(h cublaslt.Handle) error {
 }
 
 // Close destroys the handles. It blocks until the device is done with the library's work. Work that
-// was submitted and has not been issued fails with gpu.ErrClosed. Close recordings with such work
-// first, because their graphs may use memory of the handles. Closing again does nothing.
+// was submitted and has not been issued fails with gpu.ErrClosed. Close recordings that use the
+// library first, because their graphs may use memory of the handles. Closing again does nothing.
 func (l *Library) Close() error {
 	if l == nil {
 		return nil

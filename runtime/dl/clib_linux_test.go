@@ -147,7 +147,8 @@ func TestCLibraryThreadEnd(t *testing.T) {
 	for range rounds {
 		onThreads(each, func(int) { l.want(0, "set_specific", 1) })
 	}
-	// The process's first thread may have run one of the goroutines. It does not end.
+	// One of the goroutines may have run on the process's first thread, which does not end. So one
+	// call of a destructor may be missing.
 	await(t, "destructors", func() bool { return int(int32(l.call("get_ended")))-before >= rounds*each-1 })
 	await(t, "the threads' ends", func() bool { return threadCount(t) < threads+rounds*each/2 })
 }
@@ -333,8 +334,8 @@ func TestCLibraryEnvironment(t *testing.T) {
 	}
 }
 
-// TestCLibraryCallbacks checks that C can call Go on the thread of a call, also deep in its stack,
-// and on threads of its own.
+// TestCLibraryCallbacks checks that C can call Go on the thread of a call, also with much of the
+// stack in use, and on threads that C has made.
 func TestCLibraryCallbacks(t *testing.T) {
 	l := openCLib(t)
 	var grow func(n int) int

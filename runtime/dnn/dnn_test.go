@@ -35,7 +35,7 @@ func open(t testing.TB, caps driver.Caps) (*gpu.Device, *dnn.Library) {
 	return dev, lib
 }
 
-// eachCaps runs a check with and without graphs.
+// eachCaps runs a check with the features of NVIDIA's and of AMD's devices.
 func eachCaps(t *testing.T, check func(*testing.T, *gpu.Device, *dnn.Library)) {
 	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
 		dev, lib := open(t, caps)

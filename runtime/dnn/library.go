@@ -22,7 +22,7 @@ type Options struct {
 type Library struct {
 	in *libcall.Library[cudnn.Library, cudnn.Handle] // nil in a zero Library
 
-	steps map[step]bool // steps of plans that are not destroyed; used only while the handle is held, and by end
+	steps map[step]bool // steps that are not destroyed yet, of all plans; used only while the handle is held, and by end
 }
 
 // Open loads cuDNN for a device and makes a handle. It blocks while the library initializes. If
@@ -98,9 +98,9 @@ func newCall(lib *cudnn.Library, h cudnn.Handle, n gpu.NativeCall) Call {
 	return Call{lib, h, cudadriver.Stream(n.Stream), slices.Clip(n.Ptrs)}
 }
 
-// With calls fn at once with the handle, while the device is current on the thread. With is for
-// functions that make plans or return the size of a workspace. A function given to [Library.Call]
-// has the handle already, and must not call With. If the device is simulated, the error is
+// With calls fn with the handle, while the device is current on the thread. With is for functions
+// that make plans or return the size of a workspace. A function given to [Library.Call] has the
+// handle already, and must not call With. If the device is simulated, the error is
 // gpu.ErrUnsupported.
 func (l *Library) With(fn func(*cudnn.Library, cudnn.Handle) error) error {
 	if l.isZero() {

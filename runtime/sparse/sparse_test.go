@@ -37,7 +37,8 @@ func open(t testing.TB, caps driver.Caps) (*gpu.Device, *sparse.Library) {
 	return dev, lib
 }
 
-// TestSparse multiplies random sparse matrices by vectors, with and without graphs.
+// TestSparse multiplies random sparse matrices by vectors, with the features of NVIDIA's and of
+// AMD's devices.
 func TestSparse(t *testing.T) {
 	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
 		dev, lib := open(t, caps)

@@ -51,7 +51,8 @@ func New(lib Library) health.Source { return source{lib} }
 
 type source struct{ lib Library }
 
-// anyInstance marks an event that names no instance.
+// anyInstance is the instance of an event that names none, and of a session that reports the events
+// of all instances.
 const anyInstance = 0xFFFFFFFF
 
 // A session watches one GPU with an event set of its own, because a wait for several GPUs fails if
@@ -79,8 +80,8 @@ func (s source) Watch(info driver.Info) (health.Session, error) {
 		return nil, fmt.Errorf("NVML does not show the GPU at %s: %w%s", where, err, advice(err, info))
 	}
 	if info.MIG {
-		// If the instance's number is unknown, the session also reports other instances' errors, if
-		// NVML sends them.
+		// If the instance's number is unknown, the session reports all errors that NVML sends, also
+		// those of other instances.
 		if mig, err := s.lib.DeviceGetHandleByUUID(uuidText("MIG", info.UUID)); err == nil {
 			if id, err := s.lib.DeviceGetGpuInstanceId(mig); err == nil {
 				w.instance = id

@@ -10,15 +10,15 @@ import (
 
 var errInjected = errors.New("injected")
 
-// A fakeSource makes slabs of addresses. Its calls can be made to fail. If it does not take a slab
-// back, the pool must not offer that slab again.
+// A fakeSource makes slabs of addresses. Its calls can be made to fail. A second Release of a slab
+// panics, also if the first one failed.
 type fakeSource struct {
 	next     uint64 // the next address
 	gap      uint64 // between slabs
 	capacity uint64 // in bytes; 0 means no limit
 	held     uint64 // bytes that the pool has
 	slabs    map[uint64]uint64
-	refused  int    // number of slabs that it did not take back
+	refused  int    // number of slabs whose Release failed
 	lost     uint64 // bytes of these slabs
 	grows    int
 	releases int

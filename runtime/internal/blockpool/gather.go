@@ -1,7 +1,7 @@
 package blockpool
 
-// quickLook limits the blocks that gather looks at for memory that needs no wait, if take may also
-// return memory that needs one.
+// quickLook is the number of blocks that gather looks at for memory that needs no wait, if take may
+// otherwise return memory that needs one.
 const quickLook = 128
 
 // gather looks for adjacent free blocks that together have n bytes, although their marks differ. It
@@ -50,7 +50,7 @@ func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *
 
 // join makes one live block of n bytes out of the adjacent free blocks from first to last, and
 // keeps them as its parts. The unused rest of last stays free. join also returns the mark that must
-// be waited for.
+// be waited for. Its Seq is 0 if no wait is needed.
 func (p *Pool) join(first, last *block, n uint64, q *query) (*block, Mark) {
 	var wait Mark
 	var sum uint64
@@ -99,7 +99,7 @@ func (p *Pool) restore(l *block) {
 }
 
 // link sets the pointers to the ends of a row of blocks: in the neighbours of the row, and in the
-// slab if the row is at its start.
+// slab if the row is at the slab's start.
 func (p *Pool) link(first, last *block) {
 	if first.prev != nil {
 		first.prev.next = first

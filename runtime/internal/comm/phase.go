@@ -28,8 +28,8 @@ const (
 	isAborting                // has failed; the native communicator is being aborted
 	isAborted                 // the abort is over; the native communicator may be destroyed
 	isClosed                  // nothing is left; the thread ends
-	isAbandoned               // the thread is blocked in a library call, or ended when it returned
-	isReturned                // that call has returned; the device stays open until the thread ends
+	isAbandoned               // the thread is blocked in a library call, or ended when that call returned
+	isReturned                // the library call of isAbandoned has returned; the device stays open until the thread ends
 	isEnded                   // the thread has ended
 	phases
 )
@@ -62,8 +62,8 @@ type life struct {
 	entered [phases]chan struct{}
 	// failure is set just before isShrinking or isAborting begins, and nowhere else.
 	failure atomic.Pointer[engine.Failure]
-	// abortedAt is when isShrinking or isAborting began, or when the thread returned from issuing a
-	// group after that.
+	// abortedAt is when isShrinking or isAborting began. If the thread was issuing a group then,
+	// abortedAt is when the thread returned from issuing the group.
 	abortedAt time.Time
 	inAbort   bool  // the library is aborting the native communicator
 	unaborted error // why the native communicator could not be aborted
@@ -155,7 +155,7 @@ func (c *Communicator) fail(err error) {
 // soon as it holds no locks.
 func (c *Communicator) setFailure(p phase, err error) error {
 	c.mu.Lock()
-	// mu also protects opt.Rank and opt.Count, which may be about to be set.
+	// mu also protects opt.Rank and opt.Count, which another goroutine may be setting.
 	e := c.opt.NewError(c.dev, c.opt.Name, c.opt.Rank, c.opt.Count, err)
 	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &engine.Failure{Err: e})
 	if first {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A naive set is the model of a Set. It keeps all points in a slice, by value, until their own
-// signals come, and searches the whole slice.
+// A naive set is the model of a Set. It keeps all points in a slice, sorted by value, until their
+// own signals come, and searches the whole slice.
 type naive struct {
 	points   []naivePoint
 	from, to uint64 // only work, and not the host, has raised the value in this range

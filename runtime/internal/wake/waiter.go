@@ -76,7 +76,8 @@ func (w *Waiter) Again(p *Policy) bool {
 //
 // But a yield may also be slow because other goroutines run meanwhile, and the wait may depend on
 // them. This is the likely reason if a wait on a kept processor ends right after a yield. Then
-// waiters yield after each poll again, until keepAgainAfter more yields were slow.
+// waiters yield after each poll again, until more than keepAgainAfter of the yields that they
+// measure were slow.
 func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 	if w.keeps == nil && p.keep.Load() == 1 && p.Processors.keep(briefKeep) {
 		w.keeps = p
@@ -86,7 +87,8 @@ func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 		return
 	}
 	clock.Yield()
-	// Measure only every eighth yield, because reading the clock takes as long as a yield.
+	// A waiter that keeps no processor measures only every eighth yield, because reading the clock
+	// takes as long as a yield.
 	if w.keeps == nil && w.rounds%8 != 1 {
 		return
 	}

@@ -12,8 +12,8 @@
 //     with [Pauses], which grow from some microseconds to a millisecond.
 //  3. While no goroutine has parked, one Waiter at a time may stand in for the Poller instead of
 //     parking: it goes on polling for as long as the Poller would poll without a pause.
-//  4. If a [Thread] issues the work, such as the thread of a communicator, it also polls. It does
-//     so in place of the Waiters, while it has nothing else to do.
+//  4. A [Thread] that issues the work, such as a communicator's thread, also polls. The Thread
+//     polls in place of the Waiters, while it has nothing else to do.
 //
 // A polling goroutine yields between polls. A yield is cheap, except on a goroutine that is locked
 // to its thread. There a [Waiter] may yield only once in a [Slice], and so keep its processor. If
@@ -57,7 +57,7 @@ type Policy struct {
 
 	stood atomic.Bool // set while a Waiter stands in for the Poller
 	// keep is 1 if Waiters may keep their processors between polls. Otherwise keep is lower, and
-	// each slow yield raises it by 1. See Waiter.yield.
+	// each slow yield that a Waiter measures raises it by 1. See Waiter.yield.
 	keep atomic.Int32
 }
 

@@ -81,8 +81,8 @@ var (
 	cgo_libc_setgroups = &hostlibc_unsupported
 )
 
-// firstTLS holds the main thread's g until the thread has an identity. For other threads the
-// runtime's m holds it.
+// firstTLS is the thread-local storage of the main thread, with the thread's g, until the thread
+// has an identity. Other threads begin with the storage in the runtime's m.
 var firstTLS [6]uintptr
 
 // These variables are for the assembly code. None points to the Go heap.
@@ -123,7 +123,7 @@ var entries struct {
 }
 
 // spawn starts a thread at entry. Without CLONE_VM in flags it starts a process instead, with out
-// as its standard output and standard error. All signals are blocked in it. tls is its thread
-// pointer and sp its stack pointer. spawn returns the number of the thread or process, or a
-// negative error number.
+// as its standard output and standard error. The thread or process begins with all signals blocked,
+// with the thread pointer tls and the stack pointer sp. spawn returns the number of the thread or
+// process, or a negative error number.
 func spawn(flags, tls, out, sp, entry uintptr) int

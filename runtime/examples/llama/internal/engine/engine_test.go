@@ -275,7 +275,7 @@ func TestSteps(t *testing.T) {
 		}
 		all.Wait()
 		// One step for each prompt, and 15 steps of all sequences together. There is one more if
-		// the other requests came after the second step was queued.
+		// the requests behind the first came after the second step was queued.
 		if n, d := m.Plans(), time.Since(begin); n < 19 || n > 20 || d != time.Duration(n)*time.Millisecond {
 			t.Errorf("%d steps in %v, want 19 or 20", n, d)
 		}

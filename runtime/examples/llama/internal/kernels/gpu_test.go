@@ -155,7 +155,7 @@ func compare(t *testing.T, g, w *world, gb, wb *Buffers, gs, ws []step, rows int
 	}
 }
 
-// compareCaches compares all keys and values, and makes them equal.
+// compareCaches compares all keys and values, and then copies the cache of w to that of g.
 func compareCaches(t *testing.T, name string, g, w *world) {
 	t.Helper()
 	got, want := get(g, g.cache()), get(w, w.cache())

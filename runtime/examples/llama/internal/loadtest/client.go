@@ -43,11 +43,11 @@ type answer struct {
 	times  []time.Duration // time since the token before, or since the request
 	text   string
 	finish string
-	left   bool // ask has disconnected, as leave says
+	left   bool // ask has disconnected after the number of tokens in leave
 	err    error
 }
 
-// A statusError is an error that the server reported. In a stream its code is 200.
+// A statusError is an error that the server reported. The code of an error inside a stream is 200.
 type statusError struct {
 	code int
 	text string
@@ -123,7 +123,8 @@ func (l *load) ask(ctx context.Context, q question, leave int) (a answer) {
 	}
 }
 
-// memory returns the resident memory of the server's process in bytes, or 0 if its metrics lack it.
+// memory returns the resident memory of the server's process in bytes, or 0 if the server does not
+// report it.
 func (l *load) memory(ctx context.Context) uint64 {
 	r, err := http.NewRequestWithContext(ctx, "GET", l.URL+"/metrics", nil)
 	if err != nil {

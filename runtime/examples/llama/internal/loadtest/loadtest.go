@@ -22,7 +22,7 @@ type Options struct {
 	URL       string // of the server, such as http://localhost:8080
 	Clients   int
 	Duration  time.Duration
-	Each      int     // the least number of requests of each client, also after Duration
+	Each      int     // each client sends at least this number of requests, even if they take longer than Duration
 	Questions int     // the number of different requests
 	Prompt    int     // the largest number of tokens of a prompt
 	Tokens    int     // the largest number of tokens of an answer
@@ -37,11 +37,11 @@ type Options struct {
 // A Report has the results.
 type Report struct {
 	Complete, Cancelled, Bad uint64 // requests that ended as they should
-	Wrong, Lost, Failed      uint64 // with another answer than alone; with a stream that broke off; with an unexpected status
+	Wrong, Lost, Failed      uint64 // requests with another answer than when asked alone; with a stream that broke off; with an unexpected status
 	Tokens                   uint64
 	Took                     time.Duration
 	First, Next              Times     // from request to first token, and from token to token
-	Memory                   [3]uint64 // bytes of the server: after the questions alone, after a quarter of the time, and at the end; 0: unknown
+	Memory                   [3]uint64 // bytes of the server: before the load, after a quarter of the time, and at the end; 0: unknown
 	Examples                 []string  // descriptions of some failures
 }
 

@@ -530,8 +530,8 @@ func TestTeam(t *testing.T) {
 	}
 }
 
-// TestTeamDisagrees checks that a team is broken once only its second shard has refused a plan. The
-// error must not be ErrPlan.
+// TestTeamDisagrees checks that a team is broken after its second shard, but not the first, has
+// refused a plan. The error must not be ErrPlan.
 func TestTeamDisagrees(t *testing.T) {
 	info := model.Info{Slots: 1, Pages: 4, PageTokens: 16, MaxTokens: 64, ChunkTokens: 16, Vocab: 10}
 	first, second := fakemodel.New(info), fakemodel.New(info)
@@ -575,8 +575,8 @@ func TestOneGraph(t *testing.T) {
 	}
 }
 
-// checkSame checks that the shards have the same bits: otherwise they could choose different
-// tokens.
+// checkSame checks that the logits of all shards are equal, bit by bit. Otherwise the shards could
+// choose different tokens.
 func checkSame(t *testing.T, shards []*model.Shard) {
 	t.Helper()
 	want, err := shards[0].Logits(0)

@@ -13,7 +13,7 @@ import (
 // A source is a tensor as it goes to the device.
 type source struct {
 	io.ReaderAt
-	name      string // of the module: the weight's without ".weight"
+	name      string // the module's name: the weight's name without ".weight"
 	rows      int
 	size      int64 // bytes
 	quantised bool

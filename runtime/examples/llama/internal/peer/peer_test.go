@@ -127,8 +127,8 @@ var lengths, rounds = []int{4, 512, 2048, 2052, 512 * 130, 512, 4}, []int{most, 
 
 const most = blocks*capacity*4 + 40 // so many numbers that a block gets two rows
 
-// check adds arrays of the lengths, and compares the ranks' bits with sums in the order of the
-// ranks. The blocks' tags begin with start, or with 1 if start is 0.
+// check adds arrays of the given lengths. The result of each rank must equal, bit by bit, the
+// host's sum in the order of the ranks. The blocks' tags begin with start, or with 1 if start is 0.
 func check(t *testing.T, devices []*gpu.Device, patience time.Duration, start uint32, lengths []int) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var all []*rank

@@ -52,8 +52,8 @@ func (f *formula) norm(x, weight []float64) (y []float64) {
 	return y
 }
 
-// rotated applies the rotary embedding: a pair of numbers is a complex number, times a factor that
-// depends on the position.
+// rotated applies the rotary embedding: each pair of numbers is a complex number, which is
+// multiplied by a factor that depends on the position.
 func (f *formula) rotated(head []float64, position int) []float64 {
 	half := len(head) / 2
 	y := make([]float64, len(head))
