@@ -64,7 +64,7 @@ func TestGPUComm(t *testing.T) {
 		t.Helper()
 		var want [room]byte
 		// The bytes are normal numbers in every float type. An average multiplies the data by 1,
-		// which may change other numbers.
+		// and that may change numbers that are not normal.
 		for i := range data {
 			data[i] = 0x38 + byte(i+i>>3+i>>6+n)&7
 		}

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// xidPatience is how long the first error of a lost device waits until NVML reports the XID
-	// error. On an H200 NVML reports it half a millisecond before CUDA returns its error.
+	// xidPatience is how long the first error of a lost device waits at most for NVML to report the
+	// XID error. On an H200 NVML reports it half a millisecond before CUDA returns its error.
 	xidPatience = 20 * time.Millisecond
-	// askPatience is how long the first error of a lost device waits for calls of NVML. These calls
-	// may hang if the GPU hangs.
+	// askPatience is how long the first error of a lost device waits at most for calls of NVML,
+	// which may hang if the GPU hangs.
 	askPatience = 300 * time.Millisecond
-	// startPatience is how long Close waits for NVML to start and to end the recording.
+	// startPatience is how long Close waits at most for NVML to start and to end the recording.
 	startPatience = 5 * time.Second
 )
 

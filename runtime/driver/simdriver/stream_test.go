@@ -213,8 +213,8 @@ func TestDestroyBusyStream(t *testing.T) {
 	check(t, v.Fill(s, m.Ptr, 0, 1, 1))
 	refused(t, v.DestroyStream(s), simdriver.ErrBusy, "1 operations")
 
-	// If a stream waits for work of a lost device, directly or through other streams, its work will
-	// not execute. The stream can be destroyed.
+	// If a stream waits for work of a lost device, directly or through other streams, the stream's
+	// work will not execute, and the stream can be destroyed.
 	e := record(t, v, s)
 	first, next := stream(t, w), stream(t, w)
 	check(t, w.StreamWait(first, e))

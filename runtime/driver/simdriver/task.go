@@ -30,7 +30,7 @@ type task struct {
 	start func()         // t.spawned
 	timer *time.Timer
 
-	begun, ended time.Time // times of the last launch with a launch number
+	begun, ended time.Time // times in the last launch whose run.number was not 0
 
 	left int // number of unfinished tasks in after; only for Step
 
@@ -157,7 +157,7 @@ func (t *task) finish() *task {
 	return t.heirs[0]
 }
 
-// execute performs the task's operation, unless the run is over.
+// execute performs the task's operation, unless there is nothing to do or the run is over.
 func (t *task) execute() {
 	r := &t.exec.run
 	o := &r.plan.ops[t.index]
