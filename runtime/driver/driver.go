@@ -134,9 +134,9 @@ type Caps struct {
 	Occupancy bool // the device is an [Occupancy]
 	NodeTimes bool // the device is a [NodeTimer]
 
-	// PriorityRange holds the least and the greatest priority of the API's streams. Smaller numbers
-	// are more urgent. The two are equal if streams have no priorities. NewStream makes streams of
-	// priority 0.
+	// PriorityRange holds the least urgent and the most urgent priority of the API's streams.
+	// Smaller numbers are more urgent. The two are equal if streams have no priorities. NewStream
+	// makes streams of priority 0.
 	PriorityRange [2]int
 }
 
@@ -195,9 +195,9 @@ type Device interface {
 
 	// NewStream makes a stream that is not ordered with any other stream. It needs a bound thread.
 	NewStream() (Stream, error)
-	// DestroyStream destroys a stream without pending work. With pending work the error is
-	// [ErrBusy], and nothing has changed, unless the driver knows that the work can never execute.
-	// It needs a bound thread.
+	// DestroyStream destroys a stream. If the stream has pending work, the error is [ErrBusy], and
+	// nothing has changed. But if the driver knows that this work can never execute, the stream is
+	// destroyed. It needs a bound thread.
 	DestroyStream(Stream) error
 
 	// NewEvent makes an event without timing. It needs a bound thread.

@@ -352,7 +352,7 @@ func TestGPURanks(t *testing.T) {
 	g := openRanks(t)
 	g.join()
 	const n = 100_003 // elements of each operation
-	// The inputs are long enough for every operation.
+	// in returns element i of a rank's input.
 	in := func(rank, i int) uint32 { return uint32(rank+1)*1_000_003 + uint32(i)*uint32(i) }
 	type op struct {
 		kind driver.CommOpKind

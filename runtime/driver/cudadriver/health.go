@@ -29,8 +29,8 @@ type watch struct {
 	explain sync.Once
 	suffix  error // the last XID error, or nil; set in explain.Do
 
-	// mu is held during calls of NVML, which may hang. So it is locked only by functions that
-	// within runs, and by the goroutine of start.
+	// mu is held during calls of NVML, which may hang. So mu is locked only by functions passed to
+	// within, and by the goroutine of start.
 	mu      sync.Mutex
 	session health.Session // protected by mu; nil until NVML has started, and after stop
 }

@@ -223,7 +223,8 @@ func TestDestroyBusyStream(t *testing.T) {
 	pending(t, w, record(t, w, next))
 	refused(t, w.DestroyStream(next), simdriver.ErrBusy)
 
-	// Such waits do not keep an event from being destroyed. Waits of other streams do.
+	// Waits of next will not execute, so they do not keep an event from being destroyed. Waits of
+	// other streams do.
 	x, y := stream(t, vs[2]), stream(t, vs[2])
 	check(t, d.StallStream(x))
 	ex, ey := record(t, vs[2], x), record(t, vs[2], x)

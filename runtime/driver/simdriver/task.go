@@ -297,7 +297,7 @@ func (r *run) reach(t *task) {
 	r.pass(t)
 }
 
-// pass makes the tasks ready that wait only for t.
+// pass makes each task ready that waits for t and for no other unfinished task.
 func (r *run) pass(t *task) {
 	for _, list := range [2][]*task{t.heirs, t.next} {
 		for _, n := range list {
