@@ -26,9 +26,9 @@ type Compiler interface {
 
 // A [Compiler] may implement Linkers, which compiles several sources and links them.
 type Linkers interface {
-	// Linker returns a compiler for the same devices that accepts sources with Link. Its Info
-	// includes the linker. The linker is opened when it is first needed. If it is missing, the
-	// error says what to install, and is [ErrUnsupported].
+	// Linker returns a compiler that accepts sources with Link, for the same devices. That
+	// compiler's Info includes the linker. If the linker is missing, Linker returns an error that
+	// says what to install and is [ErrUnsupported].
 	Linker() (Compiler, error)
 }
 
@@ -52,8 +52,8 @@ type Source struct {
 	Names   []string          // expressions, such as scale<float>, to be looked up in Code.Names
 
 	// Link holds more sources, which must not have Link themselves. They are compiled and linked
-	// with this one. Only a compiler of [Linkers] accepts them. Code.Names has the names of all
-	// sources.
+	// with this one. Only the compiler that [Linkers].Linker returns accepts a source with Link.
+	// Code.Names has the names of all sources.
 	Link        []Source
 	LinkOptions []string // options for the linker, as the linker defines them
 }
@@ -107,7 +107,7 @@ func (e *CompileError) Unwrap() error { return e.Err }
 
 // A Message is a message of a compiler.
 type Message struct {
-	File   string // name of the source or header; "" if the message is about neither
+	File   string // name of the source or header that the message is about; "" if none
 	Line   int    // line number from 1; 0 if unknown
 	Column int    // column of the character that the message points at; 0 if unknown
 	Kind   string // in the compiler's words: "error", "catastrophic error", "warning"

@@ -90,7 +90,7 @@ type Info struct {
 
 // Caps says what a device's API can do.
 type Caps struct {
-	RerecordEvents bool // an event may be recorded again before its last record and the waits for that record are complete
+	RerecordEvents bool // an event may be recorded again while its last record, or a wait for that record, is pending
 	Managed        bool // memory can be managed: the host and the device use it at the same address
 	HostRegister   bool // the program's host memory can be pinned
 	KernelParams   bool // the sizes of a kernel's parameters are known
@@ -122,11 +122,11 @@ type Caps struct {
 	ReadOnlyRegister bool // the device is a [ReadOnlyRegistrar]
 	ManagedPools     bool // pools can be of managed memory
 	PoolsByStream    bool // memory must be freed in the stream that allocated it; see [Pools]
-	// ChecksOrder: the device is lost if a graph executes in which two nodes without an order use
-	// the same memory and one of them writes it, as far as the driver can tell.
+	// ChecksOrder: if two unordered nodes of a graph use the same memory and one of them writes it,
+	// executing the graph loses the device. The driver may overlook such accesses.
 	ChecksOrder bool
-	// ResizeNodes: SetNode may change the size of a copy, or of a fill without stride. SetNode
-	// returns an error if the size does not fit.
+	// ResizeNodes: SetNode may change the size of a copy, or of a fill without stride. If the API
+	// refuses the size, SetNode returns an error.
 	ResizeNodes bool
 
 	MemInfo   bool // the device is a [MemInfo]
@@ -134,9 +134,9 @@ type Caps struct {
 	Occupancy bool // the device is an [Occupancy]
 	NodeTimes bool // the device is a [NodeTimer]
 
-	// PriorityRange holds the least and the greatest priority of the API's streams. Smaller numbers
-	// are more urgent. The two are equal if streams have no priorities. NewStream makes streams of
-	// priority 0.
+	// PriorityRange holds the least urgent and the most urgent priority of the API's streams.
+	// Smaller numbers are more urgent. The two are equal if streams have no priorities. NewStream
+	// makes streams of priority 0.
 	PriorityRange [2]int
 }
 
@@ -161,7 +161,7 @@ const (
 	ManagedMem                      // memory with the same address on the host and the device, moved as needed
 	CommMem                         // device memory for communicators; needs Caps.Comms
 	WriteCombinedMem                // like HostMem, but for the host only to write: reading is slow
-	ShareableMem                    // device memory, shared by file descriptors; needs Caps.MemSharing
+	ShareableMem                    // device memory to share through file descriptors; needs Caps.MemSharing
 )
 
 // OfDevice reports whether memory of this kind is on a device.
@@ -186,8 +186,8 @@ type Device interface {
 	// Bind makes the device current on the calling thread, whatever was current before.
 	Bind() error
 
-	// Unbind takes this device from the calling thread, if it is current there and the API allows a
-	// thread without a device.
+	// Unbind takes this device from the calling thread, if the device is current there and the API
+	// allows a thread without a device. Otherwise Unbind does nothing.
 	Unbind() error
 
 	// Close closes the device. Streams, events, modules and memory must have been destroyed.
@@ -195,15 +195,15 @@ type Device interface {
 
 	// NewStream makes a stream that is not ordered with any other stream. It needs a bound thread.
 	NewStream() (Stream, error)
-	// DestroyStream destroys a stream without pending work. With pending work the error is
-	// [ErrBusy], and nothing has changed, unless the driver knows that the work can never execute.
-	// It needs a bound thread.
+	// DestroyStream destroys a stream. If the stream has pending work, the error is [ErrBusy], and
+	// nothing has changed. But if the driver knows that this work can never execute, the stream is
+	// destroyed. It needs a bound thread.
 	DestroyStream(Stream) error
 
 	// NewEvent makes an event without timing. It needs a bound thread.
 	NewEvent() (Event, error)
-	// DestroyEvent destroys an event without pending waits, or with waits that can never end. With
-	// other waits the error may be [ErrBusy], and nothing has changed. It needs a bound thread.
+	// DestroyEvent destroys an event. While streams wait for the event, the call may fail with
+	// [ErrBusy] and change nothing, unless these waits can never end. It needs a bound thread.
 	DestroyEvent(Event) error
 
 	// Record records the event after all work submitted to the stream so far. Any thread may call
@@ -251,7 +251,8 @@ type Device interface {
 	Unload(Module) error
 	// Function finds a kernel by name. It needs a bound thread.
 	Function(Module, string) (Function, FuncInfo, error)
-	// Global finds a variable by name. It needs a bound thread.
+	// Global finds a variable by name, and returns its address and its size in bytes. It needs a
+	// bound thread.
 	Global(Module, string) (Ptr, uint64, error)
 	// Launch launches a kernel. It does not keep l. Any thread may call it.
 	Launch(s Stream, l *Launch) error

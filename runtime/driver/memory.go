@@ -13,7 +13,7 @@ type Prefetcher interface {
 // A ReadOnlyRegistrar pins read-only memory ([Caps.ReadOnlyRegister]).
 type ReadOnlyRegistrar interface {
 	// RegisterReadOnly is [Device.Register] for memory that the device only reads, such as a file
-	// mapped for reading. The host need not be able to write the memory. Unregister undoes it. It
-	// needs a bound thread.
+	// mapped for reading. The host need not be able to write the memory. Unregister undoes the
+	// call. RegisterReadOnly needs a bound thread.
 	RegisterReadOnly(p unsafe.Pointer, size uint64) (Ptr, error)
 }

@@ -14,8 +14,8 @@ type PoolSharing interface {
 	// needs a bound thread.
 	ImportPool(*os.File) (Pool, error)
 	// ExportPoolMem returns a handle of an allocation of AllocAsync from a shareable pool. Other
-	// processes may use the memory when the allocation has executed. They must close it before it
-	// is freed. It needs a bound thread.
+	// processes may use the memory when the stream has executed the allocation. They must call
+	// ClosePoolMem before the memory is freed. ExportPoolMem needs a bound thread.
 	ExportPoolMem(Mem) (MemHandle, error)
 	// OpenPoolMem makes an allocation of an imported pool accessible. The returned Size is the
 	// allocation's, or 0 if the API does not report it. It needs a bound thread.

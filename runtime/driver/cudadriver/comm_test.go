@@ -64,7 +64,7 @@ func TestComms(t *testing.T) {
 	if f.stack() != stack {
 		t.Errorf("contexts %#x, want %#x", f.stack(), stack)
 	}
-	// AbortComm and DestroyComm call the library on other threads. These have the context only
+	// AbortComm and DestroyComm call the library on other threads, which have the context only
 	// during the call.
 	calls := f.Calls()
 	if n := len(slices.DeleteFunc(calls, func(c string) bool { return c != "cuCtxSetCurrent(0xc0)" })); n < 6 {

@@ -189,7 +189,7 @@ func TestRealNVRTC(t *testing.T) {
 	}
 	ok(t, err)
 	target := "sm_90"
-	if l.Version() < 11080 { // older releases have no sm_90; the driver compiles their PTX
+	if l.Version() < 11080 { // older releases of NVRTC have no sm_90; the driver compiles the PTX that they make
 		target = "compute_86"
 	}
 	suite.RealCompiler(t, drivertest.Real{

@@ -338,7 +338,7 @@ func TestUnresolvedCode(t *testing.T) {
 		}
 		ok(t, d.Unload(m))
 	}
-	// These errors do not blame unresolved symbols if the cause can be another one.
+	// The error blames unresolved symbols only if nothing else can be the cause.
 	for name, c := range map[string]struct{ kernel, says, not string }{
 		"unresolved.fatbin": {"calls", "unresolved symbol table, other: ", "mangled"},
 		"resolving.cubin":   {"heap", "the image has code of that name", "mangled"},

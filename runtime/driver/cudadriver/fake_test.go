@@ -80,9 +80,9 @@ func (f *fake) driver() *Driver {
 // device opens device 0 and binds it to the test's thread, which stays locked until the test ends.
 func (f *fake) device() *device { return f.Bound(f.driver()).(*device) }
 
-// The methods that drivertest.Library adds to drivertest.Fake. Open and Device ignore the flag,
-// because pools of CUDA need no request. Clean does nothing, because CUDA keeps no last error on a
-// thread.
+// The methods that drivertest.Library adds to drivertest.Fake. Open and Device ignore their
+// parameter, because a CUDA driver has pools without a request. Clean does nothing, because CUDA
+// keeps no last error on a thread.
 
 func (f *fake) Open(bool) (driver.Driver, error) { return suite.Open(f.Path, "", "") }
 func (f *fake) Device(bool) drivertest.Device    { return f.device() }

@@ -64,7 +64,7 @@ func TestGPUComm(t *testing.T) {
 		t.Helper()
 		var want [room]byte
 		// The bytes are normal numbers in every float type. An average multiplies the data by 1,
-		// which may change other numbers.
+		// and that may change numbers that are not normal.
 		for i := range data {
 			data[i] = 0x38 + byte(i+i>>3+i>>6+n)&7
 		}
@@ -352,7 +352,7 @@ func TestGPURanks(t *testing.T) {
 	g := openRanks(t)
 	g.join()
 	const n = 100_003 // elements of each operation
-	// The inputs are long enough for every operation.
+	// in returns element i of a rank's input.
 	in := func(rank, i int) uint32 { return uint32(rank+1)*1_000_003 + uint32(i)*uint32(i) }
 	type op struct {
 		kind driver.CommOpKind

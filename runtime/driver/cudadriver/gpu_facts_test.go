@@ -245,8 +245,8 @@ func TestGPUFactsElsewhere(t *testing.T) {
 
 // linksElsewhere compares the links between devices with the matrix of nvidia-smi topo -m. If the
 // matrix has NV and a number for a pair of devices, the link must give direct access to memory and
-// support all atomic operations. Other links must not be faster or support all atomic operations.
-// The columns of the matrix are in nvidia-smi's order.
+// support all atomic operations. Other links must neither be faster nor support all atomic
+// operations. The columns of the matrix are in nvidia-smi's order.
 func linksElsewhere(t *testing.T, drv *Driver, uuids []string, smi func(t *testing.T, args ...string) string) {
 	if len(uuids) < 2 {
 		t.Skipf("needs two GPUs, and there are %d", len(uuids))

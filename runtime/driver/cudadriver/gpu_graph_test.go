@@ -39,7 +39,7 @@ func addNode(t testing.TB, d *device, g driver.Graph, op *driver.NodeOp, after .
 	return n
 }
 
-// nodesOf returns the nodes that are not 0.
+// nodesOf returns n in a slice, or nil if n is 0.
 func nodesOf(n driver.Node) []driver.Node {
 	if n == 0 {
 		return nil
@@ -85,7 +85,7 @@ func TestGPUGraph(t *testing.T) {
 	x, y, z := dev.Ptr, dev.Ptr+n, dev.Ptr+2*n
 	g := newGraph(t, d)
 
-	// A kernel numbers the words of x. Fills of each width then overwrite parts of it.
+	// A kernel numbers the words of x. Fills of each width then overwrite parts of x.
 	first := addNode(t, d, g, kernelOp(index, n/4/256, 256, arg(uint64(n/4)), arg(uint32(1000)), arg(uint32(3)), arg(x)))
 	w1 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 401, Pattern: 0x123456a1, Width: 1, Count: 99}, first)
 	w2 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 802, Pattern: 0x1234b2b1, Width: 2, Count: 99}, first)

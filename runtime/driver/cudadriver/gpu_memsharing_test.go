@@ -34,8 +34,7 @@ func TestGPUSharingVirtual(t *testing.T) {
 	}
 }
 
-// sharesVirtual runs the exchange once, with a Python process that loads the CUDA driver from
-// library.
+// sharesVirtual shares memory with one Python process, which loads the CUDA driver from library.
 func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -229,8 +229,8 @@ func (x *blas) multiplier() (m *cublas.Multiplier) {
 	return m
 }
 
-// product returns a function for a native operation. It multiplies the matrices in the second and
-// third range, and writes the product to the first range.
+// product returns a function for a native operation. The function multiplies the matrices in the
+// second and third range, and writes the product to the first range.
 func (x *blas) product(m *cublas.Multiplier) func(gpu.NativeCall) error {
 	return func(n gpu.NativeCall) error {
 		x.calls.Add(1)

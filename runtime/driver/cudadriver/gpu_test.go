@@ -634,7 +634,7 @@ func BenchmarkGPU(b *testing.B) {
 	}
 	for _, c := range benches {
 		b.Run(c.name, func(b *testing.B) {
-			// A subtest runs on its own goroutine, and so on another thread.
+			// A sub-benchmark runs on its own goroutine, which needs a lock of its own.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			if c.bound {

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// xidPatience is how long the first error of a lost device waits until NVML reports the XID
-	// error. On an H200 NVML reports it half a millisecond before CUDA returns its error.
+	// xidPatience is how long the first error of a lost device waits at most for NVML to report the
+	// XID error. On an H200 NVML reports it half a millisecond before CUDA returns its error.
 	xidPatience = 20 * time.Millisecond
-	// askPatience is how long the first error of a lost device waits for calls of NVML. These calls
-	// may hang if the GPU hangs.
+	// askPatience is how long the first error of a lost device waits at most for calls of NVML,
+	// which may hang if the GPU hangs.
 	askPatience = 300 * time.Millisecond
-	// startPatience is how long Close waits for NVML to start and to end the recording.
+	// startPatience is how long Close waits at most for NVML to start and to end the recording.
 	startPatience = 5 * time.Second
 )
 
@@ -29,8 +29,8 @@ type watch struct {
 	explain sync.Once
 	suffix  error // the last XID error, or nil; set in explain.Do
 
-	// mu is held during calls of NVML, which may hang. So it is locked only by functions that
-	// within runs, and by the goroutine of start.
+	// mu is held during calls of NVML, which may hang. So mu is locked only by functions passed to
+	// within, and by the goroutine of start.
 	mu      sync.Mutex
 	session health.Session // protected by mu; nil until NVML has started, and after stop
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// CUDA releases in which attributes were added. Older drivers are not asked for them, because the
-// call would fail.
+// CUDA releases in which attributes were added. Older drivers are not asked for these attributes,
+// because the call would fail.
 const (
 	clusters = 11080 // DeviceAttributeClusterLaunch, and most launch attributes
 	hostNUMA = 12020 // DeviceAttributeHostNUMAID
@@ -40,7 +40,7 @@ func describe(lib *cuda.Library, index int, id cuda.Device) (driver.Info, error)
 		info.MIG = err == nil && whole != u
 	}
 	info.UUID = u.Bytes
-	// Not every device is on a bus. The address is only a label, so its absence is not an error.
+	// Not every device is on a bus, so a missing address is not an error.
 	if pci, err := lib.DeviceGetPCIBusId(id); err == nil {
 		info.PCI = strings.ToLower(pci)
 	}

@@ -29,12 +29,12 @@ func enter(d driver.Natives) error {
 	return d.Leave(was)
 }
 
-// all returns a call of every method of the device except Bind and Close.
+// all returns calls of the device's methods, as drivertest.API.All describes.
 func all(d *device) map[string]func() error { return suite.All(d) }
 
 var suite *drivertest.API
 
-func init() { // init avoids a cycle: the functions use suite
+func init() { // init avoids an initialization cycle: the functions use suite
 	suite = &drivertest.API{
 		Name: "cuda", Prefix: "cu", File: "libcuda.so.1", Release: 13000,
 		Result: func(code int) drivertest.Result { return cuda.Result(code) },
@@ -147,7 +147,7 @@ func init() { // init avoids a cycle: the functions use suite
 		Pools: drivertest.PoolsTest{
 			Releases: []dl.Version{13000},
 			Current:  []string{"cuDeviceGetDefaultMemPool(40)", "cuDeviceSetMemPool(40, 0x9020)", "cuDeviceGetMemPool(40)", "cuDeviceSetMemPool(40, 0x9000)"},
-			// The location in the call has the device's ordinal.
+			// The location in the call is "1 0": a device, the one with ordinal 0.
 			New: []string{"cuMemPoolCreate(1, 0, 1 0, (nil), 100, 0)"},
 			Use: []string{"cuMemAllocFromPoolAsync(64, 0x9020, 0x5000)", "cuMemAllocFromPoolAsync(64, 0x9020, 0x5000)", "cuMemFreeAsync(0x5000)",
 				"cuMemPoolTrimTo(0x9020, 1048576)"},

@@ -153,7 +153,7 @@ func TestAccessPool(t *testing.T) {
 
 func TestPoolsUnanswered(t *testing.T) {
 	f := newFake(t, hip64)
-	// If the query about pools fails, the device is unusable.
+	// If the query about pools fails, Open fails.
 	drv := f.driver(WithPools())
 	f.Set("hipDeviceGetAttribute", int(hip.ErrorOutOfMemory))
 	if dev, err := drv.Open(0); dev != nil || !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "hipDeviceAttributeMemoryPoolsSupported") {

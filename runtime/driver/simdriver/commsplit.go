@@ -69,7 +69,7 @@ func (r *rank) join(g *making, c *caller) (*making, error) {
 			at, found = i, true
 			break
 		}
-		// Ranks that take no part in this making may have joined later ones already.
+		// If only ranks that take no part in g have called o, o is a later making.
 		other := slices.IndexFunc(o.callers, func(c *caller) bool { return c != nil && g.takesPart(c.rank.number) })
 		if other >= 0 {
 			m.fail("rank %d calls %v, and rank %d %v", r.number, g, other, o)

@@ -20,7 +20,7 @@ type Config struct {
 	Devices int
 
 	// Memory is each device's memory in bytes; 0 is 1 GiB. An allocation takes memory of the
-	// process when it is first touched.
+	// process when the allocation is first touched.
 	Memory uint64
 
 	// HostMemory limits the host and managed memory of all devices together, in bytes; 0 is 4 GiB.
@@ -44,8 +44,8 @@ type Config struct {
 	// each other's exports. nil means that the driver has a machine of its own.
 	Machine *Machine
 
-	// StaysLost means that a lost device stays lost, as in a process with CUDA. Without it a lost
-	// device works again when it is opened after its last Close, as after a restart of the process.
+	// StaysLost means that a lost device stays lost, as in a process with CUDA. Without StaysLost a
+	// lost device works again after its last Close, as after a restart of the process.
 	StaysLost bool
 
 	// LazyComms makes ranks connect when they first need to, as libraries do: all ranks for

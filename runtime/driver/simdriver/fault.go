@@ -51,7 +51,7 @@ type faults struct {
 }
 
 // Inject adds a fault. A call that matches several faults fails with the one that was added first.
-// A fault whose N is not 0 is removed after its call.
+// A fault whose N is not 0 is removed after the call that it selects.
 func (d *Driver) Inject(f Fault) *Injected {
 	i := &Injected{d: d, f: f}
 	d.faults.mu.Lock()
@@ -239,8 +239,8 @@ func (d *Driver) Streams(device int) []driver.Stream {
 	return hs
 }
 
-// Comms returns the ranks of communicators on a device, in no particular order, including ranks
-// that are not ready.
+// Comms returns the ranks on a device, in no particular order. Ranks that are not ready are
+// included.
 func (d *Driver) Comms(device int) (all []driver.Comm) {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// marker begins the line of an image that names its kernels and variables.
+// marker begins a line that names kernels and variables of an image.
 const marker = "// sim:"
 
 // An image is a parsed GPU image, with only the parts that a module needs.

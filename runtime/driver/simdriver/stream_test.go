@@ -213,8 +213,8 @@ func TestDestroyBusyStream(t *testing.T) {
 	check(t, v.Fill(s, m.Ptr, 0, 1, 1))
 	refused(t, v.DestroyStream(s), simdriver.ErrBusy, "1 operations")
 
-	// If a stream waits for work of a lost device, directly or through other streams, its work will
-	// not execute. The stream can be destroyed.
+	// If a stream waits for work of a lost device, directly or through other streams, the stream's
+	// work will not execute, and the stream can be destroyed.
 	e := record(t, v, s)
 	first, next := stream(t, w), stream(t, w)
 	check(t, w.StreamWait(first, e))
@@ -223,7 +223,8 @@ func TestDestroyBusyStream(t *testing.T) {
 	pending(t, w, record(t, w, next))
 	refused(t, w.DestroyStream(next), simdriver.ErrBusy)
 
-	// Such waits do not keep an event from being destroyed. Waits of other streams do.
+	// Waits of next will not execute, so they do not keep an event from being destroyed. Waits of
+	// other streams do.
 	x, y := stream(t, vs[2]), stream(t, vs[2])
 	check(t, d.StallStream(x))
 	ex, ey := record(t, vs[2], x), record(t, vs[2], x)

@@ -30,7 +30,7 @@ type task struct {
 	start func()         // t.spawned
 	timer *time.Timer
 
-	begun, ended time.Time // times of the last launch with a launch number
+	begun, ended time.Time // times in the last launch whose run.number was not 0
 
 	left int // number of unfinished tasks in after; only for Step
 
@@ -157,7 +157,7 @@ func (t *task) finish() *task {
 	return t.heirs[0]
 }
 
-// execute performs the task's operation, unless the run is over.
+// execute performs the task's operation, unless there is nothing to do or the run is over.
 func (t *task) execute() {
 	r := &t.exec.run
 	o := &r.plan.ops[t.index]
@@ -297,7 +297,7 @@ func (r *run) reach(t *task) {
 	r.pass(t)
 }
 
-// pass makes the tasks ready that wait only for t.
+// pass makes each task ready that waits for t and for no other unfinished task.
 func (r *run) pass(t *task) {
 	for _, list := range [2][]*task{t.heirs, t.next} {
 		for _, n := range list {

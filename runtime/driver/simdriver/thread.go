@@ -33,7 +33,7 @@ func (t *threads) unbind(device int) {
 	t.mu.Unlock()
 }
 
-// forget makes no device current on the calling thread.
+// forget leaves the calling thread without a current device.
 func (t *threads) forget() {
 	if t.id == nil {
 		return

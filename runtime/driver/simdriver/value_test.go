@@ -132,7 +132,7 @@ func TestValueBubble(t *testing.T) {
 	})
 }
 
-// TestValueSteps checks that Step executes a wait once its value has come.
+// TestValueSteps checks that Step executes a wait only after the wait's value has come.
 func TestValueSteps(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Deterministic: true})
 	v := vs[0]

@@ -42,7 +42,7 @@ func (a *API) All(d Device) map[string]func() error {
 				if _, err := d.NewPriorityStream(-1); err != nil {
 					return err
 				}
-				if err := a.Destroy(d, Stream0); err != nil { // the fake returns the same stream each time, so this destroys it
+				if err := a.Destroy(d, Stream0); err != nil { // destroys the new stream: the fake returns Stream0 each time
 					return err
 				}
 			}
