@@ -155,7 +155,8 @@ func (b *bench) finish(s driver.Stream) {
 	b.ok(b.d.DestroyEvent(e))
 }
 
-// busy keeps a stream working for much longer than a call takes, or until over is called.
+// busy keeps a stream working: until over is called if b.stall is set, and otherwise for much longer
+// than a call takes.
 func (b *bench) busy(s driver.Stream) (over func()) {
 	b.Helper()
 	if b.stall != nil {
@@ -673,7 +674,7 @@ func testThreads(b *bench) {
 	}
 	d, s, e := b.d, b.stream(), b.event()
 	m := b.alloc(driver.DeviceMem, 64)
-	for range 1000 { // most goroutines get used threads, which may have chosen a device, so try many
+	for range 1000 { // a goroutine's thread may have chosen a device already, so try many
 		type result struct {
 			fresh bool
 			err   error

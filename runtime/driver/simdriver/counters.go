@@ -18,7 +18,7 @@ type Counters struct {
 type DeviceCounters struct {
 	Calls    map[Op]uint64
 	Total    uint64
-	Executed uint64 // operations that streams have executed; not records and waits that were complete at the call
+	Executed uint64 // operations that streams have executed; a record or a wait does not count if it was complete at the call
 	Pending  uint64 // operations in streams that have not executed yet; 0 on a device that is lost or closed
 
 	// Live objects.
