@@ -547,7 +547,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	f.Calls()
 	ok(d.LaunchGraph(stream1, x))
 	f.Want("hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)")
-	// Destroying the exec destroys its events, unless it fails.
+	// DestroyExec destroys the exec's events too, unless destroying the exec fails.
 	f.Set("hipGraphExecDestroy", int(hip.ErrorUnknown))
 	if err := d.DestroyExec(x); err == nil || len(dev.execs) != 1 {
 		t.Errorf("%v, and the device still knows %d execs", err, len(dev.execs))

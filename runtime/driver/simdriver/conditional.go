@@ -124,7 +124,7 @@ func (x *exec) addBody(t *task, n *node) {
 	x.plan.ops[t.index].body = b.plan
 }
 
-// condition returns the exec's own condition for the handle c, and makes one at the first call.
+// condition returns the exec's condition for the handle c, and makes it at the first call.
 func (x *exec) condition(c driver.Condition) *condition {
 	at := x.conditions[c]
 	if at == nil {

@@ -25,7 +25,7 @@ func (c *Comms) NewUniqueID() (driver.UniqueID, error) {
 	return id.Internal, nil
 }
 
-// NewComm does not wait for the other ranks if the library has ncclCommSplit.
+// NewComm waits for the other ranks only if the library lacks ncclCommSplit.
 func (c *Comms) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	const op = "new comm"
 	r, err := c.join(desc)
