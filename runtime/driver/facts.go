@@ -22,7 +22,8 @@ const (
 	LinkNVLink                  // NVIDIA's NVLink, direct or over switches
 )
 
-// String returns "unknown", "none", "self", "PCIe", "xGMI" or "NVLink".
+// String returns "unknown", "none", "self", "PCIe", "xGMI" or "NVLink". For any other number n it
+// returns "LinkKind(n)".
 func (k LinkKind) String() string {
 	names := [...]string{LinkUnknown: "unknown", LinkNone: "none", LinkSelf: "self", LinkPCIe: "PCIe", LinkXGMI: "xGMI", LinkNVLink: "NVLink"}
 	if k < 0 || int(k) >= len(names) {

@@ -24,7 +24,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// fake builds a library that imitates CUDA 13.0 or HIP 6.4 with some devices, and returns its path.
+// fake builds a library that imitates CUDA 13.0 (name is "cuda") or HIP 6.4 ("hip") and has the
+// given number of devices. It returns the library's path.
 func fake(t *testing.T, name string, devices int) string {
 	t.Helper()
 	tab, err := symbols.Load(name)

@@ -93,11 +93,11 @@
 // NVML is opened and started in the background with the first device. From then on it records the
 // XID errors of each open device, without a goroutine. The error of a lost device names the last
 // XID error since the device was opened, and wraps it as an XID of package runtime/health. The
-// first call that returns such an error waits up to 20 ms for the XID error. An XID error that was
-// recorded before may be older than the loss. If no other one follows, the text says that its time
-// is not known. Without NVML there is only CUDA's own error. If NVML hangs, the first call waits
-// 0.3 s for it. Close waits until NVML has started and has freed its event sets, five seconds at
-// most.
+// first call that returns such an error waits up to 20 ms for the XID error. If NVML records none
+// in this time, the error names the last one recorded before, which may be older than the loss, and
+// says that its time is unknown. Without NVML there is only CUDA's own error. If NVML hangs, the
+// first call waits 0.3 s for it. Close waits until NVML has started and has freed its event sets,
+// five seconds at most.
 //
 // # Communicators
 //

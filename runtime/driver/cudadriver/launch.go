@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Launch passes Args as they are. The driver copies the arguments before it returns.
+// Launch passes l.Args to CUDA as they are, because CUDA copies the arguments before its call
+// returns.
 func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if s <= defaultStreams {
 		return d.noStream("launch", s)

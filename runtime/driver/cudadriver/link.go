@@ -82,9 +82,9 @@ func (c *linkerFor) ltoir(p nvrtc.Program) ([]byte, error) {
 	return rtc.Fetch(p, c.lib.GetLTOIRSize, c.lib.GetLTOIR)
 }
 
-// linkOptions returns nvJitLink's options. They include the architecture of the compilation, unless
-// LinkOptions have -arch. If that architecture is virtual, the linker makes PTX, as NVRTC would
-// without a linker.
+// linkOptions returns nvJitLink's options. They include the compilation's architecture, unless
+// LinkOptions have -arch. If the compilation's architecture is included and virtual, the linker
+// makes PTX, as NVRTC would without a linker.
 func (c *linkerFor) linkOptions(src *driver.Source) []string {
 	options := []string{"-lto"}
 	if !slices.ContainsFunc(src.LinkOptions, func(o string) bool { return strings.HasPrefix(o, "-arch=") }) {

@@ -91,7 +91,7 @@ func TestRuntimeAllocatesNothing(t *testing.T) {
 }
 
 // TestRuntimeBetweenPools copies between the default pools of two devices on threads without a
-// context. A driver that gets only the addresses would crash.
+// context. The fake library crashes if such a thread's copy does not name the devices too.
 func TestRuntimeBetweenPools(t *testing.T) {
 	drv := newFake(t, 13000, "CRASHES").driver()
 	var devs [2]*gpu.Device

@@ -532,13 +532,13 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	if f.Live() != live {
 		t.Errorf("%d objects, want %d", f.Live(), live)
 	}
-	// After a stream is destroyed, later launches do not wait for its launches.
+	// Later launches do not wait for the launches of a destroyed stream.
 	ok(dev.DestroyStream(stream1))
 	dev.setCaptured(stream1, false)
 	f.Calls()
 	ok(d.LaunchGraph(stream0, x))
 	f.Want("hipGraphLaunch(0x7000, 0x5000)")
-	// If destroying the stream fails, launches in other streams still wait for its launches.
+	// Later launches still wait for the launches of a stream that could not be destroyed.
 	f.Set("hipStreamDestroy", int(hip.ErrorUnknown))
 	if err := dev.DestroyStream(stream0); err == nil {
 		t.Error("the stream is destroyed")
@@ -547,7 +547,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	f.Calls()
 	ok(d.LaunchGraph(stream1, x))
 	f.Want("hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)")
-	// Destroying the exec destroys its events, unless it fails.
+	// DestroyExec destroys the exec's events too, unless destroying the exec fails.
 	f.Set("hipGraphExecDestroy", int(hip.ErrorUnknown))
 	if err := d.DestroyExec(x); err == nil || len(dev.execs) != 1 {
 		t.Errorf("%v, and the device still knows %d execs", err, len(dev.execs))

@@ -50,9 +50,9 @@ type unsupported struct{ error }
 
 func (e unsupported) Unwrap() []error { return []error{e.error, driver.ErrUnsupported} }
 
-// lost reports whether a result r means that the device is unusable. Every later call returns such
-// an error too. All other errors concern only the call that returned them. "Context is destroyed"
-// does not mean a lost device: HIP returns it for a stream that does not exist.
+// lost reports whether the result r means that the device is unusable, so that every later call
+// fails too. Any other error concerns only the call that returned it. "Context is destroyed" does
+// not mean a lost device: HIP returns it for a stream that does not exist.
 func lost(r hip.Result) bool {
 	switch r {
 	case hip.ErrorDeinitialized, // the process is ending

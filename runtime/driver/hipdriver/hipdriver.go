@@ -38,7 +38,7 @@
 // address of a descriptor, and later the descriptor; AMD does not document it.
 //
 // Virtual memory (hipMemCreate, hipMemMap) needs HIP 5.3, because structs had another layout
-// before, and a device with the attribute for it. It has not been run on an AMD GPU.
+// before, and a device with the attribute for it.
 //
 // # Memory pools
 //
@@ -88,7 +88,7 @@
 // the names of the source and its headers. Builds of hipRTC are distinguished by hipRTC's own file,
 // not by libamd_comgr, the compiler behind it.
 //
-// Compilation is tested with Debian's hipRTC 5.2. Its code has not been run on an AMD GPU.
+// Compilation is tested with Debian's hipRTC 5.2.
 //
 // # Graphs
 //

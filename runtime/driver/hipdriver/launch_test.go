@@ -23,7 +23,7 @@ func TestLaunchAttrs(t *testing.T) {
 	runs := uint64(0)
 	for _, c := range []struct {
 		attrs driver.LaunchAttrs
-		call  string // expected call; if empty, the error has says
+		call  string // expected call; if empty, an error whose text contains says is expected
 		says  string
 		node  bool
 		begun driver.Event

@@ -155,7 +155,8 @@ func (b *bench) finish(s driver.Stream) {
 	b.ok(b.d.DestroyEvent(e))
 }
 
-// busy keeps a stream working for much longer than a call takes, or until over is called.
+// busy keeps a stream working: until over is called if b.stall is set, and otherwise for much
+// longer than a call takes.
 func (b *bench) busy(s driver.Stream) (over func()) {
 	b.Helper()
 	if b.stall != nil {
@@ -343,7 +344,7 @@ func testEvents(b *bench) {
 	}
 	b.ok(d.Record(e, from)) // the wait is complete, so the event may be recorded again
 	b.finish(from)
-	// If a stream waits for its own event, the wait has no effect.
+	// A wait for an event that was recorded in the same stream has no effect.
 	over = b.busy(to)
 	b.ok(d.Record(e, to))
 	b.ok(d.StreamWait(to, e))
@@ -589,8 +590,8 @@ func testCapture(b *bench) {
 		index = b.kernel(kernels.Basic, "index")
 	}
 	// capture captures a fill of one half, some kernels on the other half, and a copy of both. half
-	// is the index of the first word to fill. times is the number of kernels. They number words
-	// from base on. If there is no kernel, fills with base replace them.
+	// is the index of the first word to fill. times is the number of kernels. Each kernel numbers
+	// the words from base on. If the devices do not run PTX, fills with base replace the kernels.
 	capture := func(with, base uint32, half uint64, times int) driver.Graph {
 		b.Helper()
 		b.ok(d.BeginCapture(s))
@@ -673,7 +674,7 @@ func testThreads(b *bench) {
 	}
 	d, s, e := b.d, b.stream(), b.event()
 	m := b.alloc(driver.DeviceMem, 64)
-	for range 1000 { // most goroutines get used threads, which may have chosen a device, so try many
+	for range 1000 { // a goroutine's thread may have chosen a device already, so try many
 		type result struct {
 			fresh bool
 			err   error

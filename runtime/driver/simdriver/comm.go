@@ -183,7 +183,6 @@ func (r *rank) come(count int) {
 	}
 }
 
-// open sets the ranks, and makes the channel and the maps.
 func (m *communicator) open(ranks []*rank) {
 	m.ranks = ranks
 	m.parted = make(chan struct{})
@@ -220,8 +219,8 @@ func (r *rank) absent() error {
 	return fmt.Errorf("%w: rank %d, on device %d: %v", ErrRankGone, r.number, r.dev.index, r.out)
 }
 
-// expects reports whether ShrinkComm has aborted r to make a new communicator, and o takes part in
-// the new communicator too. For o, that abort of r is no failure.
+// expects reports whether ShrinkComm has aborted r to make a new communicator in which o takes part
+// too, and r's new rank is not absent. For o, that abort of r is no failure.
 func (r *rank) expects(o *rank) bool {
 	return r.shrunk != nil && r.shrunk.absent() == nil && r.shrunk.from.takesPart(o.number)
 }
@@ -283,8 +282,8 @@ func (v *device) rank(c code, h driver.Comm) (*rank, error) {
 	return r, nil
 }
 
-// CommReady reports whether all ranks have joined, and the latency of the call that made the
-// communicator has passed since.
+// CommReady reports whether all ranks have joined and, after that, the latency of the call that
+// made the communicator has passed.
 func (v *device) CommReady(h driver.Comm) (bool, error) {
 	if err := v.communicate(codeCommReady, true); err != nil {
 		return false, err
@@ -397,7 +396,7 @@ func (r *rank) abortOrigin() {
 	}
 }
 
-// leave takes r out of its communicator, unless it has left already. Its operations in flight end.
+// leave takes r out of its communicator, unless r has left already. r's operations in flight end.
 func (r *rank) leave(why error) {
 	if r.out != nil {
 		return
@@ -515,9 +514,10 @@ func (v *device) clearComms() {
 }
 
 // KillComm makes a rank of a communicator leave as if its process had died. Its operations in
-// streams end, its waiting calls return, and all later calls except CommRank, AbortComm and
-// DestroyComm fail. Operations of other ranks stay in flight. The other ranks' CommError reports
-// the death once notice has passed, or never if notice is negative.
+// streams end, and its waiting calls return. All its later calls fail, except AbortComm,
+// DestroyComm, and CommRank if CommReady has returned true. Operations of other ranks stay in
+// flight. The other ranks' CommError reports the death once notice has passed, or never if notice
+// is negative.
 func (d *Driver) KillComm(c driver.Comm, notice time.Duration) error {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

@@ -86,7 +86,7 @@ func (v *device) SuspendComm(h driver.Comm) error {
 	return nil
 }
 
-// ResumeComm allocates a rank's memory again. It returns when all ranks have called it.
+// ResumeComm allocates a rank's memory again, and waits until all ranks have called ResumeComm.
 func (v *device) ResumeComm(h driver.Comm) error {
 	if err := v.communicate(codeResumeComm, true); err != nil {
 		return err

@@ -124,7 +124,7 @@ func (x *exec) addBody(t *task, n *node) {
 	x.plan.ops[t.index].body = b.plan
 }
 
-// condition returns the condition with a handle in an exec.
+// condition returns the exec's condition for the handle c, and makes it at the first call.
 func (x *exec) condition(c driver.Condition) *condition {
 	at := x.conditions[c]
 	if at == nil {
@@ -134,8 +134,9 @@ func (x *exec) condition(c driver.Condition) *condition {
 	return at
 }
 
-// track sets tracks, which says whether the tasks of an exec record the memory that they use. They
-// do if the graph leaves some of them unordered. The exec of a body also does if its parent does.
+// track sets tracks, which says whether the tasks of an exec record the memory that they use. The
+// tasks record it if the graph leaves some tasks unordered. The tasks of a body's exec also record
+// it if the parent's tasks do.
 func (x *exec) track() {
 	x.tracks = x.before != nil || x.parent != nil && x.parent.tracks
 	for _, b := range x.bodies {

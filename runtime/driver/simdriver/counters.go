@@ -18,7 +18,7 @@ type Counters struct {
 type DeviceCounters struct {
 	Calls    map[Op]uint64
 	Total    uint64
-	Executed uint64 // operations that streams have executed; not records and waits that were complete at the call
+	Executed uint64 // operations that streams have executed; a record or a wait does not count if it was complete at the call
 	Pending  uint64 // operations in streams that have not executed yet; 0 on a device that is lost or closed
 
 	// Live objects.
@@ -141,9 +141,9 @@ func (d *Driver) Calls() uint64 {
 }
 
 // Leaks names leaks: open devices, live objects, and objects that were left when a device was
-// closed. It returns nil if there are none. It skips a device if one of its streams waits for a
-// value in memory, another process's event, or work of a lost device. Waits of destroyed streams
-// count too. A real driver would keep the objects of such a stream until the wait ends.
+// closed. It returns nil if there are none. It skips a device if one of the device's streams, even
+// a destroyed one, waits for a value in memory, another process's event, or work of a lost device.
+// A real driver would keep the objects of such a stream until the wait ends.
 func (d *Driver) Leaks() []string {
 	d.mu.Lock()
 	leaks := append([]string(nil), d.leaked...)
@@ -163,8 +163,8 @@ func (d *Driver) Leaks() []string {
 	return leaks
 }
 
-// awaitsOthers reports whether a stream of the device waits for something outside the driver's
-// working devices. Waits of destroyed streams count too.
+// awaitsOthers reports whether a stream of the device, even a destroyed one, waits for something
+// outside the driver's working devices.
 func (v *device) awaitsOthers() bool {
 	awaits := v.stuck.Load()
 	v.d.streams.all(func(_ uintptr, s *stream) { awaits = awaits || s.dev == v && s.awaitsOthers() })

@@ -607,7 +607,7 @@ func TestPoolWaitsForNothing(t *testing.T) {
 	check(t, pools(w).FreeAsync(ws, m))
 	check(t, d.LoseDevice(1, nil))
 	refused(t, second(pools(v).AllocAsync(s, p, 64*kib)), driver.ErrOutOfMemory)
-	d.Run() // from now on the free is known never to execute
+	d.Run() // drops the free, which can no longer execute
 	allocAsync(t, v, s, p, 64*kib)
 	if n := d.Run(); n != 1 {
 		t.Errorf("%d steps", n)

@@ -175,8 +175,8 @@ func (s *stream) tell(o *operation, err error) {
 	f(e)
 }
 
-// away adds n to the number of goroutines in code of the program. It hides the change from the race
-// detector, which would take it for an order of a graph's nodes.
+// away adds n to the number of goroutines in code of the program. away hides the addition from the
+// race detector, which would otherwise see an order between the nodes of a graph.
 func (s *stream) away(n int32) {
 	hush()
 	s.outside.Add(n)

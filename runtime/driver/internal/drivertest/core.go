@@ -230,7 +230,7 @@ func testCalls(t *testing.T, a *API) {
 // ErrorsTest describes the functions that can fail.
 type ErrorsTest struct {
 	Functions map[string][]string // the functions that each operation of All may call
-	Refused   []int               // codes that mean nothing special, in addition to InvalidHandle
+	Refused   []int               // codes besides InvalidHandle that mean neither a lost device, nor out of memory, nor unsupported
 	Before    func(Device)        // if not nil, called before a function is made to fail
 }
 

@@ -25,7 +25,7 @@ func (c *Comms) NewUniqueID() (driver.UniqueID, error) {
 	return id.Internal, nil
 }
 
-// NewComm does not wait for the other ranks if the library has ncclCommSplit.
+// NewComm waits for the other ranks only if the library lacks ncclCommSplit.
 func (c *Comms) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	const op = "new comm"
 	r, err := c.join(desc)
@@ -202,8 +202,8 @@ func (c *Comms) CheckShrink(h driver.Comm) error {
 	return c.failComm("shrink comm", h, unsupported{r.lib.CommShrink(0, nil, nil, nil, 0)})
 }
 
-// derive begins to make a rank from another rank's source. If source is being split already, derive
-// waits for that split if wait is true, and otherwise returns an error.
+// derive begins to make a rank from the source of the rank h. If that source is being split
+// already, derive waits for that split if wait is true, and otherwise returns an error.
 func (c *Comms) derive(h driver.Comm, wait bool, start func(*rank) (*split, error)) (*rank, error) {
 	from, _, err := c.enter(h)
 	if err != nil {
@@ -263,7 +263,7 @@ func (c *Comms) CommReady(h driver.Comm) (bool, error) {
 	return r.stage == made, nil
 }
 
-// CommAwaits derives the answer from the rank's stage.
+// CommAwaits says what the rank's present stage waits for.
 func (c *Comms) CommAwaits(h driver.Comm) string {
 	r, err := c.find(h)
 	if err != nil {
