@@ -55,7 +55,7 @@ type Pools interface {
 	// bound thread.
 	DefaultPool() (Pool, error)
 	// CurrentPool returns the device's current pool, which other code in the process may use too.
-	// It is the default pool until SetCurrentPool is called. It needs a bound thread.
+	// That is the default pool until SetCurrentPool is called. CurrentPool needs a bound thread.
 	CurrentPool() (Pool, error)
 	// SetCurrentPool makes a pool of this device the current one. It needs a bound thread.
 	SetCurrentPool(Pool) error
@@ -65,8 +65,8 @@ type Pools interface {
 	NewPool(PoolDesc) (Pool, error)
 	// DestroyPool destroys a pool of NewPool. If the API allows it, the pool may still have
 	// allocations. The pool's memory is then freed when all of them have been freed. While streams
-	// have work, the error may be [ErrBusy]. The pool is then not destroyed. It needs a bound
-	// thread.
+	// have work, the error may be [ErrBusy]. The pool is then not destroyed. DestroyPool needs a
+	// bound thread.
 	DestroyPool(Pool) error
 
 	// PoolAttr reads a property. It needs a bound thread.

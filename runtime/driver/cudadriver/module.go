@@ -66,7 +66,8 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	if library != 0 && form != "cubin" {
 		// CUDA's documentation says that a library is compiled when a function is needed. It does
 		// not say that the driver stops using the logs after loading. So the logs live until the
-		// unload. The garbage collector does not move heap memory.
+		// unload. Their addresses stay the same, because the garbage collector does not move heap
+		// memory.
 		loaded.logs = c
 	}
 	d.mu.Lock()

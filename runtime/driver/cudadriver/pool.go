@@ -37,7 +37,7 @@ var poolAttrs = [...]cuda.MemPoolAttribute{
 	driver.PoolUsedHigh:           cuda.MemPoolAttrUsedMemHigh,
 }
 
-// isSwitch reports whether an attribute is 0 or 1.
+// isSwitch reports whether an attribute has only the values 0 and 1.
 func isSwitch(a driver.PoolAttr) bool { return a <= driver.PoolReuseInternal }
 
 // hostPools holds the pools of host and managed memory that a driver's devices have made. Memory of

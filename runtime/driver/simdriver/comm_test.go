@@ -419,7 +419,7 @@ func TestAbort(t *testing.T) {
 			x.d.Run()
 			check(t, wait(t, x.vs[0], e))
 
-			// Most calls return ErrAborted. The calls below remain valid.
+			// Most calls for the aborted rank return ErrAborted. DestroyComm still works.
 			refused(t, x.collect(0, sum(ms[0])), simdriver.ErrAborted)
 			refused(t, second(v.CommReady(x.cs[0])), simdriver.ErrAborted)
 			refused(t, second(v.SplitComm(x.cs[0], 0, 0)), simdriver.ErrAborted)
