@@ -79,7 +79,8 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 // loadImage loads device code. If hasLibraries is set, it loads a library and gets the context's
 // module from the library. Otherwise it loads a module. While the CUDA driver compiles a module, no
 // thread can submit to the context, but a library is compiled without the context. hasLibraries is
-// not set for a driver that loads eagerly, because it would load a library into all contexts.
+// not set if the driver loads eagerly, because such a driver would load a library into all
+// contexts.
 func (d *device) loadImage(image unsafe.Pointer, c *compiler) (cuda.Module, cuda.CodeLibrary, error) {
 	if !d.hasLibraries {
 		m, err := d.lib.ModuleLoadDataEx(image, c.options[:], c.values[:])

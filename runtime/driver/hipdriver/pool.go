@@ -63,7 +63,7 @@ func (d *device) askPools(asked bool) error {
 func (d *device) refusePools(op string) error { return d.refuse(op, d.noPools, "memory pools") }
 
 // byStream turns PoolReuseEvents off in a pool. HIP treats a wait for any event of a stream,
-// however old, as a wait for all frees of the stream, and could so reuse memory too early.
+// however old, as a wait for all frees of the stream, so HIP could reuse memory too early.
 func (d *device) byStream(p hip.MemPool) error {
 	off := new(int32)
 	return d.lib.MemPoolSetAttribute(p, hip.MemPoolReuseFollowEventDependencies, unsafe.Pointer(off))

@@ -492,7 +492,7 @@ func destroyComm(t *testing.T) {
 	check(t, comms(x.vs[2]).CommError(x.cs[2]))
 	check(t, comms(x.vs[0]).AbortComm(x.cs[0]))
 
-	// A fault in DestroyComm destroys the rank at once, with operations in flight.
+	// With a fault, DestroyComm destroys the rank at once, even with operations in flight.
 	x = newCluster(t, 2, simdriver.Config{})
 	ms = x.numbers(t, 1)
 	check(t, x.collect(0, sum(ms[0])))
