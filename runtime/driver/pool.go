@@ -47,26 +47,27 @@ type PoolReuse struct {
 // Pools allocates and frees memory in stream order ([Caps.Pools]).
 //
 // If [Caps.PoolsByStream] is set, memory must be freed in the stream that it was allocated in. If
-// another stream freed it, the API could give it out again while that stream still uses it. After
-// the stream of the allocation has been destroyed, any other stream may free the memory. If
+// another stream freed it, the API could give it out again while the freeing stream still uses it.
+// After the stream of the allocation has been destroyed, any other stream may free the memory. If
 // Caps.PoolsByStream is set, PoolReuseEvents is 0, and setting it to 1 is [ErrUnsupported].
 type Pools interface {
-	// DefaultPool returns the pool that the device always has. It is never destroyed. It needs a
-	// bound thread.
+	// DefaultPool returns the pool that the device always has, and that is never destroyed.
+	// DefaultPool needs a bound thread.
 	DefaultPool() (Pool, error)
 	// CurrentPool returns the device's current pool, which other code in the process may use too.
-	// It is the default pool until SetCurrentPool is called. It needs a bound thread.
+	// That is the default pool until SetCurrentPool is called. CurrentPool needs a bound thread.
 	CurrentPool() (Pool, error)
 	// SetCurrentPool makes a pool of this device the current one. It needs a bound thread.
 	SetCurrentPool(Pool) error
 
 	// NewPool makes a pool. This device can use the pool's memory. If the memory is HostMem or
-	// ManagedMem, the host and all devices of the driver can also use it. It needs a bound thread.
+	// ManagedMem, the host and all devices of the driver can also use it. NewPool needs a bound
+	// thread.
 	NewPool(PoolDesc) (Pool, error)
 	// DestroyPool destroys a pool of NewPool. If the API allows it, the pool may still have
 	// allocations. The pool's memory is then freed when all of them have been freed. While streams
-	// have work, the error may be [ErrBusy]. The pool is then not destroyed. It needs a bound
-	// thread.
+	// have work, the error may be [ErrBusy]. The pool is then not destroyed. DestroyPool needs a
+	// bound thread.
 	DestroyPool(Pool) error
 
 	// PoolAttr reads a property. It needs a bound thread.

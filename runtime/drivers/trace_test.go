@@ -16,8 +16,8 @@ import (
 // PUREGPU_TRACE names, and that Best fails if the file cannot be made.
 func TestTraced(t *testing.T) {
 	t.Setenv("PUREGPU_DRIVER", "sim")
-	// T.TempDir could not remove the directory on platforms that cannot remove open files. The
-	// trace file stays open.
+	// The trace file stays open. On platforms that cannot remove open files, T.TempDir would fail
+	// to remove the directory.
 	dir, err := os.MkdirTemp("", "traced")
 	if err != nil {
 		t.Fatal(err)

@@ -40,8 +40,8 @@ type unsupported struct{ error }
 
 func (e unsupported) Unwrap() []error { return []error{e.error, driver.ErrUnsupported} }
 
-// lost reports whether a result r means that the context is unusable. Every later call returns such
-// an error too. All other errors concern only the call that returned them.
+// lost reports whether a result r means that the context is unusable. If so, every later call fails
+// too. All other errors concern only the call that returned them.
 func lost(r cuda.Result) bool {
 	switch r {
 	case cuda.ErrorDeinitialized, // the process is ending

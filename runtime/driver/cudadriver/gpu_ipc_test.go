@@ -383,8 +383,8 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	}
 	ok(t, err)
 
-	// A goroutine and an operation of another queue wait for the semaphore news. The operation then
-	// signals the semaphore behind.
+	// A goroutine and an operation of another queue wait for one semaphore, news. The operation
+	// then signals the other semaphore, behind.
 	news, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	behind, err := gpu.NewSemaphore(0)

@@ -30,7 +30,7 @@ type module struct {
 	logs    *compiler        // logs that the library may write until its unload, or nil
 }
 
-// Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary. It refuses a cubin
+// Load accepts a cubin, a fat binary, and PTX with or without a NUL at its end. It refuses a cubin
 // that lacks symbols, because the CUDA driver may accept the cubin and then not find its kernels.
 func (d *device) Load(image []byte) (driver.Module, error) {
 	image, form, err := prepare(image)
@@ -66,7 +66,8 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	if library != 0 && form != "cubin" {
 		// CUDA's documentation says that a library is compiled when a function is needed. It does
 		// not say that the driver stops using the logs after loading. So the logs live until the
-		// unload. The garbage collector does not move heap memory.
+		// unload. Their addresses stay the same, because the garbage collector does not move heap
+		// memory.
 		loaded.logs = c
 	}
 	d.mu.Lock()
@@ -77,8 +78,9 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 
 // loadImage loads device code. If hasLibraries is set, it loads a library and gets the context's
 // module from the library. Otherwise it loads a module. While the CUDA driver compiles a module, no
-// thread can submit to the context, but a library is compiled without the context. A driver that
-// loads eagerly would load a library into all contexts.
+// thread can submit to the context, but a library is compiled without the context. hasLibraries is
+// not set if the driver loads eagerly, because such a driver would load a library into all
+// contexts.
 func (d *device) loadImage(image unsafe.Pointer, c *compiler) (cuda.Module, cuda.CodeLibrary, error) {
 	if !d.hasLibraries {
 		m, err := d.lib.ModuleLoadDataEx(image, c.options[:], c.values[:])

@@ -37,7 +37,7 @@ var poolAttrs = [...]cuda.MemPoolAttribute{
 	driver.PoolUsedHigh:           cuda.MemPoolAttrUsedMemHigh,
 }
 
-// isSwitch reports whether an attribute is 0 or 1.
+// isSwitch reports whether an attribute has only the values 0 and 1.
 func isSwitch(a driver.PoolAttr) bool { return a <= driver.PoolReuseInternal }
 
 // hostPools holds the pools of host and managed memory that a driver's devices have made. Memory of
@@ -65,7 +65,8 @@ func (h *hostPools) kind(p driver.Pool) driver.MemKind {
 	return driver.DeviceMem
 }
 
-// ever reports whether a pool of host or managed memory was ever made. Its memory may outlive it.
+// ever reports whether a pool of host or managed memory was ever made. The pool's memory may
+// outlive the pool.
 func (h *hostPools) ever() bool { return h.list.Load() != nil }
 
 func (h *hostPools) add(p driver.Pool, kind driver.MemKind) {
@@ -312,7 +313,6 @@ func (d *device) access(p cuda.MemoryPool, by int32, flags cuda.MemAccessFlags) 
 	return d.lib.MemPoolSetAccess(p, []cuda.MemAccessDesc{{Location: location(by), Flags: flags}})
 }
 
-// location returns the location of a device's memory.
 func location(device int32) cuda.MemLocation {
 	return cuda.MemLocation{Type: cuda.MemLocationTypeDevice, Id: device}
 }

@@ -286,8 +286,8 @@ type launches struct {
 	stream driver.Stream // stream of the last launch; 0 if none, if left is set, or if the stream was destroyed
 	// Event after the last launch, set if the program made the stream of that launch.
 	left hip.Event
-	// A launch waits for the previous launch in another stream with one of these events. They are
-	// recorded in rotation. next is the index of the one to record next.
+	// If the previous launch was in another stream, a launch waits for it with one of these events.
+	// The events are recorded in rotation. next is the index of the event to record next.
 	events   []hip.Event
 	next     int
 	recorded int // number of events that have been recorded at least once

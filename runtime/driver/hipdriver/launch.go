@@ -46,8 +46,8 @@ func relies(a *driver.LaunchAttrs) bool {
 	return a.Cooperative || a.Dependent || a.Cluster != [3]uint32{}
 }
 
-// lacksAttrs returns an error if a kernel relies on a feature that the device lacks. HIP has only
-// cooperative launches.
+// lacksAttrs returns an error if a kernel relies on a feature that the device lacks. Of these
+// features HIP has only cooperative launches.
 func (d *device) lacksAttrs(a *driver.LaunchAttrs) error {
 	switch {
 	case a.Cluster != [3]uint32{}:

@@ -23,8 +23,8 @@ var mayMake = map[string]map[string]string{
 	"LaunchGraph": {"hipEventCreateWithFlags": "one more event, with the device current, for an exec all of whose events are pending"},
 }
 
-// declared returns the functions that the Go files of a folder declare, the comments of their
-// interface methods, and the imports.
+// declared returns what the Go files of a folder declare: the functions, the comments of interface
+// methods, and the imports.
 func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods map[string]string, imports map[string]bool) {
 	t.Helper()
 	funcs, methods, imports = map[string]*ast.FuncDecl{}, map[string]string{}, map[string]bool{}

@@ -35,7 +35,7 @@ var poolAttrs = [...]hip.MemPoolAttr{
 	driver.PoolUsedHigh:           hip.MemPoolAttrUsedMemHigh,
 }
 
-// isSwitch reports whether an attribute is 0 or 1.
+// isSwitch reports whether an attribute has only the values 0 and 1.
 func isSwitch(a driver.PoolAttr) bool { return a <= driver.PoolReuseInternal }
 
 // askPools finds out whether the device has pools, if WithPools asks for them.
@@ -63,7 +63,7 @@ func (d *device) askPools(asked bool) error {
 func (d *device) refusePools(op string) error { return d.refuse(op, d.noPools, "memory pools") }
 
 // byStream turns PoolReuseEvents off in a pool. HIP treats a wait for any event of a stream,
-// however old, as a wait for all frees of the stream.
+// however old, as a wait for all frees of the stream, so HIP could reuse memory too early.
 func (d *device) byStream(p hip.MemPool) error {
 	off := new(int32)
 	return d.lib.MemPoolSetAttribute(p, hip.MemPoolReuseFollowEventDependencies, unsafe.Pointer(off))
@@ -137,7 +137,6 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	return driver.Pool(p), nil
 }
 
-// location returns the location of a device's memory.
 func location(device int32) hip.MemLocation {
 	return hip.MemLocation{Type: hip.MemLocationTypeDevice, Id: device}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/internal/testlib"
 )
 
-// TestNoneIsReady tries two files of HIP and two of hipRTC. None of them works. The error names
-// both files, each with its own error.
+// TestNoneIsReady opens HIP and then hipRTC from two files, neither of which works. The error must
+// name both files, each with its own error.
 func TestNoneIsReady(t *testing.T) {
 	for _, v := range []string{"PUREGPU_HIP_LIBRARY", "PUREGPU_HIPRTC_LIBRARY", "PUREGPU_LIBRARY_PATH"} {
 		t.Setenv(v, "")

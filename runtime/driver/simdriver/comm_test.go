@@ -419,7 +419,7 @@ func TestAbort(t *testing.T) {
 			x.d.Run()
 			check(t, wait(t, x.vs[0], e))
 
-			// Most calls return ErrAborted. The calls below remain valid.
+			// Most calls for the aborted rank return ErrAborted. DestroyComm still works.
 			refused(t, x.collect(0, sum(ms[0])), simdriver.ErrAborted)
 			refused(t, second(v.CommReady(x.cs[0])), simdriver.ErrAborted)
 			refused(t, second(v.SplitComm(x.cs[0], 0, 0)), simdriver.ErrAborted)
@@ -492,7 +492,7 @@ func destroyComm(t *testing.T) {
 	check(t, comms(x.vs[2]).CommError(x.cs[2]))
 	check(t, comms(x.vs[0]).AbortComm(x.cs[0]))
 
-	// A fault in DestroyComm destroys the rank at once, with operations in flight.
+	// With a fault, DestroyComm destroys the rank at once, even with operations in flight.
 	x = newCluster(t, 2, simdriver.Config{})
 	ms = x.numbers(t, 1)
 	check(t, x.collect(0, sum(ms[0])))

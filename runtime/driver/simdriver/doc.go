@@ -44,7 +44,8 @@
 //   - Handles must be of objects that exist. Most must be of the same device.
 //   - Until CommReady has returned true, a rank accepts only CommReady, CommError, AbortComm and
 //     DestroyComm.
-//   - With [Config.Strict] a creating call fails on a thread where the device is not current.
+//   - With [Config.Strict] a call that needs a bound thread fails on a thread where the device is
+//     not current.
 //
 // Operations read and write memory with plain Go code, so the race detector finds accesses that
 // streams and events do not order.

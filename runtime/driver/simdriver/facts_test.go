@@ -125,7 +125,8 @@ func TestOccupancy(t *testing.T) {
 	}
 }
 
-// TestNoFacts tests devices whose Caps lack these calls, and faults in the calls.
+// TestNoFacts checks that MemInfo, Link and Occupancy fail on devices whose Caps lack them, with
+// faults, and on a lost device.
 func TestNoFacts(t *testing.T) {
 	for _, c := range []struct {
 		name   string

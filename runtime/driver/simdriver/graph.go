@@ -35,7 +35,7 @@ type node struct {
 	event driver.Event // event of a RecordNode
 	child []node       // nodes of a ChildNode
 	total int          // 1 plus the number of the child's nodes
-	after []int        // indices of the nodes before this one
+	after []int        // indices of this node's predecessors
 	test  driver.Test  // of a TestNode or a conditional node
 	body  *graph       // of a conditional node
 }

@@ -95,8 +95,8 @@ func (g *Grid) Global(name string) (driver.Ptr, uint64, bool) {
 // not be used after the kernel's function has returned. View may be called concurrently.
 //
 // If there is no such memory, or p is not aligned for T, View returns an [AccessError]. The device
-// is then lost with the first such error when the function returns, even if the function returns
-// nil. T must be a type that [NewKernel] allows for parameters.
+// is then lost with the first such error when the kernel's function returns, even if that function
+// returns nil. T must be a type that [NewKernel] allows for parameters.
 func View[T any](g *Grid, p driver.Ptr, n int) ([]T, error) { return view[T](g, p, n, false) }
 
 // ReadView is [View] for memory that the kernel only reads. The kernel must not write to the slice.

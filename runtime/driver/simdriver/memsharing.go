@@ -18,8 +18,8 @@ type sharedMem struct {
 	holders int         // number of allocations that have the memory, in all processes; at 0 the export ends
 }
 
-// lose records that an allocation was freed, or that its process has ended. If the allocation has
-// memory of ExportShareable, it is no longer one of the holders. The caller holds mu.
+// lose removes an allocation from the holders of its exported memory, if it has any. The allocation
+// was freed, or its process has ended. The caller holds mu.
 func (m *Machine) lose(a *allocation) {
 	s := a.shared
 	if s == nil {

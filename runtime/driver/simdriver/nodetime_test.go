@@ -12,9 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestNodeTimes launches a graph twice with a launch number and once without. Each time must be
-// that of a node that does something, and have the number of the launch. Nodes of a child graph
-// have the number of the child node.
+// TestNodeTimes launches a graph once without a launch number, and twice with one. The launches
+// with a number must give one time for each kernel and fill. The time has the launch's number and
+// the node's ID. For a node of a child graph it has the ID of the child node.
 func TestNodeTimes(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

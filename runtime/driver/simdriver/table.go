@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// A handle holds an index in its low bits. Above them it holds the number of times that the place
+// A handle holds an index in its low bits. Above them it holds the number of times that this index
 // was used. So a table recognizes the handle of a destroyed object.
 const (
 	indexBits = 20

@@ -44,7 +44,7 @@ type CompileError struct {
 	Name     string
 	Source   driver.Source
 	Kind     error
-	Text     string // the beginning of the error's text after CompileTest.Failed
+	Text     string // the error's text begins with CompileTest.Failed and this
 	Messages int
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// CommError returns the error of an aborted or failed rank, or asks the library about ops, or about
-// base until ops is made.
+// CommError returns the error of an aborted or failed rank. For any other rank it asks the library
+// about ops, or about base until ops is made.
 func (c *Comms) CommError(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
@@ -130,8 +130,8 @@ func (r *rank) drop(x nccl.Comm) error {
 // abandon ends a rank that no caller has a handle of.
 func (c *Comms) abandon(r *rank) error { return errors.Join(c.end(r), c.release(r)) }
 
-// DestroyComm releases a rank. Its handle is invalid afterwards, even after an error, unless
-// another call is using the rank.
+// DestroyComm releases a rank. If another call is using the rank, DestroyComm only returns an
+// error. Otherwise the rank's handle is invalid afterwards, even after an error.
 func (c *Comms) DestroyComm(h driver.Comm) error {
 	const op = "destroy comm"
 	r, err := c.find(h)

@@ -148,8 +148,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestNonblockingOps checks that a rank works if all its communicators are nonblocking, as with an
-// environment variable of the library.
+// TestNonblockingOps checks that a rank works if all its communicators are nonblocking, as with
+// NCCL_COMM_BLOCKING=0.
 func TestNonblockingOps(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("blocking", 1)

@@ -71,7 +71,7 @@ func (r *rank) suspend(x nccl.Comm) error {
 		return errSuspended
 	}
 	err := r.call(func() error { return r.lib.CommSuspend(x, nccl.SuspendMem) })
-	if err == nccl.ErrorInvalidUsage { // the library has refused the call before it began
+	if err == nccl.ErrorInvalidUsage { // the library has refused the call, and suspended nothing
 		return r.without(err)
 	}
 	return r.settled(x, err, true)

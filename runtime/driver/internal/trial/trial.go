@@ -196,8 +196,8 @@ func (t *trial) free() error {
 // pattern is the pattern of submit's dense fills.
 const pattern = 0x01020304
 
-// submit calls every submitting method except Elapsed, which ask calls, and the methods of
-// [driver.Values], [driver.Adopter] and [driver.Prefetcher].
+// submit calls every submitting method except Elapsed and the methods of [driver.Values],
+// [driver.Adopter] and [driver.Prefetcher]. ask calls Elapsed.
 func (t *trial) submit() error {
 	const half = size / 2
 	d, lower, upper := t.d, t.dev.Ptr, t.dev.Ptr+half
