@@ -66,8 +66,8 @@ type Config struct {
 	// "scale<float>". Spaces in names are ignored. Only New reads the map.
 	Kernels map[string]Kernel
 
-	// Strict refuses creating calls on threads where the device is not current. It does nothing
-	// except on Linux and Windows, where threads can be distinguished.
+	// Strict refuses calls that need a bound thread on threads where the device is not current. It
+	// does nothing except on Linux and Windows, where threads can be distinguished.
 	Strict bool
 
 	// Deterministic executes operations only in Driver.Step and Driver.Run, in an order that
