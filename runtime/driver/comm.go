@@ -38,17 +38,17 @@ type Comms interface {
 	// because another rank has ended. Otherwise it returns nil. It may be called on any thread.
 	CommError(Comm) error
 	// AbortComm ends all work on a communicator. Calls that other threads are making with it return
-	// errors. Work in streams ends, and the memory that it writes is undefined. When those calls
-	// have returned, only AbortComm, CommError and DestroyComm may be called. AbortComm returns
-	// soon, whatever the other ranks do. Aborting again does nothing. While SplitComm or ShrinkComm
-	// makes a new communicator, aborting the old or the new one, or destroying the new one, aborts
-	// both. It needs a bound thread.
+	// errors. Work in streams ends, and the memory that the work writes is undefined. When the
+	// other threads' calls have returned, only AbortComm, CommError and DestroyComm may be called.
+	// AbortComm returns soon, whatever the other ranks do. Aborting again does nothing. While
+	// SplitComm or ShrinkComm makes a new communicator, aborting the old or the new one, or
+	// destroying the new one, aborts both. AbortComm needs a bound thread.
 	AbortComm(Comm) error
 	// DestroyComm destroys a communicator with its registrations and windows. Unless the
 	// communicator was aborted, its work in streams must be complete, and the call may wait until
 	// the other ranks destroy theirs, or until AbortComm. The library may have to resume a
-	// suspended communicator first, and then waits for the other ranks too. It needs a bound
-	// thread.
+	// suspended communicator first, and then waits for the other ranks too. DestroyComm needs a
+	// bound thread.
 	DestroyComm(Comm) error
 
 	// Collect puts operations into a stream as one group. Each operation progresses only together

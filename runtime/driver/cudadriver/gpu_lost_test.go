@@ -157,7 +157,7 @@ func TestGPURuntimeLost(t *testing.T) {
 		t.Errorf("alloc: %v", err)
 	}
 
-	// If NVML reports XID errors, the error names one.
+	// If NVML reports XID errors, err names one of them.
 	t.Logf("the device is lost: %v", err)
 	if source, openErr := nvmlhealth.Open(nvml.Options{}); openErr != nil {
 		t.Logf("no XID error: %v", openErr)

@@ -87,7 +87,7 @@ func (v *device) RegisterComm(h driver.Comm, p driver.Ptr, size uint64) (driver.
 	return r.register(codeRegisterComm, &commMemory{base: p, size: size})
 }
 
-// NewWindow registers memory with all ranks. It returns when all have called it.
+// NewWindow registers memory with all ranks. It returns when all ranks have called NewWindow.
 func (v *device) NewWindow(h driver.Comm, p driver.Ptr, size uint64, symmetric bool) (driver.CommMemory, error) {
 	if err := v.communicate(codeNewWindow, true); err != nil {
 		return 0, err

@@ -279,7 +279,7 @@ func TestMissingInGroup(t *testing.T) {
 }
 
 // TestLimits checks that CheckOp and CheckShrink return ErrUnsupported if the release does not
-// support the call, and nil otherwise, without a call of the library.
+// support the operation or the shrink, and nil otherwise. Neither may call the library.
 func TestLimits(t *testing.T) {
 	op := func(k driver.CommOpKind, e driver.ElementType, r driver.Reduction) driver.CommOp {
 		return driver.CommOp{Kind: k, Type: e, Reduction: r, Count: 1}

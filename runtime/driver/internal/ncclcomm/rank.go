@@ -149,7 +149,7 @@ func (r *rank) usable() error {
 	return r.err
 }
 
-// look calls settle if the split of source is complete. The caller holds mu.
+// look calls settle if the split of source has completed or failed. The caller holds mu.
 func (r *rank) look() {
 	if r.under == nil || r.source == 0 {
 		return
