@@ -27,7 +27,8 @@ func (cm *commMemory) has(a *area) bool {
 	return a.ptr >= cm.base && offset < cm.size && a.size <= cm.size-offset
 }
 
-// registered returns a registration that contains an area, preferably a window, or nil.
+// registered returns a registration that contains all of an area, or nil if there is none. It
+// prefers a window.
 func (r *rank) registered(a *area) *commMemory {
 	var found *commMemory
 	for _, cm := range r.memory {

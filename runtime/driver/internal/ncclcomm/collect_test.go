@@ -172,8 +172,8 @@ func groupEnds(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestTypes checks that dataType returns a type of the same size as the element type, and one that
-// the release has.
+// TestTypes checks the results of dataType. For moving elements the result is a type of the same
+// size that the release has. For reducing them it is the element type itself, or ErrUnsupported.
 func TestTypes(t *testing.T) {
 	t.Run("B114 every type is one of the same size", everyType)
 }

@@ -24,8 +24,8 @@ import (
 // stream is a made-up handle of a stream.
 const stream = 0x5000
 
-// A fake is the NCCL built from testdata/fakes/comms.c. ctl has its test functions, and Comms uses
-// it.
+// A fake is a Comms that uses the NCCL built from testdata/fakes/comms.c. ctl has that NCCL's test
+// functions.
 type fake struct {
 	*Comms
 	t   testing.TB
