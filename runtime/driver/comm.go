@@ -12,21 +12,21 @@ import "fmt"
 // ranks of a communicator must make the calls that involve other ranks in the same order.
 type Comms interface {
 	// NewUniqueID makes an id with which the ranks of a communicator find each other. The ranks
-	// connect to this process, so it must run until all of them have connected. It needs a bound
-	// thread.
+	// connect to this process, so the process must run until all of them have connected.
+	// NewUniqueID needs a bound thread.
 	NewUniqueID() (UniqueID, error)
 	// NewComm begins to make one rank of a communicator. It returns without waiting for the other
 	// ranks if the library supports that. Until CommReady reports that the Comm is made, only
-	// AbortComm, CommError, CommReady and DestroyComm may be called. It needs a bound thread.
+	// AbortComm, CommError, CommReady and DestroyComm may be called. NewComm needs a bound thread.
 	NewComm(CommDesc) (Comm, error)
 	// SplitComm begins to divide an idle communicator into new ones. The ranks with the same color
 	// form one communicator, ordered by key and then by rank. All ranks must call SplitComm. A rank
-	// with NoColor joins no communicator, and gets a zero Comm. It needs a bound thread.
+	// with NoColor joins no communicator, and gets a zero Comm. SplitComm needs a bound thread.
 	SplitComm(c Comm, color, key int) (Comm, error)
 	// ShrinkComm begins to make a communicator without some ranks. The excluded ranks must not call
 	// it. With abort, ShrinkComm first aborts all work on c, and afterwards c can only be
-	// destroyed. The other ranks do not take this abort for a failure of this rank. It needs a
-	// bound thread.
+	// destroyed. The other ranks do not take this abort for a failure of this rank. ShrinkComm
+	// needs a bound thread.
 	ShrinkComm(c Comm, exclude []int, abort bool) (Comm, error)
 	// CommReady reports whether a communicator has been made. After an error only AbortComm,
 	// CommError and DestroyComm may be called. It needs a bound thread.
@@ -38,37 +38,37 @@ type Comms interface {
 	// because another rank has ended. Otherwise it returns nil. It may be called on any thread.
 	CommError(Comm) error
 	// AbortComm ends all work on a communicator. Calls that other threads are making with it return
-	// errors. Work in streams ends, and the memory that it writes is undefined. When those calls
-	// have returned, only AbortComm, CommError and DestroyComm may be called. AbortComm returns
-	// soon, whatever the other ranks do. Aborting again does nothing. While SplitComm or ShrinkComm
-	// makes a new communicator, aborting the old or the new one, or destroying the new one, aborts
-	// both. It needs a bound thread.
+	// errors. Work in streams ends, and the memory that the work writes is undefined. When the
+	// other threads' calls have returned, only AbortComm, CommError and DestroyComm may be called.
+	// AbortComm returns soon, whatever the other ranks do. Aborting again does nothing. While
+	// SplitComm or ShrinkComm makes a new communicator, aborting the old or the new one, or
+	// destroying the new one, aborts both. AbortComm needs a bound thread.
 	AbortComm(Comm) error
 	// DestroyComm destroys a communicator with its registrations and windows. Unless the
 	// communicator was aborted, its work in streams must be complete, and the call may wait until
 	// the other ranks destroy theirs, or until AbortComm. The library may have to resume a
-	// suspended communicator first, and then waits for the other ranks too. It needs a bound
-	// thread.
+	// suspended communicator first, and then waits for the other ranks too. DestroyComm needs a
+	// bound thread.
 	DestroyComm(Comm) error
 
 	// Collect puts operations into a stream as one group. Each operation progresses only together
 	// with its counterparts on other ranks. After [ErrUnsupported] the stream has none of the
 	// operations, and the communicator is unchanged. After another error the stream may have some
 	// of them. The first Collect that needs another rank may wait until that rank calls Collect
-	// too, or until AbortComm. All Collects of a Comm must be called on the same thread. It needs a
-	// bound thread.
+	// too, or until AbortComm. All Collects of a Comm must be called on the same thread, which must
+	// be a bound thread.
 	Collect(s Stream, c Comm, ops []CommOp) error
 
 	// RegisterComm registers memory made by Alloc with CommMem. The communicator may then use this
 	// memory without copies. In one operation either all ranks must use registered memory, or no
-	// rank. It needs a bound thread.
+	// rank. RegisterComm needs a bound thread.
 	RegisterComm(c Comm, p Ptr, size uint64) (CommMemory, error)
 	// NewWindow registers memory on all ranks at once. It is like RegisterComm, but all ranks must
-	// call it, with the same size. If symmetric is true, the ranks promise that an operation uses
-	// the same offset in the window on all of them. It needs a bound thread.
+	// call NewWindow, with the same size. If symmetric is true, the ranks promise that an operation
+	// uses the same offset in the window on every rank. NewWindow needs a bound thread.
 	NewWindow(c Comm, p Ptr, size uint64, symmetric bool) (CommMemory, error)
-	// ReleaseCommMemory undoes RegisterComm or NewWindow. All ranks must release a window. It needs
-	// a bound thread.
+	// ReleaseCommMemory undoes RegisterComm or NewWindow. All ranks must release a window.
+	// ReleaseCommMemory needs a bound thread.
 	ReleaseCommMemory(c Comm, m CommMemory) error
 }
 
@@ -105,8 +105,8 @@ type CommSuspension interface {
 	// The communicator must be idle, and the call may wait for all other work of the device. While
 	// the communicator is suspended, only ResumeComm, CommStats, CommReady, CommRank, CommError,
 	// AbortComm and DestroyComm may be called. After an error other than ErrUnsupported, only
-	// AbortComm, CommError and DestroyComm may be called. A library may require CommDesc.Plain. It
-	// needs a bound thread.
+	// AbortComm, CommError and DestroyComm may be called. A library may require CommDesc.Plain.
+	// SuspendComm needs a bound thread.
 	SuspendComm(Comm) error
 	// ResumeComm allocates the memory again. All ranks must call it. It waits for the other ranks,
 	// or until AbortComm. After an error, such as ErrOutOfMemory, only AbortComm, CommError and
@@ -129,7 +129,7 @@ type (
 	CommMemory uintptr
 )
 
-// A UniqueID identifies a communicator. Its ranks need the id to find each other.
+// A UniqueID identifies a communicator. The communicator's ranks find each other by the id.
 type UniqueID [128]byte
 
 // NoColor is the color of a rank that joins no new communicator in SplitComm.

@@ -11,12 +11,12 @@ type (
 type IPCMem interface {
 	// ExportMem returns a handle of a whole allocation of Alloc, of kind [DeviceMem]. The handle is
 	// valid while the memory exists. The memory must not be freed before other processes have
-	// closed it. It needs a bound thread.
+	// closed it. ExportMem needs a bound thread.
 	ExportMem(Mem) (MemHandle, error)
 	// OpenMem makes memory of another process accessible. The memory may be on another device if
 	// the hardware has a link. The returned Size is the allocation's, or 0 if the API does not
 	// report it. Opening the memory again returns the same address. Each OpenMem needs a CloseMem.
-	// For memory of this process the error is [ErrSameProcess]. It needs a bound thread.
+	// For memory of this process the error is [ErrSameProcess]. OpenMem needs a bound thread.
 	OpenMem(MemHandle) (Mem, error)
 	// CloseMem undoes OpenMem, and may wait for the device. It needs a bound thread.
 	CloseMem(Mem) error
@@ -26,11 +26,11 @@ type IPCMem interface {
 // event, and make its streams wait for the last record in any process.
 type IPCEvents interface {
 	// NewIPCEvent makes an event that can be exported. DestroyEvent destroys it. Other processes
-	// that have opened the event must destroy theirs first. It needs a bound thread.
+	// that have opened the event must destroy theirs first. NewIPCEvent needs a bound thread.
 	NewIPCEvent() (Event, error)
 	// ExportEvent returns a handle of an event of NewIPCEvent. It needs a bound thread.
 	ExportEvent(Event) (EventHandle, error)
 	// OpenEvent returns an event of another process. DestroyEvent releases it. For an event of this
-	// process the error is [ErrSameProcess]. It needs a bound thread.
+	// process the error is [ErrSameProcess]. OpenEvent needs a bound thread.
 	OpenEvent(EventHandle) (Event, error)
 }

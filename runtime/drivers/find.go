@@ -116,7 +116,8 @@ func uuidText(id [16]byte) string {
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// A pci is a PCI address. In an address to search for, -1 matches any value.
+// A pci is a PCI address. In an address to search for, domain and function are -1 if they are left
+// out, and then match any value.
 type pci struct{ domain, bus, device, function int64 }
 
 func (want pci) matches(own pci) bool {

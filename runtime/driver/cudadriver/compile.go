@@ -80,9 +80,9 @@ func (d *device) Compiler() (driver.Compiler, error) {
 	return c, nil
 }
 
-// target returns the architecture to compile for. If NVRTC supports arch, this is the real
-// architecture, such as sm_90. Otherwise it is the newest older one that NVRTC supports, as a
-// virtual architecture such as compute_80: NVRTC then makes PTX, which the driver compiles.
+// target returns the architecture to compile for. If NVRTC supports arch, target returns the real
+// architecture, such as sm_90. Otherwise target returns the newest older architecture that NVRTC
+// supports, as a virtual one such as compute_80: NVRTC then makes PTX, which the driver compiles.
 func (l *nvrtcLibrary) target(arch int) (string, error) {
 	if slices.Contains(l.archs, arch) {
 		return fmt.Sprintf("sm_%d", arch), nil

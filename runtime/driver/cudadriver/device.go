@@ -252,9 +252,9 @@ func (d *device) Unbind() error {
 	return nil
 }
 
-// Close releases the primary context. The last release destroys the context. A thread that still
-// has it current would then get misleading errors, so Close first removes it from the calling
-// thread.
+// Close releases the primary context. The last release destroys the context. A thread on which the
+// context is still current would then get misleading errors, so Close first removes the context
+// from the calling thread.
 func (d *device) Close() error {
 	if d.closed.Swap(true) {
 		// A second release would release another owner's reference.

@@ -12,9 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/growing"
 )
 
-// TestGPUGrowing grows a cache on the GPU while a graph with its address runs, with pages of
-// several sizes, and prints how long the calls take. It checks every byte that the graph has
-// copied.
+// TestGPUGrowing grows a cache on the GPU, with pages of several sizes, while a graph that contains
+// the cache's address runs. It prints how long the calls take, and checks every byte that the graph
+// has copied.
 func TestGPUGrowing(t *testing.T) {
 	if !openGPU(t).Caps().VirtualMem {
 		t.Skip("the device has no virtual memory")

@@ -77,8 +77,8 @@ func TestGPURuntimeLost(t *testing.T) {
 	ok(t, before.Wait(ctx, 1))
 	sems = nil
 
-	// Submit a launch that faults, and a chain of other work behind it. None of it begins before the
-	// host signals gate.
+	// Submit a launch that faults, and a chain of other work behind it. Neither the launch nor the
+	// chain begins before the host signals gate.
 	gate, never := sem(), sem()
 	sems = nil
 	faulty := sem()
@@ -157,7 +157,7 @@ func TestGPURuntimeLost(t *testing.T) {
 		t.Errorf("alloc: %v", err)
 	}
 
-	// If NVML reports XID errors, the error names one.
+	// If NVML reports XID errors, err names one of them.
 	t.Logf("the device is lost: %v", err)
 	if source, openErr := nvmlhealth.Open(nvml.Options{}); openErr != nil {
 		t.Logf("no XID error: %v", openErr)

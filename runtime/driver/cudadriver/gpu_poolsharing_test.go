@@ -19,8 +19,8 @@ import (
 )
 
 // TestGPUPoolSharing lets another process use memory of a pool through an inherited descriptor. The
-// other process adds to the memory, and this one checks the sums, while it also uses the pool
-// itself. The other process closes memory before this one frees it.
+// other process adds to the memory. Meanwhile this process uses the pool too, and it checks the
+// sums. The other process closes memory before this process frees the memory.
 func TestGPUPoolSharing(t *testing.T) {
 	const env, size = "PUREGPU_TEST_POOL_SHARING", 1 << 20
 	if os.Getenv(env) != "" {

@@ -16,8 +16,8 @@ import (
 // TestGPUTraceTimes measures kernels in three ways: by a trace, by a Timing, and by events around
 // direct driver calls. For kernels of 5 microseconds to 10 milliseconds the medians agree within 2
 // percent or half a microsecond. These kernels are launched behind work in flight, so that none
-// waits for the host. The device times of each submission lie within its host times. This also
-// holds for short kernels between which the stream may run dry.
+// waits for the host. The device times of each submission lie within its host times, also for short
+// kernels between which the stream may run dry.
 func TestGPUTraceTimes(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)
@@ -245,8 +245,8 @@ func TestGPUTraceHost(t *testing.T) {
 	slices.Sort(took)
 	t.Logf("%d commands of %v: median %v, longest %v, %d above twice the time within their margins, %d by the device", len(took), spin, took[len(took)/2], took[len(took)-1], marked, late)
 
-	// The same measurement with direct driver calls. A kernel keeps the device busy until all of
-	// them are submitted.
+	// The same measurement with direct driver calls. The first kernel keeps the device busy until
+	// all calls have been made.
 	var events [n + 1]driver.Event
 	for i := range events {
 		events[i], err = d.NewTimer()

@@ -18,7 +18,7 @@ import (
 )
 
 // TestLostXID checks that the error of a lost device names the XID error if NVML reports one, and
-// that other errors do not.
+// that other errors name no XID error.
 func TestLostXID(t *testing.T) {
 	for name, c := range map[string]struct {
 		defines []string

@@ -107,8 +107,8 @@ func (d *device) register(p unsafe.Pointer, size uint64, able bool, flags uint32
 	return driver.Ptr(dev), nil
 }
 
-// Prefetch makes the context current. CUDA's documentation does not say that the stream's context
-// is enough.
+// Prefetch makes the context current, because CUDA's documentation does not say that the stream's
+// context is enough.
 func (d *device) Prefetch(s driver.Stream, p driver.Ptr, n uint64, to driver.MemKind) error {
 	const op = "prefetch"
 	location, number := location(int32(d.info.Index)), d.id

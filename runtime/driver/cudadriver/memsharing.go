@@ -37,7 +37,7 @@ func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (virt
 		}
 	}
 	prop := cuda.MemAllocationProp{Type: cuda.MemAllocationTypePinned, Location: location(int32(d.info.Index))}
-	if d.lib.Version() >= rdmaAttribute { // ordinary device memory has this property by default
+	if d.lib.Version() >= rdmaAttribute { // as in ordinary device memory, which has the property by default
 		rdma, err := has(cuda.DeviceAttributeGPUDirectRDMAWithCUDAVMMSupported)
 		if err != nil {
 			return false, false, err

@@ -11,8 +11,8 @@ import (
 // errNoLink is the error of a device that cannot reach another device's memory.
 var errNoLink = fmt.Errorf("the hardware has no link: %w", driver.ErrUnsupported)
 
-// errClosed is the error for another device that is closed. Its context may be destroyed. The CUDA
-// driver's error could then look as if the context of this device were destroyed.
+// errClosed is the error for another device that is closed. If the other device's context is
+// destroyed, the CUDA driver's error could look as if the context of this device were destroyed.
 var errClosed = fmt.Errorf("it is closed: %w", cuda.ErrorInvalidContext)
 
 // peer returns another device of the driver.

@@ -19,8 +19,8 @@ var releases = []struct{ ptx, cuda, driver int }{
 
 var ptxVersion = regexp.MustCompile(`(?m)^\s*\.version\s+(\d)\.(\d)`)
 
-// newerPTX returns a text about an image whose PTX this driver cannot read. It names a driver that
-// can read the PTX. release is the CUDA release of this driver, such as 12040.
+// newerPTX returns a text about an image whose PTX this driver cannot read. The text names a driver
+// that can read the PTX. release is the CUDA release of this driver, such as 12040.
 func newerPTX(image []byte, release int) string {
 	what, with := "the PTX", "of the compiler's CUDA release or newer"
 	if m := ptxVersion.FindSubmatch(image); m != nil {

@@ -79,7 +79,7 @@ func (d *device) open(devices int, pools bool) error {
 }
 
 // submit makes a submitting call. If HIP does not take the device from the stream or event, submit
-// sets the thread's device around the call and restores it.
+// makes this device current for the call, and then restores the thread's device.
 func (d *device) submit(op string, f func() error) error {
 	if d.sets {
 		return d.onDevice(op, f)
@@ -148,7 +148,7 @@ func (d *device) askCaps() error {
 		return !slices.ContainsFunc(names, func(n string) bool { return !d.lib.HasSymbol(n) })
 	}
 	d.caps = driver.Caps{
-		RerecordEvents: false, // HIP does not document whether a wait still counts after the event's next record
+		RerecordEvents: false, // HIP does not document whether a wait stays for its record when the event is recorded again
 		Managed:        managed && concurrent && symbols("hipMallocManaged"),
 		HostRegister:   register && symbols("hipHostRegister", "hipHostUnregister", "hipHostGetDevicePointer"),
 		Pools:          d.noPools == nil,

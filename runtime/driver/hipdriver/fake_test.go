@@ -45,7 +45,7 @@ const (
 	hip71 = 7_01_00000
 )
 
-// newFake builds a HIP runtime of a release. Some of its functions may be left out.
+// newFake builds a HIP runtime of a release. The runtime lacks the functions named in without.
 func newFake(t testing.TB, release dl.Version, without ...string) *fake {
 	return newFakeOf(t, release, nil, without...)
 }

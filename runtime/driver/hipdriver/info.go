@@ -48,7 +48,7 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 	for _, a := range []struct {
 		attr  hip.DeviceAttribute
 		to    *int
-		needs bool // if false, an older library may not know the attribute, and the number is 0
+		needs bool // if false, an older library may not know the attribute; then the number is 0
 	}{
 		{hip.DeviceAttributeMultiprocessorCount, &info.Processors, true},
 		{hip.DeviceAttributeWarpSize, &info.WarpSize, true},

@@ -27,7 +27,8 @@ func (cm *commMemory) has(a *area) bool {
 	return a.ptr >= cm.base && offset < cm.size && a.size <= cm.size-offset
 }
 
-// registered returns a registration that contains an area, preferably a window, or nil.
+// registered returns a registration that contains all of an area, or nil if there is none. It
+// prefers a window.
 func (r *rank) registered(a *area) *commMemory {
 	var found *commMemory
 	for _, cm := range r.memory {
@@ -87,7 +88,7 @@ func (v *device) RegisterComm(h driver.Comm, p driver.Ptr, size uint64) (driver.
 	return r.register(codeRegisterComm, &commMemory{base: p, size: size})
 }
 
-// NewWindow registers memory with all ranks. It returns when all have called it.
+// NewWindow registers memory with all ranks. It returns when all ranks have called NewWindow.
 func (v *device) NewWindow(h driver.Comm, p driver.Ptr, size uint64, symmetric bool) (driver.CommMemory, error) {
 	if err := v.communicate(codeNewWindow, true); err != nil {
 		return 0, err

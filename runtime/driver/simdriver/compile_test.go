@@ -110,7 +110,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// TestCompileLink checks that the image of linked sources has the kernels of all.
+// TestCompileLink checks that the image of linked sources has the kernels of each source.
 func TestCompileLink(t *testing.T) {
 	nothing := func(*simdriver.Grid) {}
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"a": nothing, "b<int>": nothing})})

@@ -106,9 +106,9 @@ func (s *stream) doomed() bool {
 		chain = append(chain, at)
 		at = a.source
 	}
-	// An early answer may be out of date: the next stream may have executed the work since. The
-	// last stream can never continue. So ask again, from the end of the chain, whether each stream
-	// still waits for the next.
+	// An answer may be out of date: since chain[i] answered, chain[i+1] may have executed the work
+	// that chain[i] waited for. The last stream can never continue. So ask again, from the end of
+	// the chain, whether each stream still waits for the next.
 	for i := len(chain) - 2; i >= 0; i-- {
 		if a, ok := chain[i].ask(nil); !ok || a.source != chain[i+1] {
 			return false
@@ -117,8 +117,8 @@ func (s *stream) doomed() bool {
 	return true
 }
 
-// awaitsOthers reports whether the stream waits for a value in memory, another process's event, or
-// work of another device that is lost, directly or through other streams.
+// awaitsOthers reports whether the stream waits, directly or through other streams, for a value in
+// memory, for another process's event, or for work of another device that is lost.
 func (s *stream) awaitsOthers() bool {
 	at := s
 	for range 100 { // at most 100, because answers of running streams may form a circle

@@ -9,7 +9,7 @@ import (
 
 var _ standin.Device = (*device)(nil)
 
-// goKernel is the kernel of all functions that RunGo gets. The call holds the function itself.
+// goKernel is the kernel of all functions that RunGo gets. call.goFunc holds the function itself.
 var goKernel = &kernel{}
 
 // goFunctions holds the functions that RunGo got, by name.

@@ -204,8 +204,8 @@ func TestViolations(t *testing.T) {
 					t.Errorf("%+v, want %+v", x, c.want)
 				}
 			}
-			// The error persists, even for events that were complete before. Only this device has
-			// it.
+			// The error persists, even for events that were complete before. Other devices do not
+			// have the error.
 			_, err = v.Query(done)
 			refused(t, err, driver.ErrLost)
 			refused(t, v.Fill(e.s, e.a.Ptr, 0, 1, 1), driver.ErrLost)

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An operation is one operation of a stream or of a graph's node.
+// An operation is one piece of work of a stream, or the work of a graph's node.
 type operation struct {
 	code    code
 	width   uint8

@@ -101,7 +101,7 @@ func ranksRace(t *testing.T, ordered bool) {
 	shared := alloc(t, x.vs[0], driver.ManagedMem, 64)
 	ms := x.numbers(t, 1)
 	for i := range x.vs {
-		check(t, x.d.StallDevice(i)) // nothing may execute during the calls: that would order the operations
+		check(t, x.d.StallDevice(i)) // nothing may execute during the calls: an execution would order the operations
 	}
 	for i, v := range x.vs {
 		f := function(t, v, "inc")
@@ -134,7 +134,7 @@ func poolRace(t *testing.T, ordered bool) {
 		ms = append(ms, allocAsync(t, v, a, p, 64))
 	}
 	check(t, drain(t, v, a))
-	check(t, d.StallDevice(0)) // nothing may execute during the calls: that would order the operations
+	check(t, d.StallDevice(0)) // nothing may execute during the calls: an execution would order the operations
 	for _, m := range ms {
 		check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
 		if ordered {
@@ -161,7 +161,7 @@ func latePoolRace(t *testing.T, ordered bool) {
 	check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
 	check(t, launch(v, a, f, unsafe.Pointer(&other.Ptr)))
 	check(t, d.ResumeStream(a))
-	time.Sleep(10 * time.Millisecond) // makes the order in time likely; the race is found without it too
+	time.Sleep(10 * time.Millisecond) // so that a has probably executed its work; the race is found without this pause too
 	allocAsync(t, v, stream(t, v), p, 64)
 	if ordered {
 		check(t, v.StreamWait(b, record(t, v, a)))
@@ -175,7 +175,7 @@ func streamsRace(t *testing.T, ordered bool) {
 	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	v := vs[0]
 	a, b, f, m := stream(t, v), stream(t, v), function(t, v, "inc"), alloc(t, v, driver.DeviceMem, 64)
-	check(t, d.StallDevice(0)) // nothing may execute during the calls: that would order the operations
+	check(t, d.StallDevice(0)) // nothing may execute during the calls: an execution would order the operations
 	for range 100 {
 		check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
 		if ordered {

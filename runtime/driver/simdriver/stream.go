@@ -213,8 +213,8 @@ func (v *device) stream(c code, h driver.Stream) (*stream, error) {
 	return s, nil
 }
 
-// working is stream for an operation that cannot be captured. If the stream is being captured,
-// working returns an error, and so will EndCapture.
+// working finds a stream as the method stream does, for an operation that cannot be captured. If
+// the stream is being captured, working returns an error, and so will EndCapture.
 func (v *device) working(c code, h driver.Stream) (*stream, error) {
 	s, err := v.stream(c, h)
 	if err != nil || s.captured.Load() == nil {

@@ -40,8 +40,8 @@ func (e *event) mark(record uint64) {
 	}
 }
 
-// passed reports whether a record's marks have completed it. It returns false if a later record has
-// marks, even if this record is complete.
+// passed reports whether a record has so many marks, and so is complete. It returns false if a
+// later record has marks, even if this record is complete.
 func (e *event) passed(record, marks uint64) bool {
 	t := e.timer
 	if t == nil {

@@ -21,8 +21,8 @@ type PoolsTest struct {
 
 	Attrs          map[driver.PoolAttr]uint64 // attributes that can be set
 	Reads          []int                      // native attributes that PoolAttr reads, in order
-	Reserved, Used string                     // the API's names of these attributes, in errors
-	Refused        map[string]driver.PoolDesc // descriptions that NewPool refuses, by the text of its error
+	Reserved, Used string                     // the API's names of the attributes for reserved and used memory, in errors
+	Refused        map[string]driver.PoolDesc // descriptions that NewPool refuses; a key is a text that the error contains
 }
 
 func testPools(t *testing.T, a *API) {

@@ -74,8 +74,9 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 	return err
 }
 
-// wait waits until x is ready, if it is nonblocking. x is the rank's communicator ops, which is
-// nonblocking in plain ranks, and in other ranks if an environment variable of the library says so.
+// wait waits until x is ready, if x is nonblocking. x is the rank's communicator ops. ops is
+// nonblocking in plain ranks. In other ranks ops is nonblocking if an environment variable of the
+// library says so.
 func (r *rank) wait(x nccl.Comm) error {
 	for p := pause(0); ; p.wait() {
 		done := false

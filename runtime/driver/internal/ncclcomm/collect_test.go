@@ -172,8 +172,8 @@ func groupEnds(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestTypes checks that dataType returns a type of the same size as the element type, and one that
-// the release has.
+// TestTypes checks the results of dataType. For moving elements the result is a type of the same
+// size that the release has. For reducing them it is the element type itself, or ErrUnsupported.
 func TestTypes(t *testing.T) {
 	t.Run("B114 every type is one of the same size", everyType)
 }
@@ -279,7 +279,7 @@ func TestMissingInGroup(t *testing.T) {
 }
 
 // TestLimits checks that CheckOp and CheckShrink return ErrUnsupported if the release does not
-// support the call, and nil otherwise, without a call of the library.
+// support the operation or the shrink, and nil otherwise. Neither may call the library.
 func TestLimits(t *testing.T) {
 	op := func(k driver.CommOpKind, e driver.ElementType, r driver.Reduction) driver.CommOp {
 		return driver.CommOp{Kind: k, Type: e, Reduction: r, Count: 1}

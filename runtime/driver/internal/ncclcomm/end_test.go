@@ -154,7 +154,7 @@ func TestAbortSplit(t *testing.T) {
 func TestAbortNobodyLooked(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 3)
-	complete := func() { // waits for the split, but asks only the library, so that the rank does not notice its end
+	complete := func() { // waits for the split, but asks only the library, so that the rank does not notice the end of the split
 		for r := f.ranks[h]; ; time.Sleep(50 * time.Microsecond) {
 			if done, err := poll(r.lib, r.source); done || err != nil {
 				ok(t, err)

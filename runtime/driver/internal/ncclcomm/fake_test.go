@@ -24,8 +24,8 @@ import (
 // stream is a made-up handle of a stream.
 const stream = 0x5000
 
-// A fake is the NCCL built from testdata/fakes/comms.c. ctl has its test functions, and Comms uses
-// it.
+// A fake is a Comms that uses the NCCL built from testdata/fakes/comms.c. ctl has that NCCL's test
+// functions.
 type fake struct {
 	*Comms
 	t   testing.TB
@@ -45,8 +45,8 @@ var fakeSpec = dl.Spec{
 var built = map[dl.Version][]byte{}
 
 // newFake makes a library of a release, for one test only. It binds the test's thread to the device
-// and locks it until the test ends. The test fails if an object or a goroutine is left at its end,
-// or if a call would have crashed NCCL.
+// and locks the thread until the test ends. The test fails if an object or a goroutine is left when
+// the test ends, or if a call would have crashed NCCL.
 func newFake(t testing.TB, release dl.Version) *fake {
 	t.Helper()
 	current := goleak.IgnoreCurrent()
@@ -125,7 +125,8 @@ func (f *fake) calls() []string { return f.text(1) }
 
 func (f *fake) live() int { return f.number(3) }
 
-// want fails the test unless the library's calls since the last use of calls or want are these.
+// want fails the test unless the given calls of the library have been made since calls or want was
+// last called.
 func (f *fake) want(want ...string) {
 	f.t.Helper()
 	if got := f.calls(); !slices.Equal(got, want) {

@@ -39,13 +39,13 @@ type rank struct {
 
 	suspended bool // ops has freed its memory; changed only by the call that uses ops
 
-	calling sync.Mutex // for a plain rank: held while a call of the library uses ops or aborts it
+	calling sync.Mutex // for a plain rank: held while a call of the library uses or aborts ops
 
 	// Each is 0 until the library has returned it, and after a goroutine has taken it to release or
 	// abort it.
 	base, ops, source nccl.Comm
 
-	from    *rank       // the rank that this rank is split or shrunk from; nil when that is done
+	from    *rank       // the rank that this rank is split or shrunk from; nil when the split or shrink is done
 	by      *split      // the split that makes this rank; its fields are protected by from.mu
 	off     *split      // the split of base that makes ops or source; or nil
 	under   *split      // the split of source that makes another rank, or nil
@@ -149,7 +149,7 @@ func (r *rank) usable() error {
 	return r.err
 }
 
-// look calls settle if the split of source is complete. The caller holds mu.
+// look calls settle if the split of source has completed or failed. The caller holds mu.
 func (r *rank) look() {
 	if r.under == nil || r.source == 0 {
 		return
@@ -159,9 +159,9 @@ func (r *rank) look() {
 	}
 }
 
-// settle records that the split of source has ended with err. If it failed, its communicator must
-// be released after source, because that communicator refers to source's abort flag. The caller
-// holds mu.
+// settle records that the split of source has ended with err. If the split failed, its communicator
+// must be released after source, because that communicator refers to source's abort flag. The
+// caller holds mu.
 func (r *rank) settle(err error) {
 	s := r.under
 	if s == nil {

@@ -90,7 +90,8 @@ func Fetch[P any](p P, size func(P) (uint64, error), get func(P, []byte) error) 
 	return b, nil
 }
 
-// Text returns a log as valid UTF-8, without its terminating NUL and the white space around it.
+// Text returns a log as valid UTF-8, without the NUL that ends the log and the white space around
+// the text.
 func Text(log []byte) string {
 	return strings.TrimSpace(strings.TrimRight(strings.ToValidUTF8(string(log), "?"), "\x00"))
 }
