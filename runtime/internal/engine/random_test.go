@@ -187,7 +187,7 @@ type node struct {
 	check  func() error // checks the result of the operation, after it has succeeded
 
 	told     *told // the point in the node's Order.Free; nil if there is none
-	passesOn bool  // the point in Order.Free may be signalled before done
+	passesOn bool  // the point in Order.Free may be signalled before done is reached
 	refused  bool  // submit has returned an error
 }
 
@@ -668,7 +668,7 @@ func (g *graph) run() {
 	}
 	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // sometimes calls on pools are slow, so that pools are closed during these calls
 	var wg, ending, meddling sync.WaitGroup
-	const now = 16 // of this many nodes, at most one leads to a call of meddle
+	const now = 16 // meddle is called at most once in this many nodes
 	turns := make(chan struct{}, 1)
 	for k := range uint64(2) {
 		m := &meddler{g: g, r: rand.New(rand.NewPCG(g.seed, k))}

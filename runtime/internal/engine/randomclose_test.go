@@ -149,8 +149,8 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	return true
 }
 
-// A meddler queries, trims and configures objects that nodes use, and allocates from mortals. That
-// must not disturb the nodes.
+// A meddler queries, trims and configures objects that nodes use, and allocates from mortals. These
+// calls must not disturb the nodes.
 type meddler struct {
 	g *graph
 	r *rand.Rand

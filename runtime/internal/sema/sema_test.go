@@ -123,8 +123,8 @@ func TestReleaseMany(t *testing.T) {
 	}
 }
 
-// TestFailure checks that the first failure of a semaphore stays, and that waits for higher and for
-// reached values get it.
+// TestFailure checks that a semaphore keeps its first failure. A wait that was registered before
+// gets this failure, and so does a later wait, even for a value that was reached.
 func TestFailure(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -234,8 +234,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestQueryPollsAll checks that Query polls every producer: those with signals in flight that do not
-// end, and those that a barrier joins.
+// TestQueryPollsAll checks that Query polls the producers of all signals in flight, and all
+// producers that a barrier joins.
 func TestQueryPollsAll(t *testing.T) {
 	var s Semaphore
 	var workers []*worker
