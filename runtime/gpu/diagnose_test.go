@@ -172,8 +172,8 @@ func TestParked(t *testing.T) {
 	})
 }
 
-// TestWaitEndedSays checks the error of a wait whose context ends. It must name the semaphore, its
-// value, and the work that will signal the awaited value, if there is any.
+// TestWaitEndedSays checks the error of a wait whose context ends. The error must name the
+// semaphore, its value, and the work that will signal the awaited value, if there is any.
 func TestWaitEndedSays(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s, x := openDevice(t, d, 0, gpu.Options{Queues: 2}), named(t, "tokens"), named(t, "x")

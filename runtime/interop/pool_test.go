@@ -96,7 +96,8 @@ func TestPoolSharing(t *testing.T) {
 	})
 }
 
-// TestPoolSharingMistakes tests B185 with invalid files and handles.
+// TestPoolSharingMistakes checks the errors for pools, files and handles that cannot be shared or
+// imported (B185).
 func TestPoolSharingMistakes(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.PoolSharing {

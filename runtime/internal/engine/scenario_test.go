@@ -269,7 +269,9 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		return fmt.Errorf("semaphore %d is neither issued nor failed: %w\n%s", last, err, dump(dev))
 	}
 	q.Close()
-	for range 3 { // wait for the other code's work, which uses the event and the memory
+	// Wait for the other code's work, which uses the event and the memory. Wait again if a fault
+	// hits the wait.
+	for range 3 {
 		if testkit.Natively(v, func() error { return testkit.Drain(v, h) }) == nil {
 			break
 		}
