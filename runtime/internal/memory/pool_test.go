@@ -627,7 +627,7 @@ func TestPoolCounts(t *testing.T) {
 }
 
 // TestPoolClosers closes a device while other goroutines make, use and close pools, and make and
-// close recordings.
+// close recordings. Close must succeed.
 func TestPoolClosers(t *testing.T) {
 	t.Run("B84 pools are made and closed while the device closes", func(t *testing.T) {
 		for i := range 40 {
