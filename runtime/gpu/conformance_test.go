@@ -84,8 +84,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// startFar runs the far side of a test on a goroutine, with the driver d. The driver stands for
-// that of another process.
+// startFar runs the far side of a test on a goroutine. d is the driver of the simulated second
+// process.
 func startFar(t *testing.T, d *simdriver.Driver) gputest.Far {
 	in, to := io.Pipe()
 	from, out := io.Pipe()

@@ -32,7 +32,7 @@ func says(t *testing.T, what fmt.Stringer, texts ...string) {
 	}
 }
 
-// An errorText is an error as a Stringer.
+// An errorText gives an error a String method, for says.
 type errorText struct{ error }
 
 func (e errorText) String() string { return fmt.Sprint(e.error) }
@@ -172,8 +172,8 @@ func TestParked(t *testing.T) {
 	})
 }
 
-// TestWaitEndedSays checks the error of a wait whose context ends. It must name the semaphore, its
-// value, and the work that will signal the awaited value, if there is any.
+// TestWaitEndedSays checks the error of a wait whose context ends. The error must name the
+// semaphore, its value, and the work that will signal the awaited value, if there is any.
 func TestWaitEndedSays(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s, x := openDevice(t, d, 0, gpu.Options{Queues: 2}), named(t, "tokens"), named(t, "x")

@@ -135,7 +135,7 @@ func ExampleTypedKernel_Launch() {
 	// [4 8 12 16]
 }
 
-// BytesOf converts elements to bytes, because Upload and Download take bytes.
+// BytesOf returns the memory of elements as bytes, because Upload and Download take bytes.
 func ExampleBytesOf() {
 	dev := simulated()
 	defer dev.Close()

@@ -113,7 +113,7 @@ func TestOccupancy(t *testing.T) {
 }
 
 // TestFactsFail makes queries of the driver fail, first with an injected error and then because the
-// device is lost.
+// device is lost. If the driver supports the queries, they must return these errors.
 func TestFactsFail(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})

@@ -198,8 +198,9 @@ func (f *fuzz) launch(q *gpu.Queue) gpu.Op {
 	return gpu.Launch(k, g, args...)
 }
 
-// submit submits an operation to a queue. Most operations signal a new semaphore. If an operation
-// is accepted, submit adds its semaphore to done.
+// submit submits an operation to a queue. If the call accepts the operation, submit adds a new
+// semaphore to done. Most operations signal this semaphore themselves. For the others, submit
+// signals it.
 func (f *fuzz) submit() {
 	q, done := f.queue(), new(gpu.Semaphore)
 	o := gpu.Order{Wait: f.points(), Signal: append(f.signals(), gpu.Point{Semaphore: done, Value: 1})}

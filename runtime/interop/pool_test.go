@@ -96,7 +96,8 @@ func TestPoolSharing(t *testing.T) {
 	})
 }
 
-// TestPoolSharingMistakes tests B185 with invalid files and handles.
+// TestPoolSharingMistakes checks the errors for pools, files and handles that cannot be shared or
+// imported (B185).
 func TestPoolSharingMistakes(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.PoolSharing {
@@ -276,8 +277,9 @@ func endsIn(ctx context.Context, sound bool, err error) error {
 	return failed(sound, err)
 }
 
-// TestPoolProcessKilled kills one of two processes that share a pool: the one that made it, the one
-// that imported it, or one for whose event the other waits. The other process must not hang.
+// TestPoolProcessKilled kills one of two processes that share a pool: the process that made the
+// pool, the process that imported it, or a process for whose event the other one waits. The other
+// process must not hang.
 func TestPoolProcessKilled(t *testing.T) {
 	// shared allocates memory from a pool of process 0, fills it with 1, and imports it in process
 	// 1.

@@ -7,7 +7,7 @@ import (
 )
 
 // TestWorkBetween checks that the results of workBetween are right within their margins. The times
-// of the host's calls are random, and so is the difference of the clocks, up to the margin.
+// of the host's calls are random. The clocks differ by a random time that is at most the margin.
 func TestWorkBetween(t *testing.T) {
 	for seed := range uint64(20_000) {
 		r := rand.New(rand.NewPCG(seed, 1))

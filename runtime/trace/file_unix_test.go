@@ -15,9 +15,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestFileOfOthers creates traces under names that may exist already. If the name is that of a
-// regular file, Create must replace that file. If it is that of anything else, Create must fail. It
-// must not change target, to which the name may be a symbolic or a hard link.
+// TestFileOfOthers creates traces under names that may exist already. If the name belongs to a
+// regular file, Create must replace that file. If the name belongs to anything else, Create must
+// fail. Create must not change target, to which the name may be a symbolic or a hard link.
 func TestFileOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -640,7 +640,8 @@ func TestBusyProgram(t *testing.T) {
 	must(t, err)
 }
 
-// TestAdoptedQueues checks that a trace does not keep adopted queues that the program has closed.
+// TestAdoptedQueues checks that a trace does not keep all adopted queues that the program has
+// closed.
 func TestAdoptedQueues(t *testing.T) {
 	const many = 1000
 	tr, err := trace.Start(io.Discard, trace.Options{Times: trace.NoTimes})

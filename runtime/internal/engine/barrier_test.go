@@ -11,9 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestBarriers checks that barriers make no native calls and delay only work that waits for them.
-// It also checks that they fail with the work that they wait for and with their device, and that
-// Close waits for the work that they wait for.
+// TestBarriers checks that barriers make no native calls and delay only work that waits for them. A
+// barrier must fail if the work that it waits for fails, or if its device is lost. Close must wait
+// for the work that barriers wait for.
 func TestBarriers(t *testing.T) {
 	eachCaps(t, "B52 a barrier after one piece of work makes no native call and delays no stream", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})

@@ -288,8 +288,8 @@ func TestSubmitAllocs(t *testing.T) {
 	}
 }
 
-// A recordHook is a driver that records events. Right before each recording it calls the function
-// in its field before, if there is one.
+// A recordHook is a driver that calls the function in its field before, if there is one, right
+// before each recording of an event.
 type recordHook struct {
 	driver.Driver
 	before func(driver.Stream)
@@ -361,8 +361,9 @@ func TestNearDeps(t *testing.T) {
 	}
 }
 
-// TestUnmarkedDep checks that a submission waits for work of two other queues. An event has been
-// recorded behind the work of the first, and the submission itself records one for the second.
+// TestUnmarkedDep checks that a submission waits for the work of two other queues. An event has
+// been recorded behind the work of the first queue. The submission itself records an event behind
+// the work of the second queue.
 func TestUnmarkedDep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})

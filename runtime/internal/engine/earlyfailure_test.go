@@ -329,7 +329,7 @@ func (d *hookedUploads) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Point
 	return d.Device.Upload(s, dst, src, n)
 }
 
-// TestCoveredFails checks that work fails with the aborted group that it waits for, also if it
+// TestCoveredFails checks that work fails if it waits for a group that is aborted, also if the work
 // makes no native wait because earlier work in its stream has made one.
 func TestCoveredFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{})

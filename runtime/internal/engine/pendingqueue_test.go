@@ -116,7 +116,8 @@ func TestHeldWhileClosing(t *testing.T) {
 	}
 }
 
-// TestManyCallsAtOnce checks that only some of many allocations call the driver at the same time.
+// TestManyCallsAtOnce makes many allocations at once. The runtime must limit how many of them call
+// the driver at the same time.
 func TestManyCallsAtOnce(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n = 1000

@@ -187,7 +187,7 @@ type node struct {
 	check  func() error // checks the result of the operation, after it has succeeded
 
 	told     *told // the point in the node's Order.Free; nil if there is none
-	passesOn bool  // the point in Order.Free may be signalled before done
+	passesOn bool  // the point in Order.Free may be signalled before done is reached
 	refused  bool  // submit has returned an error
 }
 
@@ -233,7 +233,7 @@ type graph struct {
 	line   *gpu.Semaphore // raised by some nodes, one after the other
 	lineAt uint64         // the value to which the last of these nodes raises line
 	gate   *gpu.Semaphore // signalled by the host while nodes are submitted, or afterwards
-	doomed *gpu.Semaphore // closed or failed by the host after it has signalled gate
+	doomed *gpu.Semaphore // after the host has signalled gate, the host closes or fails doomed
 	bad    []gpu.Point    // the points of nodes that must fail
 	breaks bool           // functions of Native may fail, and the limits of pools are high
 
@@ -373,7 +373,7 @@ func (g *graph) bytes(n int) []byte {
 func (g *graph) add() {
 	r, q := g.r, g.queue()
 	x := &node{done: gpu.Point{Semaphore: g.sem(), Value: 1 + r.Uint64N(5)}}
-	shared := g.mode == sound && r.IntN(6) == 0 // the node raises g.line after the previous such node
+	shared := g.mode == sound && r.IntN(6) == 0 // the node is the next to raise g.line
 	if shared {
 		x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.line, Value: g.lineAt})
 		g.lineAt += 1 + r.Uint64N(3)
@@ -668,7 +668,7 @@ func (g *graph) run() {
 	}
 	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // sometimes calls on pools are slow, so that pools are closed during these calls
 	var wg, ending, meddling sync.WaitGroup
-	const now = 16 // of this many nodes, at most one leads to a call of meddle
+	const now = 16 // meddle is called at most once in this many nodes
 	turns := make(chan struct{}, 1)
 	for k := range uint64(2) {
 		m := &meddler{g: g, r: rand.New(rand.NewPCG(g.seed, k))}

@@ -20,7 +20,7 @@ import (
 type mortal struct {
 	pool    *gpu.Pool
 	limit   uint64        // in bytes; 0 means none
-	at      int           // number of nodes after which the pool is closed; if there are fewer, at the end
+	at      int           // the pool is closed after this many nodes, or at the end of a shorter graph
 	over    chan struct{} // closed when the memory of PoolOptions.Over is released; nil without Over
 	closing atomic.Bool   // close has begun
 	closed  atomic.Bool   // close has returned
@@ -149,8 +149,8 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	return true
 }
 
-// A meddler queries, trims and configures objects that nodes use, and allocates from mortals. That
-// must not disturb the nodes.
+// A meddler queries, trims and configures objects that nodes use, and allocates from mortals. These
+// calls must not disturb the nodes.
 type meddler struct {
 	g *graph
 	r *rand.Rand

@@ -87,7 +87,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 			g.cells = append(g.cells, cell{r: in.Range(8*k, 8), far: f.pooled.Range(8*k, 8), imported: true, pooled: true})
 		}
 	}
-	if g.caps.MemSharing { // each process may free shareable memory at any time
+	if g.caps.MemSharing { // memory shared by files, in both directions
 		b, err := f.dev.Alloc(gpu.ShareableMem, 8*cells)
 		must(g.t, err)
 		f.lent.Add(1)
@@ -108,7 +108,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 			c.far = f.given.Range(c.r.Offset, 8)
 		}
 	}
-	if g.mode == sound { // in other modes, the graph's device may be closed while the second process uses its memory
+	if g.mode == sound { // in other modes, f.near may be closed while the second process uses memory of f.near
 		for k := range g.cells {
 			c := &g.cells[k]
 			if b := c.r.Buffer; b.Kind() == gpu.DeviceMem && c.far.Buffer == nil && b.Device() == f.near {

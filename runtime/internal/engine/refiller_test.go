@@ -264,7 +264,7 @@ func TestEmptyPoolByMany(t *testing.T) {
 }
 
 // TestEventsForMany checks that the pool makes at most four events for each submission, if many
-// goroutines find it empty at the same time.
+// goroutines find the pool empty at the same time.
 func TestEventsForMany(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n = 100
@@ -281,7 +281,7 @@ func TestEventsForMany(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		time.Sleep(time.Minute) // meanwhile the driver makes events in the background
+		time.Sleep(time.Minute) // meanwhile more events may be made in the background
 		if made := dev.Stats().Events.Made; made > 4*n || dev.Stats().InFlight != n {
 			t.Errorf("%d events for %d submissions, of which %d are in flight", made, n, dev.Stats().InFlight)
 		}

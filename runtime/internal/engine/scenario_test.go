@@ -269,7 +269,9 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		return fmt.Errorf("semaphore %d is neither issued nor failed: %w\n%s", last, err, dump(dev))
 	}
 	q.Close()
-	for range 3 { // wait for the other code's work, which uses the event and the memory
+	// Wait for the other code's work, which uses the event and the memory. Wait again if a fault
+	// hits the wait.
+	for range 3 {
 		if testkit.Natively(v, func() error { return testkit.Drain(v, h) }) == nil {
 			break
 		}
@@ -380,8 +382,9 @@ func closeAll(buffers []*gpu.Buffer) {
 	}
 }
 
-// way records a copy from the last of three bindings through the second to the first. The copies
-// are in a nested recording, which is executed twice.
+// way makes a recording with three bindings. An execution copies from the last binding to the
+// second one, and from there to the first one. Each of the two copies is an execution of a nested
+// recording (see record).
 func way(dev *gpu.Device, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: m})
 	if err != nil {
@@ -452,7 +455,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		return v.Close()
 	})
 	for i := range devices {
-		// Without spinning and polling there are few native calls.
+		// Spinning and polling would make many more native calls.
 		dev, err := gpu.Open(d, i, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 		if err != nil {
 			return nil

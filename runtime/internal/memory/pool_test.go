@@ -293,7 +293,7 @@ func TestPoolFaults(t *testing.T) {
 				if err := st.Wait(minute(t)); err != nil {
 					t.Errorf("%v", err)
 				}
-			} else { // the stream has received a part of it
+			} else { // a Free with a signal needs an event at once, so the signal fails
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Free(b)))
 				if err := s[1].Wait(minute(t), 1); !errors.Is(err, broken) {
 					t.Errorf("%v", err)
@@ -571,7 +571,7 @@ func TestPoolClosedMeanwhile(t *testing.T) {
 }
 
 // TestPoolLimit makes a pool whose limit is not a multiple of the alignment, and allocates all of
-// it. It also makes a pool with the limit MaxUint64.
+// it. NewPool must also accept the limit MaxUint64.
 func TestPoolLimit(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run(kind, func(t *testing.T) {
@@ -627,7 +627,7 @@ func TestPoolCounts(t *testing.T) {
 }
 
 // TestPoolClosers closes a device while other goroutines make, use and close pools, and make and
-// close recordings.
+// close recordings. Close must succeed.
 func TestPoolClosers(t *testing.T) {
 	t.Run("B84 pools are made and closed while the device closes", func(t *testing.T) {
 		for i := range 40 {

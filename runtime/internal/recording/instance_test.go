@@ -29,9 +29,9 @@ func graphMode(m gpu.Mode, caps driver.Caps) gpu.Mode {
 }
 
 // eachInstance runs a test in each mode and on each capability set. c is a recording that the
-// function passing has made. instances returns the number of instances that were made since its
-// first call. It measures live device memory, so the test must not allocate or free other memory
-// after that call.
+// function passing has made. instances returns the number of instances made since the first call of
+// instances. It compares the live device memory, so after its first call the test must not allocate
+// or free other memory.
 func eachInstance(t *testing.T, between func() error, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int)) {
 	for name, m := range instanceModes {
 		t.Run(name, func(t *testing.T) {

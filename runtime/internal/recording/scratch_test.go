@@ -156,8 +156,9 @@ func TestScratchAfterBroken(t *testing.T) {
 	}
 }
 
-// TestScratchClosed closes a recording with scratch memory while its executions overlap, and loses
-// the device while other executions overlap.
+// TestScratchClosed closes a recording with scratch memory while its executions overlap. They must
+// complete, and their instances must be freed. Then the test loses the device while executions of
+// another recording overlap. These must fail.
 func TestScratchClosed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})

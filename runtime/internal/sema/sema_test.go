@@ -123,8 +123,8 @@ func TestReleaseMany(t *testing.T) {
 	}
 }
 
-// TestFailure checks that the first failure of a semaphore stays, and that waits for higher and for
-// reached values get it.
+// TestFailure checks that a semaphore keeps its first failure. A wait that was registered before
+// gets this failure, and so does a later wait, even for a value that was reached.
 func TestFailure(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -145,8 +145,9 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestPublish checks that published work releases the waiters that need only issued work, and that
-// the other waiters make the producer wanted, except lazy ones.
+// TestPublish checks that Publish releases the waiters that need only issued work. The other
+// waiters, except lazy ones, must cause polling: Publish reports that some are left, and Register
+// calls the producer's Want.
 func TestPublish(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -184,8 +185,8 @@ func TestPublish(t *testing.T) {
 }
 
 // TestJoin publishes signals of barriers that wait for two producers. Until Forget, Next must
-// return the marks of both producers. The second producer must be wanted, and must be polled when
-// the first one's work is done.
+// return the marks of both producers. When the first producer's work is done, the second one must
+// be polled, and OnReached must call its Want.
 func TestJoin(t *testing.T) {
 	var s Semaphore
 	a, b := new(worker), new(worker)
@@ -234,8 +235,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestQueryPollsAll checks that Query polls every producer: those with signals in flight that do not
-// end, and those that a barrier joins.
+// TestQueryPollsAll checks that Query polls the producers of all signals in flight, and all
+// producers that a barrier joins.
 func TestQueryPollsAll(t *testing.T) {
 	var s Semaphore
 	var workers []*worker

@@ -156,9 +156,9 @@ func TestCUPTIIsBusyOrMissing(t *testing.T) {
 	}
 }
 
-// TestNodesOfChildren finds the originals of nodes of an instance with two child graphs. The
-// originals of the first four nodes are known. The next numbers belong to the nodes inside the
-// child graphs. First come the nodes of the child graph whose own node has the lowest number.
+// TestNodesOfChildren finds the originals of the nodes of an instance. The originals of nodes 0 to
+// 3 are known. Nodes 1 and 3 are child graphs. The numbers from 4 on belong to the nodes inside the
+// child graphs: first the node inside node 1, then the nodes inside node 3.
 func TestNodesOfChildren(t *testing.T) {
 	const at = 7 << 32 // the instance
 	var c collecting

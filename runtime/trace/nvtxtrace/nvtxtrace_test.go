@@ -97,7 +97,8 @@ func TestLabelsOfCommandsAreRanges(t *testing.T) {
 		"push 1 puregpu good 1:third category 19", issued, "pop 1 puregpu", "pop 0 puregpu")
 }
 
-// TestDriversShowLabels opens a driver the way programs do.
+// TestDriversShowLabels checks that the tool gets labels if a program opens its driver by package
+// drivers and sets no tracer.
 func TestDriversShowLabels(t *testing.T) {
 	t.Setenv("PUREGPU_DRIVER", drivers.Sim)
 	t.Setenv(trace.Variable, "")
