@@ -286,6 +286,7 @@ func TestFreeRefused(t *testing.T) {
 }
 
 // TestTrimWhileClosing closes a device while a pool is being trimmed, a little later in each round.
+// Close must succeed, and Trim may return no error except ErrClosed.
 func TestTrimWhileClosing(t *testing.T) {
 	for i := range 60 {
 		d := newSim(t, simdriver.Config{})

@@ -345,7 +345,8 @@ func TestNestedTimestamps(t *testing.T) {
 	}
 }
 
-// TestNestWhileExecuted nests a recording while it is being executed with bindings.
+// TestNestWhileExecuted nests a recording in other recordings while another goroutine executes the
+// nested recording with bindings.
 func TestNestWhileExecuted(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Queues: 2})
 	x, err := dev.Load(simdriver.Image("words"))
