@@ -592,9 +592,9 @@ func TestCloseLentBehindQueue(t *testing.T) {
 }
 
 // TestCloseLentBehindRunning closes a device whose memory is used by a second device. The second
-// one is lost because its stream waits for a third one. The runtime counts the third one as lost,
-// but it continues to run. So the work that uses the memory begins later. The memory must be freed
-// after that work has completed, or not at all.
+// device is lost because its stream waits for a third device. The runtime counts the third device
+// as lost, but the third device continues to run. So the work that uses the memory begins later.
+// The memory must be freed after that work has completed, or not at all.
 func TestCloseLentBehindRunning(t *testing.T) {
 	for _, when := range []string{"work that ends", "work that begins after Close", "work that ends after Close, of a closed device"} {
 		t.Run("B87 "+when, func(t *testing.T) {

@@ -69,7 +69,7 @@ func (s *smallRing) take() bool {
 }
 
 // sample takes records and calls Tracer.Sample again and again, on another goroutine. The returned
-// function ends this.
+// function ends that goroutine.
 func (s *smallRing) sample() (end func()) {
 	if s == nil {
 		return func() {}
