@@ -213,8 +213,8 @@ func TestNativeAllocs(t *testing.T) {
 }
 
 // TestNativeRecorded executes a recording of native functions several times, with different memory.
-// In a graph a function must be called again only if its memory has moved. Without graphs each
-// execution must call it.
+// In a graph a function must be called again only if the function's memory has moved. Without
+// graphs each execution must call the function.
 func TestNativeRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode, gpu.StreamMode} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
