@@ -187,8 +187,8 @@ func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 }
 
 // TestWaitFailsWhileAnotherIsOpen checks that parked work fails as soon as one of its waits fails,
-// even if another wait is open. It is skipped, because the runtime does not promise this if the
-// work for the failed wait was issued (B77).
+// even if another wait is open. The test is skipped: the runtime does not promise this if the work
+// for the failed wait was issued (B77).
 func TestWaitFailsWhileAnotherIsOpen(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		t.Skip("a parked operation does not watch a wait whose work was issued: it finds the failure when its other waits are over")

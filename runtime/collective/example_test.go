@@ -113,8 +113,8 @@ func ExampleCommunicator_GroupContext() {
 	// [[2 2 2 2] [2 2 2 2]]
 }
 
-// Rank 1 never submits the all-reduce. The timeout fails it on rank 0, with an error that says
-// which communicator failed and why.
+// Rank 1 never submits the all-reduce. The timeout fails the all-reduce on rank 0, with an error
+// that says which communicator failed and why.
 func ExampleError() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), gpu.Options{})

@@ -642,9 +642,9 @@ func (d oldDriver) Open(i int) (driver.Device, error) {
 	return oldDevice{v.(*stubbornDevice)}, nil
 }
 
-// TestOldLibrary checks that submitting, recording and shrinking return ErrUnsupported if the
-// driver reports beforehand that the library does not support them. The communicator must stay
-// usable.
+// TestOldLibrary checks that submitting an average, recording one, and shrinking return
+// ErrUnsupported if the driver reports beforehand that the library lacks them. The communicator
+// must stay usable.
 func TestOldLibrary(t *testing.T) {
 	g, comms := openCommunicators(t, oldDriver{&stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 2})}}, 2, collective.Options{})
 	b := []*gpu.Buffer{allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[1], 64)}
@@ -687,7 +687,8 @@ func TestFailedWaitOfAnotherKind(t *testing.T) {
 }
 
 // TestEmptyCollective checks that groups without operations or without bytes, recorded between a
-// send and a receive, do not separate these. In separate groups each rank would wait for the other.
+// send and a receive, do not separate the send from the receive. If the two were in separate
+// groups, each rank would wait for the other.
 func TestEmptyCollective(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: 5 * time.Second})
@@ -730,7 +731,7 @@ func TestEmptyCollective(t *testing.T) {
 }
 
 // TestSplitInVain checks that Split and Shrink fail, and that the communicator fails, if the
-// context ends before the other ranks have called them.
+// context ends before the other ranks have made the same call.
 func TestSplitInVain(t *testing.T) {
 	for what, split := range map[string]func(ctx context.Context, c *collective.Communicator) (*collective.Communicator, error){
 		"split": func(ctx context.Context, c *collective.Communicator) (*collective.Communicator, error) {

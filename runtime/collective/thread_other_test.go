@@ -2,5 +2,5 @@
 
 package collective_test
 
-// thread returns 0: this platform has no way to get the calling thread's id.
+// thread returns 0, so the tests cannot tell threads apart on this platform.
 func thread() int { return 0 }

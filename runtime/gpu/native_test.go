@@ -20,8 +20,8 @@ func filler(with byte, n uint64) func(gpu.NativeCall) error {
 	return func(n2 gpu.NativeCall) error { return n2.Device.Fill(n2.Stream, n2.Ptrs[0], uint32(with), 1, n) }
 }
 
-// TestNative runs native functions on memory of a pool: parked, in the order of two queues, and in
-// a stream.
+// TestNative runs native functions on memory of a pool. The first function runs between operations
+// of another queue, all of them parked at first. The second runs in a stream.
 func TestNative(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native || !caps.HostRegister {
@@ -51,9 +51,8 @@ func TestNative(t *testing.T) {
 	})
 }
 
-// TestNativeFails makes native functions fail. The signals of their operations must fail, and
-// nothing else. The memory that a function uses must stay until the stream has passed the
-// function's work.
+// TestNativeFails makes native functions fail. Only the signals of their operations must fail. The
+// memory that a function uses must stay until the stream has passed the function's work.
 func TestNativeFails(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native || !caps.HostRegister {
@@ -214,8 +213,8 @@ func TestNativeAllocs(t *testing.T) {
 }
 
 // TestNativeRecorded executes a recording of native functions several times, with different memory.
-// In a graph a function must be called again only if its memory has moved. Without graphs each
-// execution must call it.
+// In a graph a function must be called again only if the function's memory has moved. Without
+// graphs each execution must call the function.
 func TestNativeRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode, gpu.StreamMode} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {

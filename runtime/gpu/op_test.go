@@ -222,7 +222,7 @@ func TestDoTogether(t *testing.T) {
 }
 
 // TestDoWaits calls Do while a first call of Do is adding its operations. The operation of the
-// second call must come behind them.
+// second call must come behind all operations of the first call.
 func TestDoWaits(t *testing.T) {
 	s := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{}).Queue(0).NewStream()
 	var order []string
@@ -247,8 +247,8 @@ func TestDoWaits(t *testing.T) {
 	}
 }
 
-// TestDoStops calls Do with a wrong operation between others. The operations behind it must not be
-// added, and the stream must fail.
+// TestDoStops calls Do with a wrong operation between others. The operations behind the wrong one
+// must not be added, and the stream must fail.
 func TestDoStops(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})

@@ -368,7 +368,7 @@ func TestFailedStreamCallsNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Read the names of the functions that were called, until the name of this last one.
+	// Read the names of the functions that were called, up to the name of the host call below.
 	s := dev.Queue(0).NewStream()
 	must(t, s.Do(gpu.HostCall(func() error { called <- "last"; return nil })))
 	must(t, s.Wait(minute(t)))

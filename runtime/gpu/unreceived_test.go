@@ -17,7 +17,7 @@ import (
 )
 
 // TestUnreceived makes streams fail. Close must return the first error that the program has not
-// received, and must say how many streams failed with errors that it has not received.
+// received, and the number of streams whose errors the program has not received.
 func TestUnreceived(t *testing.T) {
 	fails := func(t *testing.T, s *gpu.Stream) {
 		t.Helper()
@@ -225,7 +225,7 @@ func TestUnreceivedLate(t *testing.T) {
 }
 
 // TestUnreceivedRace makes an operation of a stream fail while a call of the stream is refused.
-// Wait returns the error with which the stream failed first. Close must not return the other error.
+// Wait returns the first of the two errors. Close must then return neither.
 func TestUnreceivedRace(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{})

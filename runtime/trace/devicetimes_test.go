@@ -212,7 +212,7 @@ func TestTraceClockWide(t *testing.T) {
 }
 
 // TestTraceClockGivenUp checks that Close of a device succeeds after a comparison of the clocks was
-// given up while its event was pending.
+// given up while the comparison's event was pending.
 func TestTraceClockGivenUp(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -226,7 +226,8 @@ func TestTraceClockGivenUp(t *testing.T) {
 }
 
 // TestTraceRefused makes the driver refuse work. The event in front of that work must not be
-// recorded again until the stream has passed it, because HIP does not allow that.
+// recorded again until the stream has passed the event, because HIP does not allow a pending event
+// to be recorded again.
 func TestTraceRefused(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {

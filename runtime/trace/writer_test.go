@@ -175,8 +175,7 @@ func TestArrowsWithoutSlices(t *testing.T) {
 	}
 }
 
-// TestLosses checks that losses of devices and of communicators have different names, even if the
-// communicator was still being made.
+// TestLosses checks that losses of devices and of communicators have different names.
 func TestLosses(t *testing.T) {
 	var names []string
 	for _, e := range written(t,

@@ -291,7 +291,7 @@ type slowErrors struct {
 type slowErrorDevice struct {
 	driver.Device
 	driver.Natives
-	ended chan struct{} // closing it ends the calls of Is; if it is nil, Close returns no such error
+	ended chan struct{} // closing the channel ends the calls of Is; if ended is nil, Close adds no error
 	asked atomic.Int32
 }
 
@@ -529,7 +529,7 @@ func TestStuck(t *testing.T) {
 
 // TestBusyStreams closes a lost device while the driver returns ErrBusy for its streams. Close must
 // try again until the streams are destroyed. The work of the lost device uses another device's
-// memory, which must be kept until then.
+// memory. That memory must be kept until the streams are destroyed.
 func TestBusyStreams(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, sim *simdriver.Driver, _ driver.Caps) {
 		d := &busyStreams{Driver: sim}

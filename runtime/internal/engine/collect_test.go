@@ -52,9 +52,9 @@ func TestCollect(t *testing.T) {
 			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
 			must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(take(t, dev.Queue(1), p))))
 		})
-		// elsewhere allocates a pool's memory on queue 0 again and again. In between, another queue
-		// (on) frees the memory behind work of queue 0. That work has completed just before the
-		// next allocation.
+		// elsewhere allocates a pool's memory on queue 0 again and again. In between, work of queue
+		// 0 uses the memory, and the queue on frees the memory. The work has completed just before
+		// the next allocation.
 		elsewhere := func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, on *gpu.Queue, p *gpu.Pool) {
 			t.Helper()
 			q, s := dev.Queue(0), semaphores(t, 1)[0]

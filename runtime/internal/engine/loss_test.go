@@ -376,9 +376,9 @@ func TestRecover(t *testing.T) {
 	})
 }
 
-// TestLostHoldsUp makes a queue of one device wait for another device, which is lost. Inside the
-// driver, a second queue of the waiting device then waits for the first queue, and the runtime does
-// not know this. The work must fail or complete, and the whole waiting device must be lost.
+// TestLostHoldsUp makes queue 0 of a device wait for a second device. Inside the driver, queue 1 of
+// the first device then waits for queue 0, and the runtime does not know this. Then the second
+// device is lost. The work must fail or complete, and the first device must be lost too.
 func TestLostHoldsUp(t *testing.T) {
 	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
 		// Do not use newSim: its check for leaks fails if Close leaves streams to the driver.
@@ -439,7 +439,7 @@ func TestLostHoldsUp(t *testing.T) {
 }
 
 // loseWith loses device 0, and makes a call that finds the loss. It checks that the work that
-// signals s fails, because its device is lost too.
+// signals s fails, because the device of that work is lost too.
 func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaphore) {
 	t.Helper()
 	must(t, d.LoseDevice(0, nil))
@@ -592,9 +592,9 @@ func TestCloseLentBehindQueue(t *testing.T) {
 }
 
 // TestCloseLentBehindRunning closes a device whose memory is used by a second device. The second
-// one is lost because its stream waits for a third one. The runtime counts the third one as lost,
-// but it continues to run. So the work that uses the memory begins later. The memory must be freed
-// after that work has completed, or not at all.
+// device is lost because its stream waits for a third device. The runtime counts the third device
+// as lost, but the third device continues to run. So the work that uses the memory begins later.
+// The memory must be freed after that work has completed, or not at all.
 func TestCloseLentBehindRunning(t *testing.T) {
 	for _, when := range []string{"work that ends", "work that begins after Close", "work that ends after Close, of a closed device"} {
 		t.Run("B87 "+when, func(t *testing.T) {
@@ -647,9 +647,9 @@ func TestCloseLentBehindRunning(t *testing.T) {
 }
 
 // TestCloseLentUnrecorded closes a device whose memory is used by work of a second device. The
-// second one is lost before an event is recorded behind that work, and continues to run. The memory
-// must not be freed before that work has completed. If nobody can know whether it has completed,
-// the memory must not be freed at all.
+// second device is lost before an event is recorded behind that work, and continues to run. The
+// memory must not be freed before that work has completed. If nobody can know whether the work has
+// completed, the memory must not be freed at all.
 func TestCloseLentUnrecorded(t *testing.T) {
 	copyTo := func(t *testing.T, q *gpu.Queue, b *gpu.Buffer) gpu.Op {
 		return gpu.Copy(b.All(), allocate(t, q.Device(), 64).All())
@@ -870,7 +870,7 @@ func TestLostWhileFollowed(t *testing.T) {
 }
 
 // TestFailedByClose checks that work in flight of a lost device has failed when Close returns, even
-// if the goroutine that found the loss has not failed it yet.
+// if the goroutine that found the loss has not failed the work yet.
 func TestFailedByClose(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{})

@@ -264,7 +264,7 @@ func TestNotHeldUp(t *testing.T) {
 				})
 			}
 			told := make(chan error, 1)
-			// Register the function before the work is submitted.
+			// The work that signals 31 is not submitted yet.
 			s.OnReached(31, func(err error) { told <- err })
 			several(t, st, b, 1)
 			d.ResumeDevice(0)

@@ -91,8 +91,9 @@ func (f *told) wait(ctx context.Context) error {
 }
 
 // check is called after all devices have been closed. It checks that the point was signalled once
-// and not too early, or never if the call returned an error. It also checks that nothing has
-// written to the memory since. left says that Close has left native objects to the driver.
+// and not too early, or never if the submission was refused. It also checks that nothing has
+// written to the memory after the signal. left says that Close has left native objects to the
+// driver.
 func (f *told) check(ctx context.Context, x *node, left bool) error {
 	if f == nil {
 		return nil

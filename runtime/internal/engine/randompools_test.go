@@ -32,7 +32,7 @@ type source struct {
 	slots []gpu.Point // with a limit: one for each block that fits, the point of the block's last user
 }
 
-// blockSize is the largest size that nodes allocate from pools, except in excess. Nodes also
+// blockSize is the largest size that nodes allocate from pools, except in graph.excess. Nodes also
 // allocate up to 56 bytes less, which takes the same room in a pool.
 const blockSize = 512
 

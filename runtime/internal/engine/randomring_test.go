@@ -69,7 +69,7 @@ func (s *smallRing) take() bool {
 }
 
 // sample takes records and calls Tracer.Sample again and again, on another goroutine. The returned
-// function ends this.
+// function ends that goroutine.
 func (s *smallRing) sample() (end func()) {
 	if s == nil {
 		return func() {}
@@ -92,8 +92,8 @@ func (s *smallRing) sample() (end func()) {
 
 // look checks and counts a record.
 func (s *smallRing) look(r *trace.Record) error {
-	// Two kinds of records may come after the record that a device was closed: those of submissions
-	// that fail because the device is closed, and those of calls.
+	// Two kinds of records may come after the record that a device was closed: records of
+	// submissions that fail because the device is closed, and records of calls.
 	if r.Device != nil && s.closed[r.Device] && r.Kind != trace.KindCall && (r.Kind != trace.KindSubmission || r.Err == nil) {
 		return fmt.Errorf("%v %d, %s %q, behind the record that its device was closed: submitted at %v, done at %v: %v", r.Kind, r.ID, r.Op, r.Label, r.Submitted, r.Done, r.Err)
 	}

@@ -254,9 +254,9 @@ func (g *tracedGraph) checkArrows(t *testing.T) {
 	}
 }
 
-// check checks the trace or the ring after the devices have been closed. A trace must be valid and
-// complete. In mode sound, each labelled node whose operation is in simple must be in the trace
-// once, with the node's waits and signals.
+// check checks the trace or the ring after the devices have been closed. A trace must be valid. If
+// no records were dropped, the trace must be complete. In mode sound, each labelled node whose
+// operation is in simple must then be in the trace once, with the node's waits and signals.
 func (g *graphTrace) check(of *graph, left bool) {
 	if g == nil {
 		return

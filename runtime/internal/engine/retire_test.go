@@ -11,9 +11,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
-// TestFailedBehind blocks a goroutine that retires two operations of a stream, before it gives any
-// signal. The second operation has failed. Meanwhile another goroutine retires an operation of
-// another stream. This operation waits for the failed one, and must fail too.
+// TestFailedBehind has a goroutine retire two operations of a stream, and blocks the goroutine
+// before it signals for the first. The second operation has failed. Meanwhile another goroutine
+// retires an operation of another stream, which waited for the second operation. The waiting
+// operation must fail too.
 func TestFailedBehind(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{Devices: 2})

@@ -38,7 +38,8 @@ func TestImportHostReadOnly(t *testing.T) {
 }
 
 // TestRegister checks that an import registers and unregisters the program's memory once. It also
-// checks when code is unloaded, and on which threads native objects are made and destroyed.
+// checks that code stays loaded while a variable's buffer is open, and that native objects are made
+// and destroyed on threads on which their device is current.
 func TestRegister(t *testing.T) {
 	count := func(t *testing.T, d *simdriver.Driver, registered, unregistered uint64) {
 		t.Helper()

@@ -156,8 +156,8 @@ func poolFaults(t *testing.T, seed uint64) {
 }
 
 // nested records two executions of another recording, which copies 4 bytes. The first execution
-// copies bytes 0 to 3 of y to bytes 4 to 7 of x. The second execution copies these bytes to bytes 0
-// to 3 of x.
+// copies bytes 0 to 3 of y to bytes 4 to 7 of x. The second execution copies bytes 4 to 7 of x to
+// bytes 0 to 3 of x.
 func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 	record := func(m gpu.Mode) (c *gpu.CommandBuffer, x, y *gpu.Buffer) {
 		c = commandBuffer(t, dev, m)
@@ -180,7 +180,7 @@ func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 }
 
 // TestFreeRefused makes the driver fail once to free memory or to destroy another object, with an
-// error that says nothing about the device. The object must be neither reused nor freed again, and
+// error that is not a loss of the device. The object must be neither reused nor freed again, and
 // the program must get the error, from the call that frees the object or from Close.
 func TestFreeRefused(t *testing.T) {
 	fault := simdriver.Fault{Op: simdriver.OpFree, Device: simdriver.AnyDevice, N: 1}
@@ -231,8 +231,8 @@ func TestFreeRefused(t *testing.T) {
 			})
 		})
 	}
-	// Each function makes an object and closes it. If the driver has no such objects, the fault does
-	// not strike.
+	// Each function makes an object and closes it. If the driver does not support the object, the
+	// fault is not hit.
 	for name, giveBack := range map[simdriver.Op]func(t *testing.T, dev *gpu.Device){
 		simdriver.OpFree: func(t *testing.T, dev *gpu.Device) { allocate(t, dev, 64).Close() },
 		simdriver.OpUnregister: func(t *testing.T, dev *gpu.Device) {
@@ -286,6 +286,7 @@ func TestFreeRefused(t *testing.T) {
 }
 
 // TestTrimWhileClosing closes a device while a pool is being trimmed, a little later in each round.
+// Close must succeed, and Trim may return no error except ErrClosed.
 func TestTrimWhileClosing(t *testing.T) {
 	for i := range 60 {
 		d := newSim(t, simdriver.Config{})
@@ -317,8 +318,8 @@ func TestTrimWhileClosing(t *testing.T) {
 	}
 }
 
-// A slowAccess is a driver whose AccessPool returns a second after it has given access. It revokes
-// access at once.
+// A slowAccess is a driver whose AccessPool gives access and returns a second later. AccessPool
+// revokes access at once.
 type slowAccess struct{ driver.Driver }
 
 type slowAccessDevice struct {

@@ -176,7 +176,8 @@ func TestOwnersSemaphore(t *testing.T) {
 
 // TestOwnersByAddress frees memory on queue 0 after work that has only the memory's address, and so
 // does not hold the buffer. A copy on queue 2 holds the buffer. The copy's semaphore is failed by
-// hand, and the copy ends before the work on queue 0.
+// hand, and the copy ends before the work on queue 0. Queue 1 must not write the memory before that
+// work has ended.
 func TestOwnersByAddress(t *testing.T) {
 	for home := range 2 {
 		eachOwnedPool(t, fmt.Sprintf("B125 memory allocated on queue %d", home), func(t *testing.T, x ownedPool) {

@@ -59,7 +59,7 @@ func TestTrim(t *testing.T) {
 		for i := range uint64(50) { // makes the objects that small bursts of work need
 			burst(2, n+2*i)
 			wait(n + 2*i + 2)
-			synctest.Wait() // until all Submissions are free, so that every burst takes equally many
+			synctest.Wait() // until all Submissions are free, so that each burst takes the same number
 		}
 		made := dev.Stats()
 		for i := range uint64(50) {

@@ -212,8 +212,8 @@ func TestParamBlocksBesideNative(t *testing.T) {
 	})
 }
 
-// TestParamLimits tests B199: a parameter sets a number of blocks that the launch cannot have. If
-// it is the default, Add refuses it. If it is a value, the call that executes refuses it.
+// TestParamLimits tests B199: a parameter sets a number of blocks that the launch cannot have. Add
+// must refuse the number as a default, and the call that executes must refuse it as a value.
 func TestParamLimits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})

@@ -74,8 +74,9 @@ func TestParkedWaitAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestParkedWaitsEndTogether ends the context of waits while other goroutines signal their points.
-// Later waits reuse the host events of these waits, and must not end early or hang.
+// TestParkedWaitsEndTogether ends the context of waits while the points that they wait for are
+// signalled. Later waits reuse the host events of the earlier waits, and must not end early or
+// hang.
 func TestParkedWaitsEndTogether(t *testing.T) {
 	const rounds, waiters = 300, 6
 	s := semaphores(t, 2)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestStandFor checks that a waiter polls in place of the device's poller if no goroutine has
-// parked when its wait begins. It must go on polling when other waiters park later.
+// parked when the waiter begins. The waiter must go on polling when other waiters park later.
 func TestStandFor(t *testing.T) {
 	sim := simdriver.New(simdriver.Config{})
 	d, err := gpu.Open(sim, 0, gpu.Options{Spin: time.Microsecond, Poll: time.Hour})

@@ -51,8 +51,8 @@ $again:
 
 // TestGPUGraphs traces graphs on a GPU with CUPTI. It runs in a process of its own, because a
 // process can use CUPTI for one purpose only. Each command must have a time in each execution, and
-// the times of kernels that spin must be right. It prints the times of each command. If OUT names a
-// folder, the trace stays there, as cupti-trace.json.
+// the times of kernels that spin must be right. The test prints the times of each command. If OUT
+// names a folder, the trace stays there, as cupti-trace.json.
 func TestGPUGraphs(t *testing.T) {
 	const child = "PUREGPU_CUPTITRACE_CHILD"
 	if name := os.Getenv(child); name != "" {
