@@ -300,7 +300,7 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	}
-	if !there.t.defines(b.Base) { // the release's headers lack the type and the function, even if its library has the function
+	if !there.t.defines(b.Base) { // these headers declare neither the type nor the function: only the library may have it
 		return nil
 	}
 	m, n := c.bound.number(a.Base), there.number(b.Base)

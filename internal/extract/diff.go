@@ -49,7 +49,7 @@ func DiffRelease(w io.Writer, d *symbols.Description, t *symbols.Table, v symbol
 		beside = t.Releases[1]
 	}
 	a, b := t.At(beside), t.At(v)
-	tell := map[string]int{} // the number of the two releases in which a constant only states the release
+	tell := map[string]int{} // by constant: in how many of the two releases it only states the release
 	for _, side := range []*symbols.Table{a, b} {
 		for _, c := range side.Constants {
 			if tellsRelease(d, c, side.Version) {

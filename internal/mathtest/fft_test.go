@@ -13,7 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// fftShapes have sizes for each of cuFFT's algorithms: small primes, powers, and primes above 127.
+// fftShapes have sizes for each of cuFFT's algorithms: powers of two, products of other small
+// primes, and sizes with a large prime factor.
 var fftShapes = []fft.Shape{
 	{Dims: []int{1}}, {Dims: []int{2}, Batch: 3}, {Dims: []int{1024}, Batch: 5}, {Dims: []int{1000}, Batch: 2}, {Dims: []int{1009}}, {Dims: []int{127 * 13}},
 	{Dims: []int{1 << 16}}, {Dims: []int{3, 5}}, {Dims: []int{33, 70}, Batch: 3}, {Dims: []int{128, 131}}, {Dims: []int{7, 9, 11}, Batch: 2}, {Dims: []int{16, 32, 64}}, {Dims: []int{1, 1, 5}},

@@ -50,8 +50,8 @@ type Info struct {
 // may read files if it has an option such as -I, or includes a header that is not among its
 // Headers. The code of such a source is kept only if [Source].Revision is set.
 //
-// A user who can write to the folder decides which code runs on the device. So a folder is not used
-// if it belongs to a user other than this one and root, or if other users can write to it. On
+// A user who can write to the folder decides which code runs on the device. So the folder is used
+// only if it belongs to the user of the process or to root, and no other user can write to it. On
 // Windows the program has to ensure that no other user can. A folder that is not used, or cannot be
 // written, is not an error: [Info].CacheErr has the reason.
 type Cache struct {

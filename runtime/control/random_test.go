@@ -19,7 +19,7 @@ type program struct {
 	r       *rand.Rand
 	t       *rig
 	cells   int
-	onHost  bool // host calls make the host run the control operations around them
+	onHost  bool // some bodies contain a host call, so the host runs the control operations that enclose it
 	streams bool // a recording has StreamMode
 	noted   []noted
 }

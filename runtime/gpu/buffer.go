@@ -84,9 +84,10 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 // longer used. Then the function freed, unless it is nil, is called on a goroutine of its own. If
 // closing the device leaves native objects to the driver, freed may never be called.
 //
-// The same memory may be imported again when its buffer has been closed and the work that uses the
-// buffer is done. The second ImportHost waits until the driver has unpinned the memory, which may
-// take about a second.
+// The same memory may be imported again on this device when its buffer has been closed and the work
+// that uses the buffer is done. The second ImportHost waits for up to about a second until the
+// driver has unpinned the memory, and then fails. While a stream waits for other code, such as a
+// value in memory, nothing is unpinned. To import the memory on another device, wait for freed.
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, false)
 }

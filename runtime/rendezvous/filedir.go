@@ -101,7 +101,7 @@ func (x *exchangeDir) close() {
 // removeIfEmpty removes the folder if it is empty. x cannot be used afterwards.
 func (x *exchangeDir) removeIfEmpty() {
 	fi, err := x.root.Stat(".")
-	x.root.Close() // Windows keeps the name of an open folder
+	x.root.Close() // before Remove: on Windows the name of a removed folder stays until the folder is closed
 	if err != nil {
 		return
 	}

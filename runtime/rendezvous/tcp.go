@@ -38,10 +38,10 @@ type TCP struct {
 	// [PortOffset], or MASTER_PORT minus PortOffset if the sum is above 65535.
 	Address string
 
-	// Listen is the address at which rank 0 listens, host:port. If it is empty, rank 0 listens at
-	// Address, on each address of this machine that the host name has. Use ":port", for all
-	// interfaces, if Address is a proxy's, or if the machine maps its own name to a loopback
-	// address.
+	// Listen is the address at which rank 0 listens, host:port. If Listen is empty, rank 0 looks up
+	// the host in Address, and listens at each of the host's IP addresses that this machine has.
+	// Use ":port", for all interfaces, if Address is a proxy's, or if the machine maps its own name
+	// to a loopback address.
 	Listen string
 
 	// Secret is the same on all ranks. It has at least 16 bytes; make it with "openssl rand -hex

@@ -64,7 +64,7 @@ type deviceTimes struct {
 	stopped bool            // nothing is queried any more
 	unasked atomic.Int32
 
-	askMu sync.Mutex // serializes queries; protects clock
+	askMu sync.Mutex // serializes queries; protects clock and nodeTimes.room
 	clock deviceClock
 }
 

@@ -26,7 +26,7 @@ type nodeTimes struct {
 	nodes    latest.Map[uint64, nodeOf]
 	launches latest.Map[uint64, *launchOf] // by the number of the submission
 
-	room []driver.NodeTime // room for the times; protected by askMu
+	room []driver.NodeTime // storage for the results of NodeTimes; protected by deviceTimes.askMu
 }
 
 // mostNodes is the number of nodes that a device's observer remembers for certain: the nodes that

@@ -23,7 +23,7 @@ func TestPartOfABusyDevice(t *testing.T) {
 			q, s, nodes := b.Queue(dev, 0, "queue 0"), b.Stream(dev, 1), b.Nodes(dev, "commands of graphs")
 			rec := b.Recording(dev, args{Op: "launch", Kernel: "decode"}, args{Op: "launch", Kernel: "sample"})
 			b.NodeTimes(dev, "CUPTI 13.0.1", "")
-			for i := range traceformat.Time(10) { // each runs for a millisecond, and is submitted two milliseconds before it runs
+			for i := range traceformat.Time(10) { // each execution runs for a millisecond, and is submitted two milliseconds before it runs
 				at := (10 + i) * ms
 				commands := func(sub uint64) {
 					b.Node(nodes, "decode", at, at+900*µs, args{Sub: sub, Recording: rec})

@@ -231,7 +231,7 @@ func TestRealNVRTC(t *testing.T) {
 			t.Errorf("%s: the file differs from that of internal/testkernels:\n%s", archs, got)
 		}
 	}
-	// Without a named compiler NVRTC is used, also if clang is installed and lacks CUDA.
+	// If no compiler is named, nvcc is absent and clang lacks CUDA, NVRTC is used.
 	if runtime.GOOS != "windows" {
 		t.Setenv("NVCC", "/absent/nvcc")
 		t.Setenv("CLANG", filepath.Join(dir, "clang"))

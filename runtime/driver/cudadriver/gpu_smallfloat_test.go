@@ -129,7 +129,7 @@ func TestGPUSmallFloat(t *testing.T) {
 			"ld.global.b32 %f, [%src]; cvt.rn.bf16.f32 %h, %f; st.global.b16 [%dst], %h;",
 			"ld.global.b16 %h, [%src]; mov.b16 %none, 0; mov.b32 %f, {%none, %h}; st.global.b32 [%dst], %f;")
 	})
-	// The device converts pairs; the second number is 0.
+	// The device converts pairs. The number is in the lower half, and the upper half is 0.
 	t.Run("Float8E4M3", func(t *testing.T) {
 		needs(t, 89)
 		testConversion[smallfloat.Float8E4M3](t, dev, "8.1", "sm_89", "1",

@@ -120,7 +120,7 @@ func init() { // init avoids a cycle: the functions use suite
 				"adopt stream": {"hipStreamGetDevice", "hipStreamGetPriority"}, "capturing": {"hipStreamIsCapturing"},
 				"begin capture": {"hipStreamBeginCapture"}, "end capture": {"hipStreamEndCapture"},
 			},
-			Refused: []int{int(hip.ErrorContextIsDestroyed)}, // HIP returns this error for a stream that does not exist
+			Refused: []int{int(hip.ErrorContextIsDestroyed)}, // before HIP 7 this error means that the stream does not exist
 		},
 		Pools: drivertest.PoolsTest{
 			Releases: []dl.Version{hip62, hip64, hip70, hip71},

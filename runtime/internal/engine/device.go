@@ -48,7 +48,8 @@ type Device struct {
 	letsGo bool
 
 	// mu protects pending and lanes. It is also held while timelines is replaced, and while phase
-	// is set to isEnded. While it is held, no other lock is taken, except with TryLock (spent).
+	// is set to isEnded. While it is held, no other lock is taken, except
+	// that Timeline.spent tries to lock queryMu.
 	mu      sync.Mutex
 	pending pendingQueue
 	lanes   []Lane

@@ -16,7 +16,7 @@ type Part struct {
 	buffer   *Buffer
 	freed    bool            // this Free has marked the memory as freed
 	left     engine.Frontier // uses of the memory that the Free must still wait for
-	awaiting *parkedFree     // set while the Free is parked until streams have passed left
+	awaiting *parkedFree     // set while the Free is parked because of the uses in left
 }
 
 // Buffer returns the buffer that is allocated or deallocated, or nil.

@@ -113,8 +113,9 @@ func (d *Device) describes() bool {
 	return o != nil && o.Describes()
 }
 
-// standIn returns the address of the stand-in, standInSize bytes that stay allocated until the
-// device is closed. It runs on a bound thread.
+// standIn returns the address of standInSize bytes of device memory, which graphs use in place of
+// addresses that are not known yet. The first call allocates them, and they stay allocated until
+// the device is closed. standIn runs on a bound thread.
 func (d *Device) standIn() (driver.Ptr, error) {
 	d.standInMu.Lock()
 	defer d.standInMu.Unlock()

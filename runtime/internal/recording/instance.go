@@ -19,10 +19,10 @@ import (
 //
 // An execution takes its instance when the first part that uses it is about to be issued. By then
 // the work for all waits of the execution has been issued, so a parked execution has no instance.
-// The execution keeps the instance until its last part has been issued, or has failed. Then an
-// execution that comes after that part may take it. Executions of one instance come one after the
-// other on the device, and so do the parts of an execution. So the mark of the last use covers all
-// uses.
+// The execution keeps the instance until each part that uses the instance has been issued or has
+// failed (see run.left). Then another execution may take the instance, and its work comes after
+// these parts. Executions of one instance run one after the other on the device, and so do the
+// parts of an execution. So the mark of the last use covers all uses.
 type instance struct {
 	mem    *memory.Buffer // the scratch memory, or nil
 	timers []driver.Event // events of the timestamps, in order

@@ -43,8 +43,8 @@ func Receivers(t *testing.T, receivers ...Receiver) {
 	}
 }
 
-// call calls one method and checks its results. given says that the arguments are not zero, and
-// works that the method may succeed.
+// call calls one method and checks its results. If given is set, the arguments are not zero. If
+// works is set, the method may succeed.
 func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, works bool) {
 	t.Helper()
 	text := fmt.Sprintf("%s of a zero %s, with arguments: %t", m.Name, of, given)
