@@ -102,9 +102,9 @@ func AllToAll(dst, src gpu.Range, t ElementType) Operation {
 	return operation(driver.AllToAll, dst, src, t, Reduction{}, 0)
 }
 
-// Gather concatenates src of all ranks, in rank order, into dst of the root. This dst is n times as
-// large as src. The other ranks' dst is ignored. On the root, src may be the root's own part of
-// dst.
+// Gather concatenates src of all ranks, in rank order, into dst of the root. The root's dst is n
+// times as large as src. The other ranks' dst is ignored. On the root, src may be the root's own
+// part of dst.
 func Gather(dst, src gpu.Range, t ElementType, root int) Operation {
 	return operation(driver.Gather, dst, src, t, Reduction{}, root)
 }

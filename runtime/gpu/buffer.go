@@ -64,10 +64,12 @@ func (d *Device) Has(kind MemKind) bool {
 	return false
 }
 
-// Alloc allocates a buffer of size bytes, which may be 0. It blocks while the driver does. If the
-// device does not support the kind of memory, the error is [ErrUnsupported]. If there is no memory,
-// Alloc waits for up to a second while closed buffers that are no longer used, and unused memory of
-// pools, are freed. Then it tries once more. If that fails too, the error is [ErrOutOfMemory].
+// Alloc allocates a buffer of size bytes, which may be 0. It blocks while the driver allocates. If
+// the device does not support the kind of memory, the error is [ErrUnsupported]. If there is no
+// memory, Alloc waits for up to a second while closed buffers that are no longer used, and unused
+// memory of pools, are freed. Then Alloc tries once more. If the second attempt fails too, the
+// error is [ErrOutOfMemory]. While a stream waits for other code, such as a value in memory,
+// nothing is freed.
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	if d.isZero() {
 		return nil, errs.Zero("alloc", "Device")
@@ -85,9 +87,9 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 // closing the device leaves native objects to the driver, freed may never be called.
 //
 // The same memory may be imported again on this device when its buffer has been closed and the work
-// that uses the buffer is done. The second ImportHost waits for up to about a second until the
-// driver has unpinned the memory, and then fails. While a stream waits for other code, such as a
-// value in memory, nothing is unpinned. To import the memory on another device, wait for freed.
+// that uses the buffer is done. The second ImportHost waits until the driver has unpinned the
+// memory, and fails after about a second. While a stream waits for other code, such as a value in
+// memory, nothing is unpinned. To import the memory on another device, wait for freed.
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, false)
 }
@@ -134,15 +136,15 @@ func (b *Buffer) Ptr() driver.Ptr {
 	return b.in().Ptr()
 }
 
-// Bytes returns the memory as the host sees it. It is nil if the host cannot access the memory, and
-// for the buffers for which [Buffer.Ptr] returns 0. The slice is valid until the memory is freed.
-// Use semaphores to know when its contents are valid.
+// Bytes returns the memory as the host sees it. The slice is nil if the host cannot access the
+// memory, and for the buffers for which [Buffer.Ptr] returns 0. Otherwise the slice may be used
+// until the memory is freed. Use semaphores to know when its contents are valid.
 func (b *Buffer) Bytes() []byte {
 	return b.in().Bytes()
 }
 
-// All returns the whole buffer as a Range for operations. For a nil buffer it is the zero Range,
-// which operations refuse.
+// All returns the whole buffer as a Range for operations. For a nil buffer, All returns the zero
+// Range, which operations refuse.
 func (b *Buffer) All() Range { return Range{b, 0, b.Size()} }
 
 // Range returns a part of the buffer; offset and size are in bytes. The operation that uses the

@@ -205,8 +205,8 @@ func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block, free
 	return q.submit(s, o)
 }
 
-// with adds an operation to the stream. submit must submit the operation with the Order that it is
-// given.
+// with adds an operation to the stream. The function submit gets an Order, and must submit the
+// operation with this Order.
 func (s *Stream) with(submit func(o *Order) error) error {
 	if err := s.begin(); err != nil {
 		return err

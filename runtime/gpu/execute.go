@@ -14,7 +14,7 @@ import (
 // memory of binding i. The Op keeps a copy of the slice bindings. A recording may be executed again
 // while executions are in flight: each execution uses its own bindings.
 //
-// There must be as many ranges as the recording has bindings, aligned as the commands need it.
+// There must be as many ranges as the recording has bindings, aligned as the commands need.
 // Otherwise the error is [ErrArgument]. If a range is too small for the commands, the error is
 // [ErrRange]. The buffers are held until the execution is over. Pool memory in bindings and in
 // recorded commands must have been allocated when the execution is issued. Otherwise the execution
@@ -33,10 +33,11 @@ import (
 //
 // Parameters of the recording ([NewParam]) have the values of [Op.With], otherwise their defaults.
 //
-// An Execute that is added to another recording adds all commands of c to it. The ranges may be
-// ranges of that recording's bindings, and [Op.Param] passes that recording's parameters on to c.
-// The barriers of c are barriers of that recording too. The added command stands for all commands
-// of c: a command that comes after it comes after each command of c.
+// An Execute that is added to another recording adds all commands of c to that recording. The
+// ranges may be ranges of that recording's bindings, and [Op.Param] passes that recording's
+// parameters on to c. The barriers of c are barriers of that recording too. The added command
+// stands for all commands of c: a command that comes after the added command comes after each
+// command of c.
 func Execute(c *CommandBuffer, bindings ...Range) (op Op) {
 	op.kind, op.obj = executeOp, c
 	op.setRanges(bindings)
@@ -77,8 +78,8 @@ func (op *Op) checkExecution(c *recording.Recording, bindings []memory.Range, gi
 	return c.CheckGiven(given)
 }
 
-// executeSteps submits steps, each behind the previous step. If free is not nil, free counts each
-// step as one of its submissions, and o must have no points of Free.
+// executeSteps submits steps, each behind the previous step. If the argument free is not nil, each
+// step is counted as one of its submissions (lent.add), and o.Free must be empty.
 func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given, free *lent) error {
 	if len(steps) == 1 {
 		if free != nil {

@@ -12,7 +12,7 @@ import (
 // a launch has none of these attributes.
 //
 // If the device does not support clusters, cooperative launches or dependent launches, the call
-// that launches or records returns [ErrUnsupported]. For impossible values it returns
+// that launches or records returns [ErrUnsupported]. For impossible values the call returns
 // [ErrArgument]: for example for a grid that is not a multiple of its clusters, or for a
 // cooperative grid with more blocks than the device runs at a time ([Kernel.Occupancy]). Only the
 // driver knows some limits, for example for clusters of blocks with much shared memory, and for

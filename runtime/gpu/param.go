@@ -26,8 +26,8 @@ type Param[T any] struct {
 
 // NewParam adds a parameter to a command buffer that is being recorded. initial is the default: the
 // value in executions that do not set the parameter with [Op.With]. T is a type that [Launch]
-// passes by value: a scalar of a fixed size, or an array or struct of these. T has at most 16
-// bytes. For other types the error is [ErrArgument]. Pass larger values through memory, with
+// passes by value: a scalar of a fixed size, or an array or struct of such scalars. T has at most
+// 16 bytes. For other types the error is [ErrArgument]. Pass larger values through memory, with
 // [UploadCopy] in front of the execution.
 func NewParam[T any](c *CommandBuffer, initial T) (Param[T], error) {
 	const op = "parameter"
@@ -84,7 +84,7 @@ type ParamValue struct{ given recording.Given }
 // an Execute is [ErrArgument] too. When the Execute is added to another recording, the values are
 // constants of that recording.
 //
-// An Op has room for 16 bindings and values together. With allocates memory for more.
+// An Op has room for 16 bindings and values together. If there are more, With allocates memory.
 func (op Op) With(values ...ParamValue) Op {
 	if op.kind != executeOp {
 		return op.wrong("it takes no values of parameters: Execute does")
@@ -128,8 +128,8 @@ func (op *Op) given() []recording.Given {
 // compile if they differ in size.
 var _ [unsafe.Sizeof(Range{})]struct{} = [unsafe.Sizeof(recording.Given{})]struct{}{}
 
-// ownMore gives the Op a new opMore with the contents of the present one, and returns it. Copies of
-// the Op keep the present one.
+// ownMore sets op.more to a copy of the old opMore, or to an empty opMore, and returns op.more.
+// Copies of the Op keep the old opMore.
 func (op *Op) ownMore() *opMore {
 	more := new(opMore)
 	if op.more != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// KeepAll is the threshold of a pool that gives no memory back to the system by itself.
+// KeepAll is the threshold of a pool that gives no memory back to the system by itself, except when
+// an allocation on the device finds no memory.
 const KeepAll = math.MaxUint64
 
 // A Pool is memory that queues allocate and free in the order of their work: see [Alloc].
@@ -60,9 +61,8 @@ type Reuse = driver.PoolReuse
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call
 // blocks while the driver makes or looks up the pool. If the pool is native, other users of the
-// driver in the process share it. From its first use on, the pool gives no memory back to the
-// system by itself, not even memory that those users have freed. Closing the device gives unused
-// memory back.
+// driver in the process share it. The first use sets the pool's threshold to [KeepAll], so the pool
+// also keeps memory that those users have freed. Closing the device gives unused memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
 	if d.isZero() {
 		return nil, errs.Zero("default pool", "Device")
@@ -72,7 +72,7 @@ func (d *Device) DefaultPool() (*Pool, error) {
 }
 
 // CurrentPool returns the pool that allocations use if they name none. It is the default pool until
-// [Device.SetCurrentPool] changes it.
+// [Device.SetCurrentPool] sets another pool.
 func (d *Device) CurrentPool() (*Pool, error) {
 	if d.isZero() {
 		return nil, errs.Zero("current pool", "Device")
@@ -151,7 +151,7 @@ func (p *Pool) SetThreshold(n uint64) error {
 }
 
 // Reuse returns the conditions under which the pool may reuse memory that was freed in another
-// stream. For a native pool it blocks while it queries the driver.
+// stream. For a native pool, Reuse blocks while it queries the driver.
 func (p *Pool) Reuse() (Reuse, error) {
 	return p.in().Reuse()
 }
@@ -164,9 +164,9 @@ func (p *Pool) SetReuse(r Reuse) error {
 	return p.in().SetReuse(r)
 }
 
-// Trim gives unused memory back to the system, until the pool has only keep bytes reserved. Trim
-// blocks while the driver frees memory. It does not give back memory whose [Free] is not known to
-// be done.
+// Trim gives unused memory back to the system. The argument keep is the least number of bytes that
+// stay reserved, if the pool has so many. Trim blocks while the driver frees memory. It does not
+// give back memory whose [Free] is not known to be done.
 func (p *Pool) Trim(keep uint64) error {
 	return p.in().Trim(keep)
 }

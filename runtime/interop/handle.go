@@ -16,12 +16,12 @@ var (
 	_ encoding.BinaryUnmarshaler = (*EventHandle)(nil)
 )
 
-// A MemoryHandle names memory for other processes of the machine: see [ExportMemory]. Other
-// programs can exchange its fields, too. With CUDA, Handle is a cudaIpcMemHandle_t (C:
-// CUipcMemHandle), as PyTorch and CuPy use it, unless Pooled is set. Handle names the whole
-// allocation, which begins Offset bytes before the memory. MarshalBinary encodes the handle in
-// about 120 self-describing bytes, for exchange between Go programs. Package encoding/gob calls
-// MarshalBinary.
+// A MemoryHandle names memory for other processes of the machine: see [ExportMemory]. Programs that
+// are not written in Go can exchange its fields. With CUDA, the field Handle is a
+// cudaIpcMemHandle_t (C: CUipcMemHandle), as PyTorch and CuPy use it, unless Pooled is set. Handle
+// names the whole allocation, which begins Offset bytes before the memory. MarshalBinary encodes
+// the handle in about 120 self-describing bytes, for exchange between Go programs. Package
+// encoding/gob calls MarshalBinary.
 type MemoryHandle struct {
 	Driver string           // the exporting driver, for example "cuda"; "" if unknown
 	Device [16]byte         // the UUID of the device that has the memory; zero if unknown
@@ -33,9 +33,9 @@ type MemoryHandle struct {
 	Pooled bool
 }
 
-// An EventHandle names an event for other processes of the machine: see [Event]. With CUDA, Handle
-// is a cudaIpcEventHandle_t (C: CUipcEventHandle), as PyTorch and CuPy use it. MarshalBinary
-// encodes the EventHandle for exchange between Go programs.
+// An EventHandle names an event for other processes of the machine: see [Event]. With CUDA, the
+// field Handle is a cudaIpcEventHandle_t (C: CUipcEventHandle), as PyTorch and CuPy use it.
+// MarshalBinary encodes the EventHandle for exchange between Go programs.
 type EventHandle struct {
 	Driver string             // the exporting driver, for example "cuda"; "" if unknown
 	Device [16]byte           // UUID of the device on which the event was made; zero if unknown
@@ -44,7 +44,8 @@ type EventHandle struct {
 
 // Encoded handles begin with a magic string that says what they name, and the version of the
 // encoding. Then come a byte with the length of the driver's name, the name, the UUID and the
-// handle. A memory handle ends with its offset and size, eight bytes each, in little-endian order.
+// handle. A MemoryHandle ends with the fields Offset and Size, eight bytes each, in little-endian
+// order.
 const (
 	memoryMagic = "puregpu memory\x01"
 	pooledMagic = "puregpu pooled\x01" // memory of a pool
@@ -116,8 +117,8 @@ func encodeHandle(magic, driver string, device [16]byte, handle [64]byte) ([]byt
 	return append(data, handle[:]...), nil
 }
 
-// A decoder reads the parts of an encoded handle. Its methods return zeros and set wrong if the
-// data is too short.
+// A decoder reads the parts of an encoded handle. If the data is too short, the decoder's methods
+// return zeros and set decoder.wrong.
 type decoder struct {
 	data  []byte
 	wrong bool
@@ -134,7 +135,7 @@ func (d *decoder) next(n int) []byte {
 }
 
 // begin reads the magic string and the driver's name, and returns the name. If the data has another
-// magic string, begin sets wrong.
+// magic string, begin sets d.wrong.
 func (d *decoder) begin(magic string) string {
 	d.wrong = string(d.next(len(magic))) != magic || d.wrong
 	return string(d.next(int(d.next(1)[0])))

@@ -21,9 +21,9 @@ type arrows struct {
 	let uint64 // number of waits that were forgotten before they had an arrow
 }
 
-// A flowEnd is an end of an arrow. The clocks of devices are known only within a margin. So limit
-// is the earliest possible time of a signal, or the latest possible end of a wait. If pid is 0, the
-// signalling work has no slice, and no arrow is drawn.
+// A flowEnd is an end of an arrow. The clocks of devices are known only within a margin. So the
+// field limit is the earliest possible time of a signal, or the latest possible end of a wait. If
+// pid is 0, the signalling work has no slice, and no arrow is drawn.
 type flowEnd struct {
 	pid, tid  int64
 	at, limit traceformat.Time
@@ -70,7 +70,7 @@ type entry interface {
 }
 
 // A ring lists the semaphores of the latest entries of a map, in the order in which the entries
-// were added. remember uses it to find the oldest entry.
+// were added. The function remember uses the ring to find the oldest entry.
 type ring struct {
 	of []uint64
 	n  int // number of entries ever added, which is the age of the newest entry
@@ -190,8 +190,8 @@ func enough(list []signalled, value uint64) int {
 
 // missing returns how many arrows are missing. undrawn counts waits whose known signals have times
 // after the wait. forgotten counts forgotten waits, and waits whose signal may have been forgotten.
-// Two kinds of waits without an arrow do not count. A wait for any of several points may have been
-// ended by another point. And the signal of a wait may have no slice.
+// Two kinds of waits need no arrow and do not count: a wait for any of several points, because any
+// of the points may have ended it; and a wait whose signal is known to have no slice.
 func (a *arrows) missing() (undrawn, forgotten uint64) {
 	forgotten = a.let
 	for semaphore, list := range a.waits {

@@ -169,8 +169,9 @@ func (c *deviceClock) fit(o *observer) {
 	}
 }
 
-// at returns the host time at which an event was reached, and the error margin of that time. When
-// called again for the same event, at queries the event only if c.by has come to name another mark.
+// at returns the host time at which an event was reached, and the error margin of that time. A
+// later call for the same event queries the event only if the number of the mark at c.by has
+// changed.
 func (c *deviceClock) at(o *observer, e *engine.Event) (at, within time.Duration, ok bool) {
 	if c.n == 0 {
 		return 0, 0, false

@@ -11,15 +11,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// filling returns a function for Native that fills n bytes at the start of its last range.
+// filling returns a function for Native. The function fills n bytes at the start of the call's last
+// range.
 func filling(with byte, n uint64) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		return v.Device.Fill(v.Stream, v.Ptrs[len(v.Ptrs)-1], uint32(with), 1, n)
 	}
 }
 
-// copying returns a function for Native that copies n bytes from its second range to its first
-// range.
+// copying returns a function for Native. The function copies n bytes from the call's second range
+// to the first.
 func copying(n uint64) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error { return v.Device.Copy(v.Stream, v.Ptrs[0], v.Ptrs[1], n) }
 }

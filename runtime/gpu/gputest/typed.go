@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// saxpy has the arguments of kernel saxpy. X and Y are the types of its arguments for memory.
+// saxpy has the arguments of kernel saxpy. X and Y are the types of the kernel's memory arguments.
 type saxpy[X, Y any] struct {
 	N uint64
 	A float32

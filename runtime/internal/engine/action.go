@@ -2,7 +2,7 @@ package engine
 
 // An Action implements an operation that needs more than native calls on a stream, such as an
 // allocation. Fills, copies and launches have no Action. One Action value serves all submissions of
-// its kind, so it has no state. The state is in the Submission and its Rest.
+// one kind, so the value has no state. The state is in the Submission and its Rest.
 //
 // One goroutine at a time calls the methods for a submission. They are called in one of these
 // orders:
@@ -60,7 +60,7 @@ type Action interface {
 	// an action that retries must not add marks in Prepare.
 	Retries(s *Submission, err error) bool
 
-	// Explain adds details to err, the error of the second attempt. For example, it says which
+	// Explain adds details to err, the error of the second attempt. For example, Explain says which
 	// buffers hold the memory.
 	Explain(s *Submission, err error) error
 
@@ -69,8 +69,8 @@ type Action interface {
 	Release(s *Submission)
 }
 
-// A SimpleAction has all methods of Action except Issue. The methods do nothing. Actions embed it
-// and override the methods that they need.
+// A SimpleAction has all methods of Action except Issue. The methods do nothing. Actions embed
+// SimpleAction and override the methods that they need.
 type SimpleAction struct{}
 
 func (SimpleAction) Prepare(*Submission) (Outcome, error)     { return Issued, nil }

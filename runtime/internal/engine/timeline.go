@@ -13,9 +13,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Timeline is a native stream whose submissions are numbered 1, 2, 3, … So one number, passed,
-// tells which of them are done. This file issues submissions (issue) and polls for their completion
-// (Poll).
+// A Timeline is a native stream whose submissions are numbered 1, 2, 3, … So one number, in the
+// field passed, tells which submissions are done. This file issues submissions (issue) and polls
+// for their completion (Poll).
 //
 // Three mutexes let three goroutines work on a timeline at the same time: one issues (mu), one
 // queries the driver (queryMu), one retires (retireMu). No goroutine holds the same mutex of two
@@ -166,8 +166,8 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 // announce publishes the signals of a submission that the stream has received. If err is not nil, a
 // native call has failed and the stream may have received only a part of the submission. Then the
 // signals fail now, and everything that the submission holds stays held until the stream has passed
-// it. announce returns the timepoints to release, and whether the work must be polled. The caller
-// holds tl.mu.
+// the submission. announce returns the timepoints to release, and whether the work must be polled.
+// The caller holds tl.mu.
 func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint, wanted bool) {
 	wanted = s.Lends
 	if s.Action != nil {
@@ -191,8 +191,8 @@ func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	if recorded {
 		tl.marked.Store(seq)
 	}
-	// Check tl.wanted too: a goroutine that saw the published signals may have called want before
-	// the submission was in the ring. Then the poller found no work and went to sleep.
+	// Check tl.wanted too: a goroutine that saw the published signals may have called tl.want
+	// before the submission was in the ring. Then the poller found no work and went to sleep.
 	if wanted || tl.wanted.Load() >= seq || tl.Device.Short.Load() > 0 {
 		tl.awaited(seq)
 	} else if downloads {
@@ -202,8 +202,8 @@ func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 }
 
 // equip finds the marks of the submission's waits, takes an event from the pool if the submission
-// has none, and calls Prepare of its action. It may block, so the timeline is not locked. If equip
-// returns an error, it has already called dismiss.
+// has none, and calls Prepare of the submission's action. equip may block, so the timeline is not
+// locked. If equip returns an error, it has already called dismiss.
 func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	err = tl.Device.halted()
 	if err == nil && !s.Deps.gathered {
@@ -281,7 +281,7 @@ func (tl *Timeline) IssueReady(s *Submission) (Outcome, error) {
 }
 
 // awaited requests polling until the stream has passed seq, which has just been issued. Unlike
-// want, it wakes the poller even if want has been called for seq before.
+// Timeline.want, awaited wakes the poller even if somebody has requested polling until seq before.
 func (tl *Timeline) awaited(seq uint64) {
 	if tl.wanted.Load() >= seq {
 		tl.Device.signalPoller()
@@ -358,8 +358,8 @@ func (tl *Timeline) give(s *Submission) (Outcome, error) {
 
 // refuse undoes mayUse for a submission that was refused with err. An operation that frees memory
 // may already wait for the submission's number seq. Then refuse gives that number to a barrier
-// (putBarrier), unless a barrier already has it. If that fails, the device is lost. refuse returns
-// err. The caller holds tl.mu.
+// (putBarrier), unless a barrier already has the number. If putBarrier fails, the device is lost.
+// refuse returns err. The caller holds tl.mu.
 func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	if s.unused(Mark{tl, seq}) && tl.issued.Load() < seq {
 		if failed := tl.putBarrier(s, seq); failed != nil {
@@ -536,10 +536,10 @@ func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 
 // Poll asks the driver whether the work seq is done, and if not, whether the oldest work in flight
 // is done. If no event is recorded behind seq yet, Poll first records one, unless another goroutine
-// is issuing work. If Poll finds work done, it retires everything up to there and returns the
-// result of retire. If it loses the device, because polls fail, it returns true. Otherwise it
-// returns false. If the event behind seq is the oldest in flight, Poll queries it up to tries
-// times.
+// is issuing work. If Poll finds that a submission is done, it retires all submissions up to that
+// submission and returns the result of retire. If a call of the driver fails and Poll makes the
+// device lost, it returns true. Otherwise Poll returns false. If the event behind seq is the oldest
+// in flight, Poll queries this event up to tries times.
 //
 // Poll asks nothing if the stream has passed seq, if the device is lost, if another goroutine is
 // polling the timeline, or after End.
@@ -626,7 +626,7 @@ func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err
 	}
 	at, e := s.Seq, s.event
 	if tries > 1 && s != tl.ring.marked(tl.ring.head, at) {
-		// An older event may complete first, so do not query this one in a loop.
+		// An older event may complete first, so do not query the event of s in a loop.
 		tries = 1
 	}
 	e.Hold() // keeps the event, because another goroutine may retire s meanwhile
@@ -647,10 +647,11 @@ func (tl *Timeline) tidy(seq uint64) {
 }
 
 // reap queries the first event behind seq, or the last event if there is none behind seq. If the
-// event is complete, reap retires the work up to there. It returns false if there is no event, if
-// the event is not complete, if the query fails, or if retire returns false. It ignores the error
-// of the query: a later poll will find it too. If the stream has passed seq, the device is lost,
-// End was called, or another goroutine is polling, reap does nothing and returns true.
+// event is complete, reap retires the work up to that event. reap returns false if there is no
+// event, if the event is not complete, if the query fails, or if retire returns false. The error of
+// the query is ignored: a later poll will get an error too. If the stream has passed seq, the
+// device is lost, End was called, or another goroutine is polling, reap does nothing and returns
+// true.
 func (tl *Timeline) reap(seq uint64) bool {
 	if (Mark{tl, seq}).decided() || !tl.queryMu.TryLock() {
 		return true
@@ -691,7 +692,7 @@ func (tl *Timeline) Locked(fn func() error) error {
 }
 
 // EachInFlight calls fn for each submission in flight, oldest first, until fn returns false. fn
-// runs under the ring's mu, so it must not lock a mutex.
+// runs under the ring's mu, so fn must not lock a mutex.
 func (tl *Timeline) EachInFlight(fn func(*Submission) bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -703,7 +704,7 @@ func (tl *Timeline) EachInFlight(fn func(*Submission) bool) {
 }
 
 // inFlightAt calls fn for the submission with the number seq, if it is in flight. fn runs under the
-// ring's mu, so it must not lock a mutex.
+// ring's mu, so fn must not lock a mutex.
 func (tl *Timeline) inFlightAt(seq uint64, fn func(*Submission)) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 
 // If the program wants reports of dropped buffers, the device's list has a stand-in for each
 // buffer, so that the list does not keep the buffer reachable. The stand-in is another Buffer with
-// the same memory. No work uses it. If the garbage collector finds that nothing refers to the
-// buffer any more, and the stand-in is still on the list, the program has dropped the buffer. The
-// memory then stays allocated until Close of the device frees the stand-in.
+// the same memory. No work uses it. If the garbage collector finds that nothing refers to a buffer
+// any more, the buffer is not closed, and its stand-in is still on the list, then the program has
+// dropped the buffer. The memory then stays allocated until Close of the device frees the stand-in.
 //
 // The functions that the collector calls get weak pointers. Strong pointers would keep a device
 // reachable after the program has dropped the device and its buffers.
@@ -35,8 +35,8 @@ func (b *Buffer) watch() {
 	}, weak.Make(w))
 }
 
-// watchedBy returns the field watched, or nil if the device does not report dropped buffers. A
-// stand-in shares the field with its buffer.
+// watchedBy returns the watched of a buffer, or nil if the device does not report dropped buffers.
+// For the buffer's stand-in it returns the same watched.
 func (b *Buffer) watchedBy() *watched {
 	if b.rare == nil {
 		return nil
@@ -86,8 +86,8 @@ func (w *watched) report() {
 }
 
 // Watch makes the device report the new pool if the program drops its PoolHandle without closing
-// the pool. It does nothing for a device without reports. It stores the stack of the calling
-// goroutine, so call it where the pool is made.
+// the pool. If the device does not report dropped pools, Watch does nothing. Watch stores the stack
+// of the calling goroutine, so call Watch where the pool is made.
 func (h *PoolHandle) Watch() {
 	if h.pool.dev.Leaks == nil {
 		return

@@ -153,8 +153,9 @@ func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 // keepsAll reports whether the pool keeps all memory until it is trimmed or closed.
 func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
 
-// maintain is called when a Free is retired. done is the Free's mark. The reclaimer waits until the
-// stream has passed done, and then gives back memory that the pool need not keep.
+// maintain is called when a Free is retired. The argument done is the Free's mark. The reclaimer
+// waits until the stream has passed this mark, and then gives back memory that the pool need not
+// keep.
 func (p *Pool) maintain(done engine.Mark) {
 	if p.keepsAll() {
 		return

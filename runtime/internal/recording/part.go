@@ -31,7 +31,7 @@ func (p *part) onHost() bool { return p.host != nil || p.control != nil }
 // A layout is a range of a recording's parts. An execution runs the parts of one layout.
 type layout struct {
 	from, to int
-	users    int // number of its parts that use the execution's instance; 0 if all executions share one
+	users    int // number of its parts that use the execution's instance; 0 if all executions share an instance
 }
 
 // The layouts of a recording.

@@ -161,8 +161,8 @@ func (c *Recording) recording() error {
 	return nil
 }
 
-// roomFor returns an error if the recording cannot have so many more words of arguments and so many
-// more references. It can have math.MaxInt32 of each.
+// roomFor returns an error if the recording has no room for the given number of further words of
+// arguments, or of further references. A recording can have math.MaxInt32 of each.
 func (c *Recording) roomFor(words, refers int) error {
 	if words > math.MaxInt32-len(c.args) || refers > math.MaxInt32-len(c.refers) {
 		return errs.Argument("record", "the command buffer has %d words of arguments and %d ranges, which is too much for more", len(c.args), len(c.refers))
@@ -252,7 +252,7 @@ func (c *Recording) record(cmd *command, after []Command) (Command, error) {
 	return Command(c.cmds.n - 1), nil
 }
 
-// ask adds the demands of a reference to its binding, if it has one.
+// ask adds the demands of a reference to the binding, if the reference is to a binding.
 func (c *Recording) ask(r *reference) {
 	if i := slotOf(r.buffer); i >= 0 {
 		at := &c.slots[i]
