@@ -21,9 +21,9 @@ type control struct {
 	bounds [][2]uint32 // for each body, the least and the greatest number for which it runs
 }
 
-// each calls f for each body that is an Execute, and skips bodies that are barriers. For any other
-// body it returns an error. The body of a loop must not be a barrier, because the loop might never
-// end. If f returns an error, each stops and returns that error.
+// each calls f for each body, but skips bodies that are barriers. It stops at the first error: of
+// f, or of x.body for a body that is not valid. The body of a loop must not be a barrier, because
+// the loop might never end.
 func (x *control) each(f func(op *Op, b *recording.Body) error) error {
 	for i := range x.bodies {
 		op := &x.bodies[i]

@@ -125,7 +125,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 		if n == 0 && x.Lane() == nil && q.tl.FailedBy() == nil {
 			return err
 		}
-		FailAll(err, signalled(o)...) // no later step will signal these; submitted steps still run
+		FailAll(err, signalled(o)...) // no later step will signal these semaphores; submitted steps still run
 		if n == 0 {
 			return err
 		}

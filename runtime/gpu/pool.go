@@ -145,7 +145,8 @@ func (p *Pool) Stats() (PoolStats, error) {
 }
 
 // SetThreshold sets how many unused bytes the pool keeps reserved. Memory above the threshold goes
-// back to the system some time after a [Free] is done. [Pool.Trim] gives it back immediately.
+// back to the system some time after a [Free] is done. [Pool.Trim] gives unused memory back
+// immediately.
 func (p *Pool) SetThreshold(n uint64) error {
 	return p.in().SetThreshold(n)
 }
@@ -172,9 +173,9 @@ func (p *Pool) Trim(keep uint64) error {
 }
 
 // Access gives another device of the driver access to the pool's memory, or ends that access.
-// Copies need no access. Without access, the device's queues refuse all other operations on the
-// memory. Before you end the access, wait until the device's operations on the memory are done:
-// otherwise the device accesses memory that it cannot use, and is lost.
+// Without access, the other device's queues refuse all operations on the memory except copies.
+// Before you end the access, wait until the other device's operations on the memory are done:
+// otherwise that device accesses memory that it cannot use, and is lost.
 //
 // Access to a portable pool covers all memory of the pool's device, as in a [Group]. To end that
 // access, or access to managed memory, is [ErrUnsupported]. If the hardware does not support the

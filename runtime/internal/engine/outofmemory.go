@@ -7,17 +7,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Memory that no work uses any more may not be free yet: its work is done but not retired, or the
-// layers above have not freed it. So if an allocation finds no memory, the engine retires finished
-// work, asks the Owner to free unused memory, and issues the allocation once more.
+// Memory that no work uses any more may not be free yet: the work that used it is done but not
+// retired, or the layers above have not freed it. So if an allocation finds no memory, the engine
+// retires finished work, asks the Owner to free unused memory, and issues the allocation once more.
 
-// collectWithin is the longest time that an allocation waits for unused memory to be freed. It is
-// limited because a driver may wait for all work of the device before it frees memory. That work
-// may depend on something that the caller does only after the allocation.
+// collectWithin is the longest time that an allocation waits for unused memory to be freed. The
+// time is limited because a driver may wait for all work of the device before it frees memory. That
+// work may depend on something that the caller does only after the allocation.
 const collectWithin = time.Second
 
-// Collect retires all finished work that may use memory of this device. If mayBlock is set, it then
-// calls Owner.FreeUnused, which may take up to collectWithin.
+// Collect retires all finished work that may use memory of this device. If mayBlock is set, Collect
+// then calls Owner.FreeUnused, which may take up to collectWithin.
 func (d *Device) Collect(mayBlock bool) {
 	if d.Stay() != nil {
 		return
@@ -37,8 +37,8 @@ func (d *Device) Collect(mayBlock bool) {
 	d.Owner.FreeUnused(ctx)
 }
 
-// collect retires the finished work of the timeline. If other goroutines are retiring some of it,
-// collect waits for them.
+// collect retires the finished work of the timeline. If other goroutines are retiring some of this
+// work, collect waits for the goroutines.
 func (tl *Timeline) collect() {
 	// One round may find only the oldest event complete. So go on until the last submission is
 	// done, or pollInTurn returns false. If another goroutine is polling, wait for it and then

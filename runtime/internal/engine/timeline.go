@@ -182,8 +182,9 @@ func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint
 }
 
 // enter puts a submission into the ring. It requests polling if wanted is set, somebody already
-// waits for the work, or Device.Short is above 0. many reports whether the caller must call tidy.
-// When enter returns, the submission may have been retired and recycled. The caller holds tl.mu.
+// waits for the work, or Device.Short is above 0. The result many reports whether the caller must
+// call tidy. When enter returns, the submission may have been retired and recycled. The caller
+// holds tl.mu.
 func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	seq, done, recorded, downloads := s.Seq, tl.passed.Load(), s.recorded, s.Delivers
 	tl.ring.put(s, done)
@@ -291,7 +292,8 @@ func (tl *Timeline) awaited(seq uint64) {
 }
 
 // tidyLater sets tidyAt to a number higher than seq. It reports whether enough work is in flight to
-// call tidy now. The stream has passed everything up to the number done. The caller holds tl.mu.
+// call tidy now. The argument done is the last number that the stream has passed. The caller holds
+// tl.mu.
 func (tl *Timeline) tidyLater(seq, done uint64) bool {
 	tl.tidyAt = seq + max(tidyEvery, (seq-done)/2)
 	return seq-done > tidyEvery/2
@@ -369,9 +371,9 @@ func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	return err
 }
 
-// findEvents removes marks from Deps if the stream need not wait for them. For each mark that is
-// left it finds an event recorded behind the mark, or records one. If a mark is of a device of
-// another driver, the outcome is Foreign. The caller holds no Timeline.mu.
+// findEvents removes marks from Deps if the stream need not wait for them. For each remaining mark,
+// findEvents finds an event recorded behind the mark, or records an event. If a mark is of a device
+// of another driver, the outcome is Foreign. The caller holds no Timeline.mu.
 func (s *Submission) findEvents() (Outcome, error) {
 	tl := s.Timeline
 	for _, m := range s.Deps.marks {
@@ -676,7 +678,7 @@ func (tl *Timeline) Busy() bool {
 
 // Load returns the number of submissions that the stream has received and has not passed.
 func (tl *Timeline) Load() uint64 {
-	passed := tl.passed.Load() // load passed first, so that issued is not below it
+	passed := tl.passed.Load() // read tl.passed first, so that tl.issued is not below it
 	return tl.issued.Load() - passed
 }
 

@@ -8,9 +8,9 @@ import (
 )
 
 // A part consists of adjacent commands that are submitted as a whole. A host call is a part, and so
-// is a group of collectives, and a conditional that the host runs. The commands between these are a
-// part too. If the recording makes graphs, the commands in between are divided further: either all
-// commands of a part can be nodes of a graph, or none can.
+// is a group of collectives, and a conditional that the host runs. All other adjacent commands form
+// parts too. If the recording makes graphs, these parts are divided further: either all commands of
+// a part can be nodes of a graph, or none can.
 type part struct {
 	from, to int
 	host     func() error
@@ -49,7 +49,7 @@ func (c *Recording) addLayout(how int) layout {
 	return l
 }
 
-// split divides the commands into parts, and appends these to the recording's parts.
+// split divides the commands into parts, and appends the parts to c.parts.
 func (c *Recording) split(how int) {
 	first, n := len(c.parts), c.cmds.n
 	if how == byGraph {
@@ -70,7 +70,7 @@ func (c *Recording) split(how int) {
 		c.parts = append(c.parts, part{to: c.cmds.n})
 	}
 	if n := len(c.parts); n > first+1 {
-		// A Timing needs work of a stream at both ends: empty parts provide it.
+		// A Timing needs work of a stream at both ends, so add empty parts.
 		if c.parts[n-1].control != nil {
 			c.parts = append(c.parts, part{})
 		}

@@ -79,7 +79,7 @@ type reference struct {
 	scratch      *memory.Buffer // the buffer of Scratch, or nil; if set, buffer is the memory of the first instance
 }
 
-// A slot is a binding: the buffer that stands for it, and the commands' demands on it.
+// A slot is a binding: the buffer that stands for the binding, and the demands of the commands.
 type slot struct {
 	buffer  *memory.Buffer
 	size    uint64 // how many bytes the commands use
@@ -223,8 +223,8 @@ func (c *Recording) checkAfter(op work.Kind, after []Command) error {
 	return nil
 }
 
-// record adds a command with its references. The command is executed after the commands of the list
-// after.
+// record adds a command with its references. The argument after lists the commands that the new
+// command comes after.
 func (c *Recording) record(cmd *command, after []Command) (Command, error) {
 	if err := c.checkAfter(cmd.op.Kind, after); err != nil {
 		return -1, err
