@@ -78,8 +78,8 @@ func (op *Op) checkExecution(c *recording.Recording, bindings []memory.Range, gi
 	return c.CheckGiven(given)
 }
 
-// executeSteps submits steps, each behind the previous step. If the argument free is not nil, each
-// step is counted as one of its submissions (lent.add), and o.Free must be empty.
+// executeSteps submits steps, each behind the previous step. If the argument free is not nil,
+// lent.add counts each step, and o.Free must be empty.
 func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given, free *lent) error {
 	if len(steps) == 1 {
 		if free != nil {

@@ -61,7 +61,7 @@ func (d *Device) load(image []byte, names map[string]string) (*Module, error) {
 	return x, nil
 }
 
-// Close releases the module, and returns nil. Launches in flight still use it, and so do recordings
+// Close releases the module, and returns nil. Submitted launches still use it, and so do recordings
 // and buffers of [Module.Global] until they are closed. New launches fail with [ErrClosed]. Closing
 // again does nothing.
 func (x *Module) Close() error {

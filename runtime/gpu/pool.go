@@ -166,8 +166,9 @@ func (p *Pool) SetReuse(r Reuse) error {
 }
 
 // Trim gives unused memory back to the system. The argument keep is the least number of bytes that
-// stay reserved, if the pool has so many. Trim blocks while the driver frees memory. It does not
-// give back memory whose [Free] is not known to be done.
+// stay reserved, if the pool has so many. A pool over a buffer (PoolOptions.Over) gives nothing
+// back. Trim blocks while the driver frees memory. It does not give back memory whose [Free] is not
+// known to be done.
 func (p *Pool) Trim(keep uint64) error {
 	return p.in().Trim(keep)
 }

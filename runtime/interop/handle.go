@@ -44,8 +44,8 @@ type EventHandle struct {
 
 // Encoded handles begin with a magic string that says what they name, and the version of the
 // encoding. Then come a byte with the length of the driver's name, the name, the UUID and the
-// handle. A MemoryHandle ends with the fields Offset and Size, eight bytes each, in little-endian
-// order.
+// handle. An encoded MemoryHandle ends with the fields Offset and Size, eight bytes each, in
+// little-endian order.
 const (
 	memoryMagic = "puregpu memory\x01"
 	pooledMagic = "puregpu pooled\x01" // memory of a pool
