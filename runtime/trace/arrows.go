@@ -62,8 +62,8 @@ func (s waiting) since() int   { return s.age }
 func (s signalled) at() uint64 { return s.value }
 func (s waiting) at() uint64   { return s.value }
 
-// An entry is an element of a list in one of the maps of arrows. It has a value and an age: its
-// number in the order in which entries were added.
+// An entry is an element of a list in one of the maps of arrows. It has a value (at) and an age
+// (since): the entry's number in the order in which entries were added.
 type entry interface {
 	since() int
 	at() uint64

@@ -30,7 +30,7 @@ type Action interface {
 	// Outcome that Prepare returned. Without an error the Outcome is ignored.
 	Prepare(s *Submission) (Outcome, error)
 
-	// Blocks reports whether Prepare or Issue may block. The engine calls it, perhaps more than
+	// Blocks reports whether Prepare or Issue may block. The engine calls Blocks, perhaps more than
 	// once, before it issues a submission that was parked.
 	Blocks(s *Submission) bool
 
@@ -38,8 +38,8 @@ type Action interface {
 	// for this program or for another program.
 	HoldsUp(s *Submission, tl *Timeline) bool
 
-	// Issue makes the native calls. started reports whether the stream has received any of them,
-	// even if err is not nil.
+	// Issue makes the native calls. started reports whether the stream has received any of the
+	// calls, even if err is not nil.
 	Issue(s *Submission, tl *Timeline) (started bool, err error)
 
 	// Issued is called when the stream has received the submission and s.Seq is its number. broken
@@ -56,8 +56,8 @@ type Action interface {
 
 	// Retries reports whether the engine must try to issue the submission once more after the first
 	// attempt has failed with err. Before the second attempt, the engine frees the memory of
-	// finished work (Device.Collect) and computes s.Deps anew. It does not call Prepare again. So
-	// an action that retries must not add marks in Prepare.
+	// finished work (Device.Collect) and computes s.Deps anew. The engine does not call Prepare
+	// again. So an action that retries must not add marks in Prepare.
 	Retries(s *Submission, err error) bool
 
 	// Explain adds details to err, the error of the second attempt. For example, Explain says which
