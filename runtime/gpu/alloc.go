@@ -135,8 +135,9 @@ func (r *record) free(b *memory.Buffer) error {
 // memory of another device: the driver might make that device's streams wait for this queue's
 // stream. The other case is memory that another stream allocated, if Caps.PoolsByStream is set.
 //
-// freeElsewhere submits the Free to the queue that allocated the memory. The Free is parked there
-// until this queue has signalled turn.
+// freeElsewhere submits the Free to the queue that allocated the memory. To the queue q it submits
+// an operation without work, with the waits of o. The Free is parked until that operation has
+// signalled the semaphore turn.
 func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
 	if err := o.checkAll(); err != nil {
 		return fmt.Errorf("gpu: free on %v: %w", q, err)

@@ -95,7 +95,8 @@ func (op *Op) room(n int) []Range {
 const inlineArg = int(unsafe.Sizeof(Range{}.Offset) + unsafe.Sizeof(Range{}.Size))
 
 // setArg stores an argument for the parameter p in *to. from points to the argument's Go value. A
-// value larger than inlineArg is stored in opMore.wide, and to.Offset is its index there.
+// value larger than inlineArg is stored in opMore.wide, and to.Offset is the value's index in
+// opMore.wide.
 func (op *Op) setArg(to *Range, p *param, from unsafe.Pointer) {
 	switch {
 	case p.kind == bufferAddr:
@@ -124,8 +125,8 @@ func (op *Op) arg(a *Range, p *param) unsafe.Pointer {
 }
 
 // check checks that the kernel belongs to the device d, and that it can be launched with the grid.
-// Like Grid.check, it replaces zero dimensions of the grid by one, except in the Blocks of a launch
-// that does nothing.
+// Like Grid.check, check replaces zero dimensions of the grid by one, except in the Blocks of a
+// launch that does nothing.
 func (b *boundKernel) check(d *Device, g *Grid) error {
 	switch {
 	case b.kernel == nil:

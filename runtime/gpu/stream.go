@@ -14,8 +14,8 @@ import (
 // [Queue.NewStream] makes a Stream of a queue. A Stream takes the same Ops as its [Queue], but no
 // [Order]: it makes the waits and signals between its operations itself. Its calls return as early
 // as calls of the queue, and cost the host as much time. Operations of different Streams have no
-// order. Streams of one queue share its native stream. So give work that should run on the device
-// at the same time to Streams of different queues.
+// order. Streams of one queue share the queue's native stream. So give work that should run on the
+// device at the same time to Streams of different queues.
 //
 // A stream fails as a whole, and for good: when a call is refused, when an operation fails, or when
 // the program calls [Stream.Fail]. Operations that have not been issued before the failure do not
@@ -36,8 +36,8 @@ type Stream struct {
 
 	mu sync.Mutex // protects the following fields
 	n  uint64     // operations submitted so far
-	// order is the Order of the next operation. It waits for the previous operation, and for the
-	// points given to After.
+	// order is the Order of the next operation. Its waits are the point of the previous operation
+	// and the points given to After.
 	order  Order
 	signal [1]Point // the storage of order.Signal
 }

@@ -31,8 +31,8 @@ func (x *numbered) used() (*numbered, *Tracer) {
 	return nil, nil
 }
 
-// number returns the tracer's number for a semaphore. It also records the name, unless the tracer
-// has a record of it. The caller holds no lock of the semaphore.
+// number returns the tracer's number for a semaphore. It also records the semaphore's name, unless
+// the tracer has a record of the name. The caller holds no lock of the semaphore.
 func (t *Tracer) number(s *sema.Semaphore) uint64 {
 	for {
 		notes := s.Notes.Load()
@@ -60,7 +60,7 @@ func (t *Tracer) number(s *sema.Semaphore) uint64 {
 	}
 }
 
-// tell records the name of a semaphore, if it has one. It reports false if the ring is full.
+// tell records the name of a semaphore, if it has one. tell returns false if the ring is full.
 func (t *Tracer) tell(s *sema.Semaphore, id uint64) bool {
 	name := s.Name()
 	return name == "" || t.put(&Record{Kind: KindName, Label: name, Signals: []Point{{Semaphore: id}}, Done: t.now()})
@@ -135,7 +135,7 @@ func (w *hostWait) Ended(err error) {
 	t.waits.Put(w)
 }
 
-// Calls wraps a function for OnReached so that its call is recorded.
+// Calls wraps fn, a function for OnReached, so that the call of fn is recorded.
 func (x *numbered) Calls(p sema.Point, fn func(error)) func(error) {
 	_, t := x.used()
 	if t == nil {

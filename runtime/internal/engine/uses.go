@@ -28,7 +28,7 @@ type Uses struct {
 	mu    sync.Mutex // protects the following fields; no other lock is taken while it is held
 	marks Frontier
 	// recordings has the uses of the recordings that contain the buffer. An execution adds its mark
-	// to the uses of its recording, and not to the uses of each buffer.
+	// to the uses of the executed recording, and not to the uses of each buffer.
 	recordings []*Uses
 	first      [1]Mark // storage of marks for one mark
 }
@@ -76,8 +76,8 @@ func (u *Uses) Leave(recording *Uses) {
 func (u *Uses) InFlight() Frontier { return u.Left(nil, nil) }
 
 // Left returns the uses that a free on tl must still wait for. It leaves out a use that is done,
-// and a use that the free is ordered after, by its stream or by its waits (deps). If tl is nil, no
-// stream orders the free.
+// and a use that the free is ordered after, by the free's stream or by the free's waits (deps). If
+// tl is nil, no stream orders the free.
 func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	var ofMarks [8]Mark
 	var ofRecordings [8]*Uses
@@ -99,7 +99,7 @@ func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 }
 
 // Signal blocks until the streams have passed all marks, and then signals 1 on the semaphore done.
-// If the context ends first, it does not signal. If the device of a mark is lost, so that nobody
+// If the context ends first, nothing is signalled. If the device of a mark is lost, so that nobody
 // will ever know whether its stream has passed the mark, Signal fails the semaphore.
 func (f Frontier) Signal(ctx context.Context, done *sema.Semaphore) {
 	if !f.Await(ctx) {
@@ -112,8 +112,8 @@ func (f Frontier) Signal(ctx context.Context, done *sema.Semaphore) {
 	done.Signal(1)
 }
 
-// Lost returns the first error of Mark.Lost for a mark of the frontier, or nil. If it returns an
-// error, nobody will ever know whether the mark's stream has passed it.
+// Lost returns the first error of Mark.Lost for a mark of the frontier, or nil. If Lost returns an
+// error, nobody will ever know whether the stream has passed that mark.
 func (f Frontier) Lost() error {
 	for _, m := range f {
 		if err := m.Lost(); err != nil {

@@ -8,10 +8,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// held has the objects that a recording keeps until it is destroyed. After End, only uses changes.
+// held has the objects that a recording keeps until it is destroyed. After Recording.End, only the
+// field uses changes.
 type held struct {
 	buffers map[*memory.Buffer]struct{}
-	uses    engine.Uses      // marks of its executions, and of those of recordings in which it is nested
+	uses    engine.Uses      // marks of executions of this recording, and of recordings in which it is nested
 	foreign []*memory.Buffer // buffers of other devices, held by this recording or by nested ones
 	code    map[Code]struct{}
 	stages  []*memory.Block // pinned memory of uploads

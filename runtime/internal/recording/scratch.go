@@ -18,8 +18,8 @@ type scratchMemory struct {
 	layout  memplan.Layout   // the layout of the buffers; End makes it
 }
 
-// own reports whether the recording has scratch memory and each instance has separate memory for
-// it. If the program has called SetScratch, own returns false.
+// own reports whether each instance of the recording has scratch memory of its own. It returns
+// false if the recording has no scratch memory, or if the program gave the memory by SetScratch.
 func (s *scratchMemory) own() bool { return len(s.buffers) > 0 && s.given.Buffer == nil }
 
 // Scratch returns a buffer that stands for scratch memory of the recording.

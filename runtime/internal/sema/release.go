@@ -2,14 +2,14 @@ package sema
 
 // A Waiter waits for one or more points: work that is then issued, a barrier, or a link between two
 // semaphores. It has a [Timepoint] for each of these points. The goroutine that releases a
-// timepoint calls the methods, with no semaphore locked. It may hold a lock of the producer whose
-// work signals the point.
+// timepoint calls the methods, with no semaphore locked. This goroutine may hold a lock of the
+// producer whose work signals the point.
 type Waiter interface {
 	// TimepointReleased is called once for each timepoint of the waiter that is released. err is
-	// the semaphore's failure if that released the timepoint, otherwise nil. ready reports that
-	// this was the last timepoint and that the caller must call IssueHere or HandOver.
+	// the semaphore's failure if that released the timepoint, otherwise nil. If this was the last
+	// timepoint, ready is true, and the caller must call IssueHere or HandOver.
 	//
-	// A waiter without work, such as a barrier, signals its own points here instead and returns
+	// A waiter without work, such as a barrier, signals its own points here instead, and ready is
 	// false. more has the timepoints that these signals release. The caller releases them in a
 	// loop, because recursion could become too deep if many such waiters form a chain.
 	TimepointReleased(err error) (ready bool, more *Timepoint)
@@ -74,9 +74,9 @@ func callOne(t *Timepoint) {
 }
 
 // notify calls TimepointReleased of the waiters in list, and wakes the goroutines that are blocked
-// in Wait or WaitIssued. It issues at most budget ready waiters on the calling thread, and hands
-// over the other ready waiters. It returns the timepoints that belong to functions. The caller
-// calls these functions.
+// in Wait or WaitIssued. notify issues some of the ready waiters on the calling thread, at most as
+// many as budget says, and hands over the others. It returns the timepoints that belong to
+// functions. The caller of notify calls these functions.
 func notify(list *Timepoint, budget int) *Timepoint {
 	giveWay, woken := budget > 0, false
 	var ready, functions List
