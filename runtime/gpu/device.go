@@ -109,10 +109,9 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	return dev, nil
 }
 
-// watch makes the device report it when the program drops the device without closing it. If the
-// device does not report leaks, watch does nothing. The report names the place in the program from
-// which watch was called. So watch must be called on the goroutine of the program that opens the
-// device.
+// watch arranges that a device that the program drops without Close is reported. If the device does
+// not report leaks, watch does nothing. The report names the place in the program from which watch
+// was called. So watch must be called on the goroutine of the program that opens the device.
 func (d *Device) watch() {
 	if r := d.memory.Leaks; r != nil {
 		d.dropped = runtime.AddCleanup(d, func(made *leaks.Site) { r.Dropped("Device", made) }, leaks.Here())

@@ -74,7 +74,7 @@ func (s *Stream) begin() error {
 }
 
 // next returns the Order of the next operation, and counts the operation. The Order waits for the
-// previous operation, and for the points given to After since then.
+// previous operation, and for the points given to After since that operation.
 func (s *Stream) next() *Order {
 	s.order.Wait[0].Value = s.n
 	s.n++

@@ -31,7 +31,7 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 		return err
 	}
 	return q.transfer(o, "copy", mine, other.Buffer, up, func(free *lent, piece []byte, at int64) error {
-		// Stay keeps Close from freeing pinned memory of the other device.
+		// Stay keeps Close of the other device from freeing that device's pinned memory.
 		if err := there.dev.native.Stay(); err != nil {
 			return err
 		}

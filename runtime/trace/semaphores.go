@@ -106,7 +106,7 @@ type hostWait struct {
 	region *rtrace.Region
 }
 
-// Waits begins to record a wait for all or any of several points.
+// Waits begins to record a wait for several points: for all of them, or for any one.
 func (x *numbered) Waits(ctx context.Context, all bool) observe.Wait {
 	_, t := x.used()
 	if t == nil {

@@ -24,7 +24,7 @@ type team struct {
 	comms []*collective.Communicator
 }
 
-// worlds are the numbers of ranks with which teams runs a test.
+// worlds are the numbers of ranks with which env.teams runs a test.
 var worlds = []int{1, 2, 3, 4, 8}
 
 // teams runs a test with each number of ranks in worlds, but with no fewer than least and no more
@@ -599,7 +599,7 @@ var collectives = []test{
 				t.checkReduction(&reductions[0], collective.Float32, 1000)
 				t.checkMoves(collective.Int32, 33)
 			}
-			// The communicators stay suspended. When this function returns, team closes them.
+			// The communicators stay suspended. When this function returns, env.team closes them.
 			rest("suspend", (*collective.Communicator).Suspend)
 		})
 		e.team(1, collective.Options{}, func(t *team) {
@@ -969,7 +969,7 @@ var collectives = []test{
 			if k, err := t.comms[0].Register(b[0]); err != nil {
 				t.Error(err)
 			} else {
-				_ = k // the communicator unregisters b[0] when it closes
+				_ = k // the communicator unregisters b[0] when the communicator is closed
 			}
 			m.Close()
 			for i := range n {
@@ -1062,7 +1062,7 @@ func (e *env) neverComes(n int) {
 	} {
 		o := collective.Options{Name: "test"}
 		if what == "a timeout" {
-			o.Timeout = 300 * time.Millisecond // long enough for meet, in which some libraries connect the ranks
+			o.Timeout = 300 * time.Millisecond // long enough for team.meet, in which some libraries connect the ranks
 		}
 		for _, met := range []bool{false, true} {
 			e.team(n, o, func(t *team) {

@@ -60,7 +60,7 @@ func (f *Follows) reset() {
 	f.marks, f.kept = f.marks[:0], f.kept[:0]
 }
 
-// gather adds the marks of all waits that are not reached to s.Deps, and returns Ordered. If a wait
+// gather adds to s.Deps the marks of all waits that are not reached, and returns Ordered. If a wait
 // has failed, gather returns Failed and the error. If the work for a wait has not been issued,
 // gather returns Unknown. In both cases s.Deps is empty.
 //

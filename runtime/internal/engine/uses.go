@@ -14,7 +14,7 @@ import (
 //   - A submission that uses the memory first adds its mark, and then checks that the memory is
 //     allocated (Timeline.start).
 //   - A submission that frees the memory first records that the memory is freed, and then reads the
-//     uses (Left).
+//     uses (Uses.Left).
 //
 // So either the submission that uses the memory finds the memory freed and fails, or the free finds
 // the mark of that submission. A free need not wait for uses that it is ordered after anyway. If
@@ -23,14 +23,14 @@ import (
 // were reached or have failed.
 //
 // Shrinking growing memory works in the same way: it lowers the size that work may use, and then
-// reads the uses (InFlight).
+// reads the uses (Uses.InFlight).
 type Uses struct {
 	mu    sync.Mutex // protects the following fields; no other lock is taken while it is held
 	marks Frontier
 	// recordings has the uses of the recordings that contain the buffer. An execution adds its mark
 	// to the uses of the executed recording, and not to the uses of each buffer.
 	recordings []*Uses
-	first      [1]Mark // storage of marks for one mark
+	first      [1]Mark // the first storage of the field marks, for one mark
 }
 
 // Add records that the work with the mark m may use the memory.

@@ -77,8 +77,8 @@ func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) WaitState 
 }
 
 // Cancel removes a timepoint from its semaphore. The timepoint must have been registered at least
-// once. If it has been released or cancelled since then, Cancel returns false. The owner of a
-// released timepoint may not have been notified yet.
+// once. If it has been released or cancelled since its last registration, Cancel returns false. The
+// owner of a released timepoint may not have been notified yet.
 func (t *Timepoint) Cancel() bool {
 	s := t.on
 	s.mu.Lock()
@@ -95,9 +95,9 @@ func (t *Timepoint) Cancel() bool {
 	return true
 }
 
-// OnReached calls fn once, unless the program calls cancel in time: with nil when the value is
-// reached, or with the error when the semaphore fails. If one of these has already happened,
-// OnReached calls fn before it returns. cancel returns true if it has prevented the call of fn.
+// OnReached calls fn once, unless cancel is called in time: with nil when the value is reached, or
+// with the error when the semaphore fails. If one of these has already happened, OnReached calls fn
+// before it returns. cancel returns true if it has prevented the call of fn.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	t := &Timepoint{fn: fn, index: -1}
 	switch s.Register(value, t, UntilReached) {
@@ -111,8 +111,8 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	return TooLate
 }
 
-// TooLate is the cancel function that OnReached returns if it has already called fn. Package gpu
-// also returns TooLate when it has registered nothing.
+// TooLate is the cancel function that OnReached returns if OnReached has already called fn. Package
+// gpu also returns TooLate when it has registered nothing.
 func TooLate() bool { return false }
 
 // A List is a linked list of released timepoints. The zero List is empty.

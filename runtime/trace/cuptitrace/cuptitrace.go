@@ -121,7 +121,7 @@ type record struct {
 
 const (
 	mostNodes   = 1 << 19 // entries in each map of nodes; the oldest are dropped
-	mostPending = 1 << 20 // records in pending; further ones are dropped
+	mostPending = 1 << 20 // records in collecting.pending; further ones are dropped
 	bufferSize  = 4 << 20 // bytes of a buffer that CUPTI fills with records
 
 	// A record whose launch is unknown stays until mostAge calls of NodeTimes have looked at it,
@@ -200,7 +200,7 @@ func (c *collecting) called(domain cupti.CallbackDomain, cbid cupti.CallbackId, 
 func instance(node uint64) uint64 { return node >> 32 }
 
 // first returns the number of the original of a node. If the node is no known clone, first returns
-// the node's own number. The caller holds mu.
+// the node's own number. The caller holds c.mu.
 func (c *collecting) first(node uint64) uint64 {
 	if first, ok := c.origins.Of(node); ok {
 		return first
