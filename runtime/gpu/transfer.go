@@ -50,7 +50,8 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 }
 
 // A pieceFunc fills or empties a piece of pinned memory. at is the offset of the piece in the range
-// that moves. If the function itself submits pieces, it counts them in free, unless free is nil.
+// that moves. If the function itself submits pieces, it counts them in the parameter free, unless
+// free is nil.
 type pieceFunc func(free *lent, piece []byte, at int64) error
 
 // transfer submits an operation that moves a range through pinned memory in pieces. The operation

@@ -55,12 +55,12 @@ func ExportMemory(b *gpu.Buffer) (MemoryHandle, error) {
 // closed, its last use is over, and the driver has released the memory. Then the function freed is
 // called, unless it is nil, on a goroutine of its own. Use freed to notify the other process.
 //
-// The error is [driver.ErrSameProcess] if this process itself exported the memory, which no driver
-// can import: use the original buffer. It is [gpu.ErrRange] if the driver reports the size of the
-// allocation and the handle's range is not in it. It is [gpu.ErrArgument] for a handle of another
-// driver, of pool memory (see [Pool.Import]), or of zero bytes, and [gpu.ErrUnsupported] if the
-// device does not support imports. The driver returns its own error if the handle is invalid, or if
-// the other process has freed the memory or ended.
+// The error is [driver.ErrSameProcess] if this process itself exported the memory, because no
+// driver supports that: use the original buffer. The error is [gpu.ErrRange] if the driver reports
+// the size of the allocation and the handle's range is not in it. It is [gpu.ErrArgument] for a
+// handle of another driver, of pool memory (see [Pool.Import]), or of zero bytes, and
+// [gpu.ErrUnsupported] if the device does not support imports. The driver returns its own error if
+// the handle is invalid, or if the other process has freed the memory or ended.
 func ImportMemory(dev *gpu.Device, h MemoryHandle, freed func()) (*gpu.Buffer, error) {
 	b, err := memoryOf(dev).ImportShared(memory.Handle(h), freed)
 	return (*gpu.Buffer)(b), err
@@ -92,16 +92,17 @@ func ExportMemoryFile(b *gpu.Buffer) (*os.File, error) {
 // PyTorch's expandable segments and NCCL's buffers are such memory. The caller owns the file, and
 // may close it when ImportMemoryFile has returned. ImportMemoryFile blocks while the driver does.
 //
-// The caller must supply the size, since the descriptor does not contain it: the exported buffer's
-// size, or the size given to cuMemCreate. The memory can only be imported as a whole: if size,
-// rounded up as for [ExportMemoryFile], is not the rounded size of the memory, the driver returns an
-// error. The memory may be another device's if the hardware supports that. It may be this
-// process's own memory. Then the buffer is another address of the same memory, and the program
-// orders uses of both addresses like uses of one buffer. The buffer behaves like a buffer of kind
-// [gpu.ShareableMem] that [gpu.Device.Alloc] made, except that it cannot be exported, and that its
-// bytes are not counted in [gpu.Stats]. The buffer keeps the memory, even if the other process
-// ends. freed is called, unless it is nil, on a goroutine of its own, when the buffer has been
-// closed, its last use is over, and the driver has released this process's mapping.
+// The caller must supply the size, because the descriptor does not contain the size: pass the
+// exported buffer's size, or the size given to cuMemCreate. The memory can only be imported as a
+// whole: if size, rounded up as for [ExportMemoryFile], is not the rounded size of the memory, the
+// driver returns an error. The memory may be another device's if the hardware supports that. The
+// memory may also be this process's own. Then the buffer is another address of the same memory, and
+// the program orders uses of both addresses like uses of one buffer. The buffer behaves like a
+// buffer of kind [gpu.ShareableMem] that [gpu.Device.Alloc] made, except that it cannot be
+// exported, and that its bytes are not counted in [gpu.Stats]. The buffer keeps the memory, even if
+// the other process ends. The function freed is called, unless it is nil, on a goroutine of its
+// own, when the buffer has been closed, its last use is over, and the driver has released this
+// process's mapping.
 //
 // The error is [gpu.ErrUnsupported] if the device does not support imports. Only Linux supports
 // imports. If the file does not represent memory, the error is the driver's own.

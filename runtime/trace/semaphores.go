@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A numbered is a tracer's number for a semaphore. A semaphore's Notes hold a list of them, one for
-// each tracer. The first of the list is the semaphore's observe.Semaphore.
+// A numbered is a tracer's number for a semaphore. The Notes of a sema.Semaphore hold a list of
+// such numbers, one for each tracer. The first of the list is the semaphore's observe.Semaphore.
 type numbered struct {
 	// weak, so that semaphores do not keep the records of unused tracers alive.
 	tracer weak.Pointer[Tracer]

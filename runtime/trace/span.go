@@ -77,8 +77,8 @@ func (o *observer) Happened(what observe.Event, began time.Time, label string, b
 	o.push(&r)
 }
 
-// Closed records that the device has been closed, removes it from the tracer, and calls the Flush
-// option.
+// Closed records that the device has been closed, removes it from the tracer, and calls
+// TracerOptions.Flush.
 func (o *observer) Closed() {
 	t := o.tracer
 	t.mu.Lock()
@@ -98,8 +98,8 @@ type span struct {
 	*observer
 	rec  Record
 	kind work.Kind
-	// The work lies between the events begin and last. The span holds both. begin is nil if the
-	// submission is not timed.
+	// The work lies between the events begin and last. The span holds both events. begin is nil if
+	// the submission is not timed.
 	begin    *engine.Event
 	last     *engine.Event // the submission's own event
 	shared   bool          // begin is the event behind the previous submission

@@ -58,8 +58,8 @@ type ending struct {
 // for example, to wait until failed work no longer uses native objects.
 const GiveBackTime = 500 * time.Millisecond
 
-// An Unended counts the work that was still running when Close gave up waiting. Close reports it to
-// the program.
+// An Unended counts the work that was still running when Close gave up waiting. Close reports the
+// Unended to the program.
 type Unended struct {
 	Submissions int           // submissions in flight
 	Calls       int           // running host calls and other running calls that use the device
@@ -201,7 +201,7 @@ func (d *Device) Leave() { d.calls.Add(-1) }
 // returns false if the context ends first, or if such work may still run (see outlasted).
 func (d *Device) awaitBorrowers(ctx context.Context) bool {
 	for _, m := range d.lent.end() {
-		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold mu for long
+		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold this mutex for long
 			return false
 		}
 		// If the driver has refused the work at the mark, no submission has that number.

@@ -98,8 +98,8 @@ func (m Mark) Await(ctx context.Context) bool {
 }
 
 // Retiring reports whether the work at the mark is known to be done. Retiring becomes true when the
-// work is taken out of the ring, and Passed later: first the signals of the work are given, and
-// then Timeline.passed is raised.
+// work is taken out of Timeline.ring, and Passed later: first the signals of the work are given,
+// and then Timeline.passed is raised.
 func (m Mark) Retiring() bool {
 	m.Timeline.ring.mu.Lock()
 	defer m.Timeline.ring.mu.Unlock()
@@ -126,7 +126,7 @@ func (tl *Timeline) wakeAwaiters(seq uint64) {
 // A loan belongs to a device. It records which work of other devices may use the events and the
 // memory of this device. When the device is closed the loan ends, and no further work may use them.
 type loan struct {
-	some  atomic.Bool // marks is not empty; read without mu
+	some  atomic.Bool // the field marks is not empty; read without mu
 	mu    sync.Mutex  // protects marks and ended; no other lock is taken while it is held
 	marks Frontier
 	ended bool

@@ -6,8 +6,8 @@ import "sync"
 // device. A driver may wait for all work of the device before it frees memory, unloads code or
 // destroys a graph. The pending-queue thread must not make such a call: the work may itself wait
 // for a parked submission, which the pending-queue thread may have to issue. The reclaimer's
-// goroutine starts when there is something to free. It ends when nothing is left, or when the
-// reclaimer must pause.
+// goroutine starts when there is something to free. It ends when nothing is left, when the
+// reclaimer must pause, or when Close frees everything.
 //
 // While CUDA waits in such a call, it accepts no work for any stream. So the reclaimer pauses while
 // a stream waits for other code (for a value in memory or a shared event). Perhaps the stream's
