@@ -25,7 +25,7 @@ import (
 //
 // Operations that were issued before the failure still run. For example, an operation that was
 // issued behind a collective runs even if the collective fails. The contents of the memory that
-// such an operation writes are undefined: restore them before you go on.
+// such an operation writes are undefined: restore the contents before you go on.
 //
 // All methods may be called concurrently. The operations then run in the order of the calls. A
 // stream needs no Close, because it holds only memory. Operations on a nil or zero Stream return

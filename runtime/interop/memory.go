@@ -56,11 +56,12 @@ func ExportMemory(b *gpu.Buffer) (MemoryHandle, error) {
 // called, unless it is nil, on a goroutine of its own. Use freed to notify the other process.
 //
 // The error is [driver.ErrSameProcess] if this process itself exported the memory, because no
-// driver supports that: use the original buffer. The error is [gpu.ErrRange] if the driver reports
-// the size of the allocation and the handle's range is not in it. It is [gpu.ErrArgument] for a
-// handle of another driver, of pool memory (see [Pool.Import]), or of zero bytes, and
-// [gpu.ErrUnsupported] if the device does not support imports. The driver returns its own error if
-// the handle is invalid, or if the other process has freed the memory or ended.
+// driver supports such an import: use the original buffer. The error is [gpu.ErrRange] if the
+// driver reports the size of the allocation and the allocation does not contain the handle's range.
+// The error is [gpu.ErrArgument] for a handle of another driver, of pool memory (see
+// [Pool.Import]), or of zero bytes, and [gpu.ErrUnsupported] if the device does not support
+// imports. The driver returns its own error if the handle is invalid, or if the other process has
+// freed the memory or ended.
 func ImportMemory(dev *gpu.Device, h MemoryHandle, freed func()) (*gpu.Buffer, error) {
 	b, err := memoryOf(dev).ImportShared(memory.Handle(h), freed)
 	return (*gpu.Buffer)(b), err

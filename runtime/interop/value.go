@@ -38,9 +38,9 @@ func WriteValue(r gpu.Range, value uint64) gpu.Op { return valueOp(work.ValueWri
 // load code. Device memory, code and recordings that the program releases meanwhile are freed
 // later: when no stream waits for a number or for another process's event any more. Otherwise the
 // driver would block for the wait and delay all other work. If the number is never written, only
-// the work behind the wait hangs: in the same native stream, or ordered after it by semaphores. To
-// recover, fail the semaphore that the wait signals ([gpu.Semaphore.Fail]) and write the number, or
-// close the device. Close gives up after ten seconds ([gpu.CloseError]).
+// the work behind the wait hangs: in the same native stream, or ordered after the wait by
+// semaphores. To recover, fail the semaphore that the wait signals ([gpu.Semaphore.Fail]) and write
+// the number, or close the device. Close gives up after ten seconds ([gpu.CloseError]).
 //
 // In a recording the operation has the same order as [WriteValue].
 func WaitValue(r gpu.Range, value uint64) gpu.Op { return valueOp(work.ValueWait, r, value) }

@@ -25,7 +25,7 @@ const (
 	isStopped       // nothing is issued any more, not even parked submissions
 	isLeft          // Stay returns an error: Close does not wait for calls that begin now
 	// isEnded: the pending-queue thread destroys the native objects. This phase is set under
-	// Device.mu, because Device.readyAll and Device.enter check for it under that mutex.
+	// Device.mu, because Device.readyAll and Device.enter check for isEnded under that mutex.
 	isEnded
 )
 

@@ -124,7 +124,8 @@ func (tl *Timeline) wakeAwaiters(seq uint64) {
 }
 
 // A loan belongs to a device. It records which work of other devices may use the events and the
-// memory of this device. When the device is closed the loan ends, and no further work may use them.
+// memory of this device. When the device is closed the loan ends, and no further work may use the
+// events or the memory.
 type loan struct {
 	some  atomic.Bool // the field marks is not empty; read without mu
 	mu    sync.Mutex  // protects marks and ended; no other lock is taken while it is held
@@ -134,7 +135,7 @@ type loan struct {
 
 // add records that work of another device may use this device's events or memory. The work is about
 // to be issued and will have the mark m. If the loan has ended, add returns false and the work must
-// not use them.
+// not use the events or the memory.
 func (l *loan) add(m Mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,9 +18,9 @@ import (
 //
 // So either the submission that uses the memory finds the memory freed and fails, or the free finds
 // the mark of that submission. A free need not wait for uses that it is ordered after anyway. If
-// other uses are left, the free is parked until their streams have passed them. No stream waits for
-// that, so a stuck stream does not block others. It does not matter whether the signals of the work
-// were reached or have failed.
+// other uses are left, the free is parked until the streams have passed those uses. No stream waits
+// for that, so a stuck stream does not block others. It does not matter whether the signals of the
+// work were reached or have failed.
 //
 // Shrinking growing memory works in the same way: it lowers the size that work may use, and then
 // reads the uses (Uses.InFlight).

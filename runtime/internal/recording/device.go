@@ -114,8 +114,8 @@ func (d *Device) describes() bool {
 }
 
 // standIn returns the address of standInSize bytes of device memory, which graphs use in place of
-// addresses that are not known yet. The first call allocates them, and they stay allocated until
-// the device is closed. standIn runs on a bound thread.
+// addresses that are not known yet. The first call allocates the memory, which stays allocated
+// until the device is closed. standIn runs on a bound thread.
 func (d *Device) standIn() (driver.Ptr, error) {
 	d.standInMu.Lock()
 	defer d.standInMu.Unlock()

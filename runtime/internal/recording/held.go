@@ -72,8 +72,8 @@ func (h *held) addNested(n *Recording) {
 }
 
 // use adds a mark to the uses of the recording and of the recordings nested in it. It also tells
-// the devices that own the foreign buffers about the work, and returns an error if one of them has
-// been closed.
+// the devices that own the foreign buffers about the work, and returns an error if one of these
+// devices has been closed.
 func (h *held) use(m engine.Mark) error {
 	h.addUse(m)
 	for _, b := range h.foreign {

@@ -39,7 +39,8 @@ func init() {
 	observe.Profilers.Store(&observe.Profiler{Driver: "cuda", Start: start, Timer: newTimer})
 }
 
-// collector has the process's CUPTI. It is started at most once, and stays until the process ends.
+// collector has the process's CUPTI. CUPTI is started at most once, and stays until the process
+// ends.
 var collector struct {
 	once sync.Once
 	c    *collecting
