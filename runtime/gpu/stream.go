@@ -64,7 +64,7 @@ func (s *Stream) isZero() bool { return s == nil || s.q.isZero() }
 
 // begin locks the stream for operations. If the stream has failed, begin returns the error and does
 // not lock the stream. The stream must not be nil or zero. The caller submits each operation with
-// the Order that next returns, and calls end after the last operation.
+// the Order that s.next returns, and calls s.end after the last operation.
 func (s *Stream) begin() error {
 	if err := s.sem.sema.Failed(); err != nil {
 		return received(err)

@@ -56,7 +56,7 @@ type pieceFunc func(free *lent, piece []byte, at int64) error
 
 // transfer submits an operation that moves a range through pinned memory in pieces. The operation
 // uploads the range if up is set, and downloads it otherwise. do fills or empties each piece. The
-// submission holds the range's buffer and, if other is not nil, the buffer other.
+// submission holds the range's buffer, and also the buffer other, unless it is nil.
 func (q *Queue) transfer(o *Order, op string, r memory.Range, other *memory.Buffer, up bool, do pieceFunc) error {
 	check := r.Check
 	if up {

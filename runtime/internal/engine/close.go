@@ -297,10 +297,10 @@ func (d *Device) GivenBack(ctx context.Context) []error {
 	}
 }
 
-// DestroyStreams destroys the streams of the device's own queues and lanes, and the streams in
-// others. It reports errors by calling add. If a stream is still at work, DestroyStreams returns a
-// text that says so, and all native objects must be left to the driver. Otherwise it returns "". It
-// runs on the pending-queue thread.
+// DestroyStreams destroys the streams of the device's own queues and lanes, and the streams in the
+// list others. It reports errors by calling add. If a stream is still at work, DestroyStreams
+// returns a text that says so, and all native objects must be left to the driver. Otherwise it
+// returns "". It runs on the pending-queue thread.
 func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add func(error)) (why string) {
 	var streams []driver.Stream
 	for _, tl := range d.All() {
@@ -373,10 +373,10 @@ func (tl *Timeline) Settle(ctx context.Context) error {
 }
 
 // Drain records an event and waits until the stream has passed it. Drain returns false if the
-// context ends or stop returns true first, if the event cannot be made or recorded, if the device
-// is lost, or after maxFailed failed queries. It runs on a thread bound to the device. A pending
-// event must not be recorded again. So Drain puts a recorded event back into the pool only after it
-// has seen the event complete.
+// context ends or the function stop returns true first, if the event cannot be made or recorded, if
+// the device is lost, or after maxFailed failed queries. It runs on a thread bound to the device. A
+// pending event must not be recorded again. So Drain puts a recorded event back into the pool only
+// after it has seen the event complete.
 func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
 	e, err := d.Events.get()
 	if err != nil {
