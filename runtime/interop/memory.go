@@ -18,7 +18,8 @@ func memoryOf(dev *gpu.Device) *memory.Device {
 
 // ImportPointer makes a buffer from device memory that other code of this process owns. The owner
 // must keep the memory until the buffer has been closed and its last use is over. Then the function
-// freed is called, unless it is nil, on a goroutine of its own.
+// freed is called, unless it is nil, on a goroutine of its own. If closing the device leaves native
+// objects to the driver, freed may never be called.
 func ImportPointer(dev *gpu.Device, ptr driver.Ptr, size uint64, freed func()) (*gpu.Buffer, error) {
 	b, err := memoryOf(dev).Import(ptr, size, freed)
 	return (*gpu.Buffer)(b), err
@@ -53,7 +54,8 @@ func ExportMemory(b *gpu.Buffer) (MemoryHandle, error) {
 // hardware supports that. The buffer behaves like a buffer that [gpu.Device.Alloc] made, except
 // that it cannot be exported. The other process must keep the memory until the buffer has been
 // closed, its last use is over, and the driver has released the memory. Then the function freed is
-// called, unless it is nil, on a goroutine of its own. Use freed to notify the other process.
+// called, unless it is nil, on a goroutine of its own. Use freed to notify the other process. If
+// closing the device leaves native objects to the driver, freed may never be called.
 //
 // The error is [driver.ErrSameProcess] if this process itself exported the memory, because no
 // driver supports such an import: use the original buffer. The error is [gpu.ErrRange] if the
@@ -103,7 +105,8 @@ func ExportMemoryFile(b *gpu.Buffer) (*os.File, error) {
 // exported, and that its bytes are not counted in [gpu.Stats]. The buffer keeps the memory, even if
 // the other process ends. The function freed is called, unless it is nil, on a goroutine of its
 // own, when the buffer has been closed, its last use is over, and the driver has released this
-// process's mapping.
+// process's mapping. If closing the device leaves native objects to the driver, freed may never be
+// called.
 //
 // The error is [gpu.ErrUnsupported] if the device does not support imports. Only Linux supports
 // imports. If the file does not represent memory, the error is the driver's own.
