@@ -17,16 +17,17 @@ import (
 //
 // The ranks of a communicator must submit the same operations in the same order with the same
 // sizes. If they do not, and the library does not detect the mistake, the operation hangs until a
-// timeout. If several communicators have ranks in common, semaphores must order their operations in
-// the same way on all these ranks.
+// timeout. If several communicators have ranks in common, semaphores must order the operations of
+// these communicators in the same way on all common ranks.
 //
 // A communicator fails as a whole, for example when another rank dies, when a group takes too long,
-// or when it is aborted. Then all unfinished and later operations fail with the same error, and
-// Close is the only useful call. All methods may be called concurrently.
+// or when it is aborted. Then all unfinished and later operations fail with the same error, and the
+// program can only close the communicator. All methods may be called concurrently.
 //
-// If a group fails, all work that waits for it fails too. Such work does not run if it has not been
-// issued. If it has been issued, it runs, also in a [gpu.Stream]. The memory that this work or the
-// group wrote then has undefined contents: restore or broadcast them before you go on.
+// If a group fails, all work that waits for the group fails too. Such work does not run if it has
+// not been issued. If it has been issued, it runs, also in a [gpu.Stream]. The memory that this
+// work or the group wrote then has undefined contents: restore or broadcast the contents before you
+// go on.
 type Communicator comm.Communicator
 
 // in returns the communicator of package comm.
@@ -40,7 +41,7 @@ func part(dev *gpu.Device) *comm.Device {
 	return nil
 }
 
-// New makes a rank's end of a communicator. It waits until all other ranks have joined too, by New
+// New makes a rank's end of a communicator. New waits until all other ranks have joined too, by New
 // or NewAll, or until the context ends.
 func New(ctx context.Context, dev *gpu.Device, o Options) (*Communicator, error) {
 	c, err := part(dev).New(ctx, o.in())
@@ -109,17 +110,17 @@ func (c *Communicator) Abort(err error) { c.in().Abort(err) }
 // closed, the submitting call returns the error, and the signals fail with it.
 //
 // If the library is too old for an operation, or has no function for it, submitting or recording
-// the Op returns [gpu.ErrUnsupported]. If the library reports this only when it gets the group, the
-// group and the work that waits for it fail with this error, and the communicator stays usable.
-// Ranks with the same library all get the error. If only some ranks get it, the other ranks wait
-// for them until a timeout.
+// the Op returns [gpu.ErrUnsupported]. If the library refuses the operation only when it gets the
+// group, the group and the work that waits for the group fail with this error, and the communicator
+// stays usable. Ranks with the same library all get the error. If only some ranks get the error,
+// the other ranks wait for those ranks until a timeout.
 //
-// In a recording, the operations run after all commands recorded before them, and before all
-// commands recorded after them. Groups of one communicator that are recorded one right after the
-// other become one group. Any other command between them, or a barrier, separates the groups.
-// Groups go to the communicator when the recording is executed, in the order of the executions. If
-// a group fails, the execution fails. Issued commands behind the group still run, up to the next
-// host call. The contents of the memory that they wrote are undefined.
+// In a recording, the operations run after all commands recorded before the group, and before all
+// commands recorded after the group. Groups of one communicator that are recorded one right after
+// the other become one group. Any other command between two groups, or a barrier, separates the
+// groups. Groups go to the communicator when the recording is executed, in the order of the
+// executions. If a group fails, the execution fails. Issued commands behind the group still run, up
+// to the next host call. The contents of the memory that these commands wrote are undefined.
 func (c *Communicator) Group(ops ...Operation) gpu.Op {
 	var none context.Context
 	return c.group(none, ops)

@@ -10,9 +10,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Alloc returns an Op that allocates size bytes from a pool, in the order of the queue's work. Do
-// or Submit sets *b to the buffer before it returns. Make Ops that use the buffer only after that
-// call. If the call fails, *b does not change. If p is nil, the device's current pool is used.
+// Alloc returns an Op that allocates size bytes from a pool, in the order of the queue's work. The
+// call of [Stream.Do] or [Queue.Submit] sets *b to the buffer before it returns. Make Ops that use
+// the buffer only after that call. If the call fails, *b does not change. If p is nil, the device's
+// current pool is used.
 //
 // The memory is valid for work that waits for a signal of the allocation. Once the allocation has
 // been issued, the memory is also valid for work that this queue's stream receives later. Barriers,
@@ -26,9 +27,9 @@ import (
 // closed. If the queue's stream is adopted, the call returns [ErrUnsupported].
 //
 // To allocate, a native pool needs one driver call. A portable pool that has the memory needs none.
-// The call of Do or Submit blocks while the pool grows. If there is no memory, the call also blocks
-// for up to a second while unused memory is freed, and tries once more. If the allocation is
-// parked, the call does not block.
+// The call of Stream.Do or Queue.Submit blocks while the pool grows. If there is no memory, the
+// call also blocks for up to a second while unused memory is freed, and tries once more. If the
+// allocation is parked, the call does not block.
 //
 // The buffer owns the memory until [Free] frees it. Without a Free, the memory goes back to the
 // pool when the buffer has been closed and is no longer used. A recording cannot allocate: see
@@ -135,8 +136,9 @@ func (r *record) free(b *memory.Buffer) error {
 // memory of another device: the driver might make that device's streams wait for this queue's
 // stream. The other case is memory that another stream allocated, if Caps.PoolsByStream is set.
 //
-// freeElsewhere submits the Free to the queue that allocated the memory. The Free is parked there
-// until this queue has signalled turn.
+// freeElsewhere submits the Free to the queue that allocated the memory. To the queue q it submits
+// an operation without work, with the waits of o. The Free is parked until that operation has
+// signalled the semaphore turn.
 func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
 	if err := o.checkAll(); err != nil {
 		return fmt.Errorf("gpu: free on %v: %w", q, err)

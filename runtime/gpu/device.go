@@ -63,8 +63,8 @@ func isNone(x any) bool {
 	return x == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// open is like Open. Devices that are opened with the same wake.Processors share a limit on how
-// many processors waiting goroutines keep busy.
+// open is like Open. Devices that are opened with the same wake.Processors share a limit on the
+// number of processors that waiting goroutines keep busy.
 func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device, error) {
 	if isNone(d) {
 		return nil, errs.Argument("open", "no driver")
@@ -109,9 +109,9 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	return dev, nil
 }
 
-// watch makes the device report that the program has dropped it, if the device reports leaks. The
-// report names the place in the program from which watch was called. So watch must be called on the
-// goroutine of the program that opens the device.
+// watch arranges that a device that the program drops without Close is reported. If the device does
+// not report leaks, watch does nothing. The report names the place in the program from which watch
+// was called. So watch must be called on the goroutine of the program that opens the device.
 func (d *Device) watch() {
 	if r := d.memory.Leaks; r != nil {
 		d.dropped = runtime.AddCleanup(d, func(made *leaks.Site) { r.Dropped("Device", made) }, leaks.Here())
@@ -274,7 +274,7 @@ type Stats struct {
 	// so do Frees that wait for uses of their memory.
 	Parked    int
 	InFlight  int    // submissions issued and neither done nor failed, as far as the host knows
-	Buffers   int    // buffers whose memory has not been freed, with closed ones that work still uses
+	Buffers   int    // buffers whose memory has not been freed, including closed buffers that work still uses
 	PeakBytes uint64 // the largest sum of Device.Live and Host.Live so far
 	Device    ByteStats
 	Host      ByteStats

@@ -15,11 +15,12 @@ import (
 // Launch returns an Op that launches a kernel. The arguments have the types that [Typed] takes:
 // scalars of a fixed size, arrays and structs of these, a [driver.Ptr], and a *[Buffer], a [Range]
 // or a [Slice] for an address. The number and the sizes of the arguments must match the kernel's
-// parameters. Launch checks them if the driver reports the parameters. A []byte holds the bytes of
-// an argument that is passed by value, for programs that learn the argument's type only at run
-// time. In a recording a [Param] may take the place of an argument that is passed by value. An
-// untyped constant is an int or a float64: write uint32(n), float32(2). Each call of Launch looks
-// up the types of the arguments, and allocates. [Typed] and generated code look up the types once.
+// parameters. Launch checks the number and the sizes if the driver reports the parameters. A []byte
+// holds the bytes of an argument that is passed by value, for programs that learn the argument's
+// type only at run time. In a recording a [Param] may take the place of an argument that is passed
+// by value. An untyped constant is an int or a float64: write uint32(n), float32(2). Each call of
+// Launch looks up the types of the arguments, and allocates. [Typed] and generated code look up the
+// types once.
 func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 	if k == nil || k.exe == nil {
 		return BadOp(errNoKernel)
@@ -95,7 +96,8 @@ func (op *Op) room(n int) []Range {
 const inlineArg = int(unsafe.Sizeof(Range{}.Offset) + unsafe.Sizeof(Range{}.Size))
 
 // setArg stores an argument for the parameter p in *to. from points to the argument's Go value. A
-// value larger than inlineArg is stored in opMore.wide, and to.Offset is its index there.
+// value larger than inlineArg is stored in opMore.wide, and to.Offset is the value's index in
+// opMore.wide.
 func (op *Op) setArg(to *Range, p *param, from unsafe.Pointer) {
 	switch {
 	case p.kind == bufferAddr:
@@ -124,8 +126,8 @@ func (op *Op) arg(a *Range, p *param) unsafe.Pointer {
 }
 
 // check checks that the kernel belongs to the device d, and that it can be launched with the grid.
-// Like Grid.check, it replaces zero dimensions of the grid by one, except in the Blocks of a launch
-// that does nothing.
+// Like Grid.check, check replaces zero dimensions of the grid by one, except in the Blocks of a
+// launch that does nothing.
 func (b *boundKernel) check(d *Device, g *Grid) error {
 	switch {
 	case b.kernel == nil:

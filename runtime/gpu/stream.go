@@ -14,8 +14,8 @@ import (
 // [Queue.NewStream] makes a Stream of a queue. A Stream takes the same Ops as its [Queue], but no
 // [Order]: it makes the waits and signals between its operations itself. Its calls return as early
 // as calls of the queue, and cost the host as much time. Operations of different Streams have no
-// order. Streams of one queue share its native stream. So give work that should run on the device
-// at the same time to Streams of different queues.
+// order. Streams of one queue share the queue's native stream. So give work that should run on the
+// device at the same time to Streams of different queues.
 //
 // A stream fails as a whole, and for good: when a call is refused, when an operation fails, or when
 // the program calls [Stream.Fail]. Operations that have not been issued before the failure do not
@@ -25,7 +25,7 @@ import (
 //
 // Operations that were issued before the failure still run. For example, an operation that was
 // issued behind a collective runs even if the collective fails. The contents of the memory that
-// such an operation writes are undefined: restore them before you go on.
+// such an operation writes are undefined: restore the contents before you go on.
 //
 // All methods may be called concurrently. The operations then run in the order of the calls. A
 // stream needs no Close, because it holds only memory. Operations on a nil or zero Stream return
@@ -36,8 +36,8 @@ type Stream struct {
 
 	mu sync.Mutex // protects the following fields
 	n  uint64     // operations submitted so far
-	// order is the Order of the next operation. It waits for the previous operation, and for the
-	// points given to After.
+	// order is the Order of the next operation. Its waits are the point of the previous operation
+	// and the points given to After.
 	order  Order
 	signal [1]Point // the storage of order.Signal
 }
@@ -64,7 +64,7 @@ func (s *Stream) isZero() bool { return s == nil || s.q.isZero() }
 
 // begin locks the stream for operations. If the stream has failed, begin returns the error and does
 // not lock the stream. The stream must not be nil or zero. The caller submits each operation with
-// the Order that next returns, and calls end after the last operation.
+// the Order that s.next returns, and calls s.end after the last operation.
 func (s *Stream) begin() error {
 	if err := s.sem.sema.Failed(); err != nil {
 		return received(err)
@@ -74,7 +74,7 @@ func (s *Stream) begin() error {
 }
 
 // next returns the Order of the next operation, and counts the operation. The Order waits for the
-// previous operation, and for the points given to After since then.
+// previous operation, and for the points given to After since that operation.
 func (s *Stream) next() *Order {
 	s.order.Wait[0].Value = s.n
 	s.n++

@@ -31,7 +31,7 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 		return err
 	}
 	return q.transfer(o, "copy", mine, other.Buffer, up, func(free *lent, piece []byte, at int64) error {
-		// Stay keeps Close of the other device from freeing its pinned memory.
+		// Stay keeps Close of the other device from freeing that device's pinned memory.
 		if err := there.dev.native.Stay(); err != nil {
 			return err
 		}
@@ -50,12 +50,13 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 }
 
 // A pieceFunc fills or empties a piece of pinned memory. at is the offset of the piece in the range
-// that moves. If the function itself submits pieces, it counts them in free, unless free is nil.
+// that moves. If the function itself submits pieces, it counts them in the parameter free, unless
+// free is nil.
 type pieceFunc func(free *lent, piece []byte, at int64) error
 
 // transfer submits an operation that moves a range through pinned memory in pieces. The operation
 // uploads the range if up is set, and downloads it otherwise. do fills or empties each piece. The
-// submission holds the range's buffer and, if other is not nil, the buffer other.
+// submission holds the range's buffer, and also the buffer other, unless it is nil.
 func (q *Queue) transfer(o *Order, op string, r memory.Range, other *memory.Buffer, up bool, do pieceFunc) error {
 	check := r.Check
 	if up {
@@ -82,8 +83,9 @@ func (q *Queue) transfer(o *Order, op string, r memory.Range, other *memory.Buff
 // copies about 8 GB/s to pinned memory, and a link of PCIe 5 carries 55 GB/s.
 const transferGoroutines = 8
 
-// move moves a range, and blocks until it has moved. If the range is large, several goroutines move
-// a share each, at the same time. After an error, pieces may still be in flight: see pieces.move.
+// move moves a range, and blocks until the whole range has moved or there is an error. If the range
+// is large, several goroutines move a share each, at the same time. After an error, pieces may
+// still be in flight: see pieces.move.
 func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 	if r.Size == 0 {
 		return nil
@@ -153,7 +155,8 @@ type pieces struct {
 }
 
 // move moves all pieces, and blocks until it has moved them or there is an error. After an error,
-// pieces may still be in flight. Each of them holds its block and the buffer, and x.free counts it.
+// pieces may still be in flight. Each piece in flight holds its block and the buffer, and x.free
+// counts that piece.
 func (x *pieces) move(do pieceFunc) (err error) {
 	size := uint64(x.q.dev.opt.StageSize)
 	n := int((x.r.Size + size - 1) / size)
@@ -181,8 +184,8 @@ func (x *pieces) move(do pieceFunc) (err error) {
 	return err
 }
 
-// wait waits until the device has moved the first n pieces. It returns an error if a piece or
-// another share has failed.
+// wait waits until the device has moved the first n pieces. It returns an error if a piece of this
+// share has failed, or another share.
 func (x *pieces) wait(n int) error { return x.done.Wait(context.Background(), uint64(n)) }
 
 // send waits until the block of piece i is free, fills the piece, and submits it.

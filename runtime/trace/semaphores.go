@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A numbered is a tracer's number for a semaphore. A semaphore's Notes hold a list of them, one for
-// each tracer. The first of the list is the semaphore's observe.Semaphore.
+// A numbered is a tracer's number for a semaphore. The Notes of a sema.Semaphore hold a list of
+// such numbers, one for each tracer. The first of the list is the semaphore's observe.Semaphore.
 type numbered struct {
 	// weak, so that semaphores do not keep the records of unused tracers alive.
 	tracer weak.Pointer[Tracer]
@@ -31,8 +31,8 @@ func (x *numbered) used() (*numbered, *Tracer) {
 	return nil, nil
 }
 
-// number returns the tracer's number for a semaphore. It also records the name, unless the tracer
-// has a record of it. The caller holds no lock of the semaphore.
+// number returns the tracer's number for a semaphore. It also records the semaphore's name, unless
+// the tracer has a record of the name. The caller holds no lock of the semaphore.
 func (t *Tracer) number(s *sema.Semaphore) uint64 {
 	for {
 		notes := s.Notes.Load()
@@ -60,7 +60,7 @@ func (t *Tracer) number(s *sema.Semaphore) uint64 {
 	}
 }
 
-// tell records the name of a semaphore, if it has one. It reports false if the ring is full.
+// tell records the name of a semaphore, if it has one. tell returns false if the ring is full.
 func (t *Tracer) tell(s *sema.Semaphore, id uint64) bool {
 	name := s.Name()
 	return name == "" || t.put(&Record{Kind: KindName, Label: name, Signals: []Point{{Semaphore: id}}, Done: t.now()})
@@ -106,7 +106,7 @@ type hostWait struct {
 	region *rtrace.Region
 }
 
-// Waits begins to record a wait for all or any of several points.
+// Waits begins to record a wait for several points: for all of them, or for any one.
 func (x *numbered) Waits(ctx context.Context, all bool) observe.Wait {
 	_, t := x.used()
 	if t == nil {
@@ -135,7 +135,7 @@ func (w *hostWait) Ended(err error) {
 	t.waits.Put(w)
 }
 
-// Calls wraps a function for OnReached so that its call is recorded.
+// Calls wraps fn, a function for OnReached, so that the call of fn is recorded.
 func (x *numbered) Calls(p sema.Point, fn func(error)) func(error) {
 	_, t := x.used()
 	if t == nil {

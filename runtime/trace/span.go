@@ -30,8 +30,8 @@ type observer struct {
 	nodeTimes
 }
 
-// Package gpu calls Observe when it opens a device with a tracer, and then reports to the result
-// what the device does.
+// Package gpu calls Observe when it opens a device with a tracer, and then reports to the returned
+// observe.Device what the device does.
 func (t *Tracer) Observe(dev *gpu.Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error) {
 	if t.slots == nil {
 		return nil, fmt.Errorf("trace: a tracer that was not made: make one with NewTracer: %w", gpu.ErrArgument)
@@ -64,7 +64,7 @@ func (o *observer) push(r *Record) {
 	}
 }
 
-// Happened records an event that began at began and ends now.
+// Happened records an event that began at the time began and ends now.
 func (o *observer) Happened(what observe.Event, began time.Time, label string, bytes uint64, err error) {
 	t := o.tracer
 	r := Record{Kind: KindAlloc + Kind(what), Submitted: max(began.Sub(t.start), 1), Done: t.now(), Label: label, Bytes: bytes, Err: err}
@@ -77,8 +77,8 @@ func (o *observer) Happened(what observe.Event, began time.Time, label string, b
 	o.push(&r)
 }
 
-// Closed records that the device has been closed, removes it from the tracer, and calls the Flush
-// option.
+// Closed records that the device has been closed, removes it from the tracer, and calls
+// TracerOptions.Flush.
 func (o *observer) Closed() {
 	t := o.tracer
 	t.mu.Lock()
@@ -91,22 +91,23 @@ func (o *observer) Closed() {
 }
 
 // A span collects the facts about one submission. It is an observe.Submission. When the submission
-// ends, the span becomes a [Record] of it, and a record of each command if commands are timed. If
-// device times must be queried, that happens when the reader takes records (see devicetimes.go).
+// ends, the span becomes a [Record] of the submission, and a record of each command if commands are
+// timed. If device times must be queried, that happens when the reader takes records (see
+// devicetimes.go).
 type span struct {
 	*observer
 	rec  Record
 	kind work.Kind
-	// The work lies between the events begin and last. The span holds both. begin is nil if the
-	// submission is not timed.
+	// The work lies between the events begin and last. The span holds both events. begin is nil if
+	// the submission is not timed.
 	begin    *engine.Event
 	last     *engine.Event // the submission's own event
 	shared   bool          // begin is the event behind the previous submission
 	given    hostTimes     // when the host gave the work to the device
-	moved    time.Duration // how far Begun was moved, to lie within the host's times
+	moved    time.Duration // how far Record.Begun was moved, to lie within the host's times
 	commands []commandTimes
 	// launching is the stream in which a thread is launching the submission's graph. It is 0 except
-	// between Begins and Begun.
+	// between the calls of Begins and Begun.
 	launching driver.Stream
 	task      *rtrace.Task
 	next      *span // in the list of spans whose times must be queried
@@ -164,8 +165,8 @@ func (x *span) Fails(err error) {
 	}
 }
 
-// Calls wraps a function of the operation so that its call is recorded: for a notification in a
-// record of its own, otherwise in the record of the submission.
+// Calls wraps a function of the operation so that the call of the function is recorded. The call of
+// a notification gets a record of its own. Other calls are in the record of the submission.
 func (x *span) Calls(fn func() error) func() error {
 	t, queue := x.tracer, x.rec.Queue
 	call := func(op, label string) (err error) {

@@ -24,10 +24,11 @@ type team struct {
 	comms []*collective.Communicator
 }
 
-// worlds are the numbers of ranks with which teams runs a test.
+// worlds are the numbers of ranks with which env.teams runs a test.
 var worlds = []int{1, 2, 3, 4, 8}
 
-// teams runs a test with each number of ranks in worlds, from least to the number of devices.
+// teams runs a test with each number of ranks in worlds, but with no fewer than least and no more
+// than there are devices.
 func (e *env) teams(least int, f func(t *team)) {
 	e.Helper()
 	infos, err := e.h.Driver.Devices()
@@ -40,8 +41,8 @@ func (e *env) teams(least int, f func(t *team)) {
 }
 
 // types returns the element types to test: only four if the driver is simulated and has fewer than
-// eight devices, or if it is simulated and the harness is brief. Otherwise it returns all types.
-// Only the harnesses of simulated drivers set Calls.
+// eight devices, or is simulated and the harness is brief; otherwise all. Only the harnesses of
+// simulated drivers set Harness.Calls.
 func (e *env) types() []collective.ElementType {
 	infos, err := e.h.Driver.Devices()
 	e.must(err)
@@ -405,7 +406,8 @@ func (t *team) ends(what string, s *gpu.Semaphore, kind error) {
 	}
 }
 
-// alone submits an all-reduce on one rank only, and returns the semaphore that it signals.
+// alone submits an all-reduce on one rank only, and returns the semaphore that the all-reduce
+// signals.
 func (t *team) alone(rank int, ctx context.Context) *gpu.Semaphore {
 	t.Helper()
 	b, s := t.memory(rank, make([]byte, 4096)), t.sem()
@@ -597,7 +599,7 @@ var collectives = []test{
 				t.checkReduction(&reductions[0], collective.Float32, 1000)
 				t.checkMoves(collective.Int32, 33)
 			}
-			// The communicators stay suspended. When this function returns, team closes them.
+			// The communicators stay suspended. When this function returns, env.team closes them.
 			rest("suspend", (*collective.Communicator).Suspend)
 		})
 		e.team(1, collective.Options{}, func(t *team) {
@@ -810,7 +812,7 @@ var collectives = []test{
 		e.teams(2, func(t *team) { // Close of a device with a stuck communicator
 			t.meet()
 			s := t.alone(0, t.ctx)
-			// If the group were not issued, Close would fail it with another error.
+			// If the group were not issued, Close would fail it, and not with ErrAborted.
 			e.until("the group is issued", func() bool { return t.devs[0].Stats().InFlight == 1 })
 			done := make(chan error)
 			go func() { done <- t.devs[0].Close() }()
@@ -967,7 +969,7 @@ var collectives = []test{
 			if k, err := t.comms[0].Register(b[0]); err != nil {
 				t.Error(err)
 			} else {
-				_ = k // the communicator unregisters b[0] when it closes
+				_ = k // the communicator unregisters b[0] when the communicator is closed
 			}
 			m.Close()
 			for i := range n {
@@ -1060,7 +1062,7 @@ func (e *env) neverComes(n int) {
 	} {
 		o := collective.Options{Name: "test"}
 		if what == "a timeout" {
-			o.Timeout = 300 * time.Millisecond // long enough for meet, in which some libraries connect the ranks
+			o.Timeout = 300 * time.Millisecond // long enough for team.meet, in which some libraries connect the ranks
 		}
 		for _, met := range []bool{false, true} {
 			e.team(n, o, func(t *team) {
@@ -1080,7 +1082,7 @@ func (e *env) neverComes(n int) {
 				b.Close()
 				for i, c := range t.comms {
 					if i > 0 {
-						c.Abort(nil) // otherwise its Close would wait for rank 0, which has failed
+						c.Abort(nil) // otherwise c.Close would wait for rank 0, which has failed
 					}
 					if err := c.Close(); err != nil {
 						t.Errorf("%s: close of rank %d: %v", what, i, err)

@@ -25,7 +25,7 @@ var failures = []test{
 	}},
 	{name: "B77 a wait for failed earlier work of the same queue fails", run: func(e *env) {
 		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
-		for v := range uint64(4) { // the later submissions reuse the records of these
+		for v := range uint64(4) { // the later submissions reuse the records of these four
 			e.must(e.q(0).Submit(signal(y, v+1), gpu.Fill(b.All(), []byte{0})))
 		}
 		e.wait(y, 4)

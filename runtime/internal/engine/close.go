@@ -25,7 +25,7 @@ const (
 	isStopped       // nothing is issued any more, not even parked submissions
 	isLeft          // Stay returns an error: Close does not wait for calls that begin now
 	// isEnded: the pending-queue thread destroys the native objects. This phase is set under
-	// Device.mu, because Device.readyAll and Device.enter check for it under that mutex.
+	// Device.mu, because Device.readyAll and Device.enter check for isEnded under that mutex.
 	isEnded
 )
 
@@ -58,12 +58,12 @@ type ending struct {
 // for example, to wait until failed work no longer uses native objects.
 const GiveBackTime = 500 * time.Millisecond
 
-// An Unended counts the work that was still running when Close gave up waiting. Close reports it to
-// the program.
+// An Unended counts the work that was still running when Close gave up waiting. Close reports the
+// Unended to the program.
 type Unended struct {
 	Submissions int           // submissions in flight
 	Calls       int           // running host calls and other running calls that use the device
-	Others      bool          // work of other devices still uses memory or events of this one
+	Others      bool          // work of other devices still uses memory or events of the closing device
 	After       time.Duration // time from Began until Close gave up
 	Err         error         // the error of the context of Close
 	Began       time.Time     // when Close began
@@ -110,8 +110,8 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 		u.giveUp(ctx)
 		why := lost()
 		d.Lose(why)
-		// If f does not wrap why, another goroutine had already lost the device, for another
-		// reason.
+		// If f.Err does not wrap the error why, another goroutine had already lost the device, for
+		// another reason.
 		if f := d.lost.Load(); errors.Is(f.Err, why) {
 			d.ending.known = f
 		}
@@ -177,7 +177,7 @@ func (d *Device) lastIssued() (last Frontier) {
 }
 
 // lockToEnd locks tl.mu during Close. It returns false, without the lock, if a lane's thread hangs
-// in a native call and may hold mu for ever.
+// in a native call and may hold tl.mu for ever.
 func (tl *Timeline) lockToEnd() bool {
 	return !(tl.Lane != nil && tl.Lane.ThreadState() == LaneLost) && wake.Lock(context.Background(), &tl.mu)
 }
@@ -201,7 +201,7 @@ func (d *Device) Leave() { d.calls.Add(-1) }
 // returns false if the context ends first, or if such work may still run (see outlasted).
 func (d *Device) awaitBorrowers(ctx context.Context) bool {
 	for _, m := range d.lent.end() {
-		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold mu for long
+		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold this mutex for long
 			return false
 		}
 		// If the driver has refused the work at the mark, no submission has that number.
@@ -297,10 +297,10 @@ func (d *Device) GivenBack(ctx context.Context) []error {
 	}
 }
 
-// DestroyStreams destroys the streams of the device's own queues and lanes, and the streams in
-// others. It reports errors by calling add. If a stream is still at work, DestroyStreams returns a
-// text that says so, and all native objects must be left to the driver. Otherwise it returns "". It
-// runs on the pending-queue thread.
+// DestroyStreams destroys the streams of the device's own queues and lanes, and the streams in the
+// list others. It reports errors by calling add. If a stream is still at work, DestroyStreams
+// returns a text that says so, and all native objects must be left to the driver. Otherwise it
+// returns "". It runs on the pending-queue thread.
 func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add func(error)) (why string) {
 	var streams []driver.Stream
 	for _, tl := range d.All() {
@@ -318,8 +318,8 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 	return ""
 }
 
-// DestroyStream destroys one stream. If the stream is still at work, it returns a text, like
-// DestroyStreams.
+// DestroyStream destroys one stream. If the stream is still at work, DestroyStream returns a text
+// that says so, like DestroyStreams.
 func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(error)) (why string) {
 	err := d.Insist(ctx, func() error { return d.Native.DestroyStream(h) })
 	// A stream can still be busy here if Close gave up, or if the runtime counts the device as lost
@@ -333,10 +333,10 @@ func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(er
 	return ""
 }
 
-// Outlast is called after the device's own streams have been destroyed. If the device is lost, it
-// waits until the work on adopted streams has ended. If Close gave up, it waits until no stream
-// waits for other code. If the context ends first, Outlast returns a text that says which work may
-// still run, and all native objects must be left to the driver. Otherwise it returns "".
+// Outlast is called after the device's own streams have been destroyed. If the device is lost,
+// Outlast waits until the work on adopted streams has ended. If Close gave up, Outlast waits until
+// no stream waits for other code. If the context ends first, Outlast returns a text that says which
+// work may still run, and all native objects must be left to the driver. Otherwise it returns "".
 func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	switch {
 	case lost && !d.outlastAdopted(ctx):
@@ -372,11 +372,11 @@ func (tl *Timeline) Settle(ctx context.Context) error {
 	return err
 }
 
-// Drain records an event and waits until the stream has passed it. It returns false if the context
-// ends or stop returns true first, if the event cannot be made or recorded, if the device is lost,
-// or after maxFailed failed queries. It runs on a thread bound to the device. A pending event must
-// not be recorded again. So Drain does not put the event back into the pool if it does not see the
-// event complete.
+// Drain records an event and waits until the stream has passed it. Drain returns false if the
+// context ends or the function stop returns true first, if the event cannot be made or recorded, if
+// the device is lost, or after maxFailed failed queries. It runs on a thread bound to the device. A
+// pending event must not be recorded again. So Drain puts a recorded event back into the pool only
+// after it has seen the event complete.
 func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
 	e, err := d.Events.get()
 	if err != nil {
@@ -426,9 +426,9 @@ func (d *Device) outlastAdopted(ctx context.Context) bool {
 
 // hasPassedIn waits until the stream has passed seq. It returns false if the context ends first.
 // The device may have been lost before an event was recorded behind seq. Then hasPassedIn records
-// one, except on an adopted stream, which other code may have destroyed. If the driver itself has
-// lost the device, queries return driver.ErrLost and no stream goes on. Then hasPassedIn returns
-// true.
+// an event, except on an adopted stream, which other code may have destroyed. If the driver itself
+// has lost the device, queries return driver.ErrLost and no stream goes on. Then hasPassedIn
+// returns true.
 func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	return wake.Until(ctx, func() bool {
 		if !tl.Adopted {
@@ -463,10 +463,10 @@ func (tl *Timeline) eventOf(seq uint64) (e *Event, recorded bool) {
 	return s.event, recorded
 }
 
-// outlastOthers waits until no stream waits for other code any more (see Timeline.awaiting). It
-// returns false if the context ends first. If Close did not give up the device, it returns true at
-// once. It asks about destroyed streams too, because a driver may destroy a stream that still waits
-// for other code (see DestroyStream of driver.Device).
+// outlastOthers waits until no stream waits for other code any more (see Timeline.awaiting).
+// outlastOthers returns false if the context ends first. If Close did not give up the device,
+// outlastOthers returns true at once. It asks the driver about destroyed streams too, because a
+// driver may destroy a stream that still waits for other code (see DestroyStream of driver.Device).
 func (d *Device) outlastOthers(ctx context.Context) bool {
 	if !errors.Is(d.Failed(), ErrGivenUp) {
 		return true
@@ -488,14 +488,14 @@ func (tl *Timeline) stillAwaits() bool {
 }
 
 // LeaveToDriver makes Close leave the native objects that are not destroyed yet to the driver: they
-// stay allocated. It returns the error for Close, with the reason why. It is called if other
-// devices' work still uses the objects, if a stream is still busy or waits for other code, or if no
-// stream can be made to free memory of pools in. If a stream is busy or waits, freeing memory or
-// closing the device would block in the driver until that stream is idle. Meanwhile the driver
-// would accept no work from this process.
+// stay allocated. It returns the error for Close. why is the reason in that error. LeaveToDriver is
+// called if other devices' work still uses the objects, if a stream is still busy or waits for
+// other code, or if there is no stream in which pool memory could be freed, because none can be
+// made. If a stream is busy or waits, freeing memory or closing the device would block in the
+// driver until that stream is idle. Meanwhile the driver would accept no work from this process.
 //
 // Work in flight keeps everything that it holds. Semaphores given in Order.Free fail. Functions
-// that the program wanted called after the last use of its memory are not called.
+// that the program wanted called after the last use of memory are not called.
 func (d *Device) LeaveToDriver(why string) error {
 	d.ending.leftToDriver.Store(true)
 	left := fmt.Errorf("gpu: device %s: %s: the native objects of the device are left to the driver: %w", d.Info.Name, why, driver.ErrBusy)

@@ -44,9 +44,9 @@ func (d *Deps) dropMarks() {
 // Follows has the marks of other timelines' work that an issued submission is ordered after.
 type Follows struct {
 	marks Frontier
-	// kept has the events that the stream waits for, each with a reference. It is used only without
-	// driver.Caps.RerecordEvents: then an event must not be recorded again before all waits for it
-	// are complete.
+	// kept has the events that the stream waits for, each with a reference. The field is used only
+	// without driver.Caps.RerecordEvents: then an event must not be recorded again before all waits
+	// for it are complete.
 	kept []*Event
 }
 
@@ -60,9 +60,9 @@ func (f *Follows) reset() {
 	f.marks, f.kept = f.marks[:0], f.kept[:0]
 }
 
-// gather adds the marks of all waits that are not reached to Deps, and returns Ordered. If a wait
-// has failed, it returns Failed and the error. If the work for a wait has not been issued, it
-// returns Unknown. If it returns Failed or Unknown, Deps is empty.
+// gather adds to s.Deps the marks of all waits that are not reached, and returns Ordered. If a wait
+// has failed, gather returns Failed and the error. If the work for a wait has not been issued,
+// gather returns Unknown. In both cases s.Deps is empty.
 //
 // Work on the submission's own timeline needs no mark, because a stream runs its work in order. So
 // gather leaves out the mark of a wait for such work. If the submission is a barrier, gather adds
@@ -94,7 +94,7 @@ func (s *Submission) gather() (sema.WaitState, error) {
 }
 
 // gatherAll calls gather for the goroutine that issues the submission. If a wait has failed, or the
-// work for a wait has not been issued, it returns an error and the matching Outcome.
+// work for a wait has not been issued, gatherAll returns an error and the matching Outcome.
 func (s *Submission) gatherAll() (Outcome, error) {
 	switch how, err := s.gather(); how {
 	case sema.Failed:

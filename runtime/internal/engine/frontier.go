@@ -13,7 +13,7 @@ type Mark struct {
 	Seq      uint64
 }
 
-// Passed reports whether the stream is known to have passed the mark: an event behind it is
+// Passed reports whether the stream is known to have passed the mark: an event behind the mark is
 // complete.
 func (m Mark) Passed() bool { return m.Timeline.passed.Load() >= m.Seq }
 
@@ -52,9 +52,9 @@ func (f Frontier) Passed() bool {
 	return true
 }
 
-// Await blocks until the streams have passed all marks. It returns false if the context ends first.
-// A mark of a lost device counts as passed, because nobody will ever know whether its stream has
-// passed it.
+// Await blocks until the streams have passed all marks. Await returns false if the context ends
+// first. A mark of a lost device counts as passed, because nobody will ever know whether the stream
+// has passed the mark.
 func (f Frontier) Await(ctx context.Context) bool {
 	for _, m := range f {
 		m.Timeline.want(m.Seq)
@@ -97,17 +97,17 @@ func (m Mark) Await(ctx context.Context) bool {
 	return m.decided()
 }
 
-// Retiring reports whether the work at the mark is known to be done. It becomes true earlier than
-// Passed: when the work is taken out of the ring. After that the signals of the work are given, and
-// then passed is raised.
+// Retiring reports whether the work at the mark is known to be done. Retiring becomes true when the
+// work is taken out of Timeline.ring, and Passed later: first the signals of the work are given,
+// and then Timeline.passed is raised.
 func (m Mark) Retiring() bool {
 	m.Timeline.ring.mu.Lock()
 	defer m.Timeline.ring.mu.Unlock()
 	return m.Seq < m.Timeline.ring.head
 }
 
-// decided reports whether waiting for the mark is over. Either the stream has passed it, or the
-// device is lost and nobody will ever know.
+// decided reports whether waiting for the mark is over. Either the stream has passed the mark, or
+// the device is lost and nobody will ever know whether the stream has passed the mark.
 func (m Mark) decided() bool {
 	return m.Timeline.passed.Load() >= m.Seq || m.Timeline.Device.lost.Load() != nil
 }
@@ -124,9 +124,10 @@ func (tl *Timeline) wakeAwaiters(seq uint64) {
 }
 
 // A loan belongs to a device. It records which work of other devices may use the events and the
-// memory of this device. When the device is closed the loan ends, and no further work may use them.
+// memory of this device. When the device is closed the loan ends, and no further work may use the
+// events or the memory.
 type loan struct {
-	some  atomic.Bool // marks is not empty; read without mu
+	some  atomic.Bool // the field marks is not empty; read without mu
 	mu    sync.Mutex  // protects marks and ended; no other lock is taken while it is held
 	marks Frontier
 	ended bool
@@ -134,7 +135,7 @@ type loan struct {
 
 // add records that work of another device may use this device's events or memory. The work is about
 // to be issued and will have the mark m. If the loan has ended, add returns false and the work must
-// not use them.
+// not use the events or the memory.
 func (l *loan) add(m Mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +166,7 @@ func (l *loan) timelines() (all []*Timeline) {
 }
 
 // any calls match for each mark until match returns true, and reports whether match has returned
-// true. match runs with mu locked.
+// true. match runs with l.mu locked.
 func (l *loan) any(match func(Mark) bool) bool {
 	if !l.some.Load() {
 		return false

@@ -6,13 +6,13 @@ import "sync"
 // device. A driver may wait for all work of the device before it frees memory, unloads code or
 // destroys a graph. The pending-queue thread must not make such a call: the work may itself wait
 // for a parked submission, which the pending-queue thread may have to issue. The reclaimer's
-// goroutine starts when there is something to free. It ends when nothing is left, or when the
-// reclaimer must pause.
+// goroutine starts when there is something to free. It ends when nothing is left, when the
+// reclaimer must pause, or when Close frees everything.
 //
 // While CUDA waits in such a call, it accepts no work for any stream. So the reclaimer pauses while
 // a stream waits for other code (for a value in memory or a shared event). Perhaps the stream's
-// wait ends only after this program submits more work, which CUDA would not accept. Perhaps it
-// never ends, because another process was killed.
+// wait ends only after this program submits more work, which CUDA would not accept. Perhaps that
+// wait never ends, because another process was killed.
 type reclaimer struct {
 	// mu protects the following fields. No other lock is taken while it is held.
 	mu   sync.Mutex
@@ -20,10 +20,10 @@ type reclaimer struct {
 	busy bool
 }
 
-// Reclaim gives functions to the reclaimer, which calls them in this order. A call without
-// functions restarts a paused reclaimer if functions are left and no stream waits for other code
-// any more. If Close no longer waits for callers of Stay, Reclaim does nothing and returns false,
-// because Close frees everything.
+// Reclaim gives functions to the reclaimer, which calls them in the order in which it got them. A
+// call without functions restarts a paused reclaimer if functions are left and no stream waits for
+// other code any more. If Close no longer waits for callers of Stay, Reclaim does nothing and
+// returns false, because Close frees everything.
 func (d *Device) Reclaim(fns ...func()) bool {
 	if d.Stay() != nil {
 		return false
@@ -37,7 +37,7 @@ func (d *Device) Reclaim(fns ...func()) bool {
 	if begin {
 		go d.runReclaimer() // runReclaimer calls Leave at its end
 	} else {
-		d.Leave() // a running reclaimer has the Stay of the call that started it
+		d.Leave() // the call that started the running reclaimer has called Stay for it
 	}
 	return true
 }
@@ -78,7 +78,7 @@ func (d *Device) nextToReclaim() (fn func()) {
 }
 
 // AwaitsOthers reports whether a stream of the device may be waiting for other code (see
-// Timeline.awaiting). If so, it requests polling until the wait is over.
+// Timeline.awaiting). If so, AwaitsOthers requests polling until the wait is over.
 func (d *Device) AwaitsOthers() (awaits bool) {
 	for _, tl := range d.All() {
 		if seq := tl.awaiting.Load(); seq > tl.passed.Load() {
@@ -91,7 +91,8 @@ func (d *Device) AwaitsOthers() (awaits bool) {
 
 // AwaitOthers calls submit and returns the results of submit. submit makes the native calls of a
 // submission that makes the stream wait for other code. AwaitOthers first sets tl.awaiting, so that
-// the reclaimer pauses. If the stream got no work, it restores tl.awaiting. The caller holds tl.mu.
+// the reclaimer pauses. If the stream got no work, AwaitOthers restores tl.awaiting. The caller
+// holds tl.mu.
 func (tl *Timeline) AwaitOthers(submit func() (started bool, err error)) (started bool, err error) {
 	before := tl.awaiting.Swap(tl.issued.Load() + 1)
 	if started, err = submit(); !started {

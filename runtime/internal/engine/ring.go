@@ -21,21 +21,21 @@ func (tl *Timeline) inFlight() int {
 	return int(n)
 }
 
-// A ring holds the submissions of a timeline that are in flight, by number, from head to issued. It
-// is a ring buffer.
+// A ring holds the submissions of a timeline that are in flight, by number, from ring.head to
+// Timeline.issued. It is a ring buffer.
 //
 // mu protects the following fields, and Submission.recorded of submissions in the ring. One thing
 // is done without mu: a goroutine that holds Timeline.mu adds a submission. That is safe because
-// other goroutines read only numbers up to issued, which is raised afterwards. To make the ring
-// larger, that goroutine locks mu.
+// other goroutines read only numbers up to Timeline.issued, which is raised afterwards. To make the
+// ring larger, that goroutine locks mu.
 type ring struct {
 	mu   sync.Mutex
 	head uint64 // number of the oldest submission in flight
 	buf  []*Submission
 }
 
-// put adds a submission. Everything up to the number done has been retired. The caller holds
-// Timeline.mu.
+// put adds a submission. All submissions with numbers up to done have been retired. The caller
+// holds Timeline.mu.
 func (r *ring) put(s *Submission, done uint64) {
 	if s.Seq-done > uint64(len(r.buf)) {
 		r.grow(s.Seq)

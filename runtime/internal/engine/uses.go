@@ -14,23 +14,23 @@ import (
 //   - A submission that uses the memory first adds its mark, and then checks that the memory is
 //     allocated (Timeline.start).
 //   - A submission that frees the memory first records that the memory is freed, and then reads the
-//     uses (Left).
+//     uses (Uses.Left).
 //
 // So either the submission that uses the memory finds the memory freed and fails, or the free finds
 // the mark of that submission. A free need not wait for uses that it is ordered after anyway. If
-// other uses are left, the free is parked until their streams have passed them. No stream waits for
-// that, so a stuck stream does not block others. It does not matter whether the signals of the work
-// were reached or have failed.
+// other uses are left, the free is parked until the streams have passed those uses. No stream waits
+// for that, so a stuck stream does not block others. It does not matter whether the signals of the
+// work were reached or have failed.
 //
 // Shrinking growing memory works in the same way: it lowers the size that work may use, and then
-// reads the uses (InFlight).
+// reads the uses (Uses.InFlight).
 type Uses struct {
 	mu    sync.Mutex // protects the following fields; no other lock is taken while it is held
 	marks Frontier
 	// recordings has the uses of the recordings that contain the buffer. An execution adds its mark
-	// to the uses of its recording, and not to the uses of each buffer.
+	// to the uses of the executed recording, and not to the uses of each buffer.
 	recordings []*Uses
-	first      [1]Mark // storage of marks for one mark
+	first      [1]Mark // the first storage of the field marks, for one mark
 }
 
 // Add records that the work with the mark m may use the memory.
@@ -76,8 +76,8 @@ func (u *Uses) Leave(recording *Uses) {
 func (u *Uses) InFlight() Frontier { return u.Left(nil, nil) }
 
 // Left returns the uses that a free on tl must still wait for. It leaves out a use that is done,
-// and a use that the free is ordered after, by its stream or by its waits (deps). If tl is nil, no
-// stream orders the free.
+// and a use that the free is ordered after, by the free's stream or by the free's waits (deps). If
+// tl is nil, no stream orders the free.
 func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	var ofMarks [8]Mark
 	var ofRecordings [8]*Uses
@@ -99,7 +99,7 @@ func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 }
 
 // Signal blocks until the streams have passed all marks, and then signals 1 on the semaphore done.
-// If the context ends first, it does not signal. If the device of a mark is lost, so that nobody
+// If the context ends first, nothing is signalled. If the device of a mark is lost, so that nobody
 // will ever know whether its stream has passed the mark, Signal fails the semaphore.
 func (f Frontier) Signal(ctx context.Context, done *sema.Semaphore) {
 	if !f.Await(ctx) {
@@ -112,8 +112,8 @@ func (f Frontier) Signal(ctx context.Context, done *sema.Semaphore) {
 	done.Signal(1)
 }
 
-// Lost returns the first error of Mark.Lost for a mark of the frontier, or nil. If it returns an
-// error, nobody will ever know whether the mark's stream has passed it.
+// Lost returns the first error of Mark.Lost for a mark of the frontier, or nil. If Lost returns an
+// error, nobody will ever know whether the stream has passed that mark.
 func (f Frontier) Lost() error {
 	for _, m := range f {
 		if err := m.Lost(); err != nil {

@@ -16,8 +16,8 @@ func (d *Device) same(o *Device) bool {
 
 // EnablePeers gives the device access to the memory of other devices. It skips devices of other
 // drivers. If the driver does not support access to the memory of a device, EnablePeers returns an
-// error if must is set, and otherwise skips the device. It stops at any other error of the driver,
-// and returns it.
+// error if must is set, and otherwise skips the device. EnablePeers stops at any other error of the
+// driver, and returns that error.
 func (d *Device) EnablePeers(others []*Device, must bool) error {
 	if d.Faces.Peers == nil {
 		if must {

@@ -52,8 +52,8 @@ func (d *Device) Streams() []driver.Stream {
 	return []driver.Stream{d.captures}
 }
 
-// Close destroys all recordings, and frees the stand-in. It runs on the pending-queue thread, when
-// no stream is left.
+// Close destroys all recordings, and frees the memory Device.standsIn. It runs on the pending-queue
+// thread, when no stream is left.
 func (d *Device) Close() (all []error) {
 	d.mu.Lock()
 	left := d.all
@@ -114,8 +114,8 @@ func (d *Device) describes() bool {
 }
 
 // standIn returns the address of standInSize bytes of device memory, which graphs use in place of
-// addresses that are not known yet. The first call allocates them, and they stay allocated until
-// the device is closed. standIn runs on a bound thread.
+// addresses that are not known yet. The first call allocates the memory, which stays allocated
+// until the device is closed. standIn runs on a bound thread.
 func (d *Device) standIn() (driver.Ptr, error) {
 	d.standInMu.Lock()
 	defer d.standInMu.Unlock()
@@ -130,8 +130,8 @@ func (d *Device) standIn() (driver.Ptr, error) {
 	return d.standsIn.Ptr, nil
 }
 
-// capture captures the work that call gives to a stream, and returns it as a graph. It runs with
-// the device current on the thread.
+// capture calls a function with a stream, captures the work that the function gives to the stream,
+// and returns that work as a graph. capture runs with the device current on the thread.
 func (d *Device) capture(call func(driver.Stream) error) (g driver.Graph, err error) {
 	d.captureMu.Lock()
 	defer d.captureMu.Unlock()

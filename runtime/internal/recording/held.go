@@ -8,10 +8,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// held has the objects that a recording keeps until it is destroyed. After End, only uses changes.
+// held has the objects that a recording keeps until it is destroyed. After Recording.End, only the
+// field uses changes.
 type held struct {
 	buffers map[*memory.Buffer]struct{}
-	uses    engine.Uses      // marks of its executions, and of those of recordings in which it is nested
+	uses    engine.Uses      // marks of executions of this recording, and of recordings in which it is nested
 	foreign []*memory.Buffer // buffers of other devices, held by this recording or by nested ones
 	code    map[Code]struct{}
 	stages  []*memory.Block // pinned memory of uploads
@@ -71,8 +72,8 @@ func (h *held) addNested(n *Recording) {
 }
 
 // use adds a mark to the uses of the recording and of the recordings nested in it. It also tells
-// the devices that own the foreign buffers about the work, and returns an error if one of them has
-// been closed.
+// the devices that own the foreign buffers about the work, and returns an error if one of these
+// devices has been closed.
 func (h *held) use(m engine.Mark) error {
 	h.addUse(m)
 	for _, b := range h.foreign {

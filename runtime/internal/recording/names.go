@@ -37,7 +37,7 @@ func (n *names) of(i int) string {
 	return "command " + strconv.Itoa(i)
 }
 
-// nest adds the names of a nested recording, whose first command gets the number first.
+// nest adds the names of a nested recording. first is the new number of that recording's command 0.
 func (n *names) nest(child *names, first Command) {
 	for fn, name := range child.kernels {
 		n.nameKernel(fn, name)

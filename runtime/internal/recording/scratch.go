@@ -18,8 +18,8 @@ type scratchMemory struct {
 	layout  memplan.Layout   // the layout of the buffers; End makes it
 }
 
-// own reports whether the recording has scratch memory and each instance has separate memory for
-// it. If the program has called SetScratch, own returns false.
+// own reports whether each instance of the recording has scratch memory of its own. It returns
+// false if the recording has no scratch memory, or if the program gave the memory by SetScratch.
 func (s *scratchMemory) own() bool { return len(s.buffers) > 0 && s.given.Buffer == nil }
 
 // Scratch returns a buffer that stands for scratch memory of the recording.
@@ -34,7 +34,7 @@ func (c *Recording) Scratch(size uint64) (*memory.Buffer, error) {
 	return c.newScratch(size), nil
 }
 
-// newScratch returns a buffer that stands for scratch memory. The caller holds mu.
+// newScratch returns a buffer that stands for scratch memory. The caller holds c.mu.
 func (c *Recording) newScratch(size uint64) *memory.Buffer {
 	b := memory.NewPlaceholder(c.dev.Memory, size, memory.Place{Recording: c, Index: len(c.scratch.buffers), Scratch: true})
 	c.scratch.buffers = append(c.scratch.buffers, b)
@@ -86,7 +86,7 @@ func (c *Recording) SetScratch(r memory.Range) error {
 }
 
 // layOutScratch finds places for the scratch memory of the commands recorded so far. The caller
-// holds mu.
+// holds c.mu.
 func (c *Recording) layOutScratch() (memplan.Layout, error) {
 	if len(c.scratch.buffers) == 0 {
 		return memplan.Layout{}, nil

@@ -2,15 +2,15 @@ package sema
 
 // A Waiter waits for one or more points: work that is then issued, a barrier, or a link between two
 // semaphores. It has a [Timepoint] for each of these points. The goroutine that releases a
-// timepoint calls the methods, with no semaphore locked. It may hold a lock of the producer whose
-// work signals the point.
+// timepoint calls the methods, with no semaphore locked. This goroutine may hold a lock of the
+// producer whose work signals the point.
 type Waiter interface {
 	// TimepointReleased is called once for each timepoint of the waiter that is released. err is
-	// the semaphore's failure if that released the timepoint, otherwise nil. ready reports that
-	// this was the last timepoint and that the caller must call IssueHere or HandOver.
+	// the semaphore's failure if that released the timepoint, otherwise nil. If ready is true, this
+	// was the last timepoint, and the caller must call IssueHere or HandOver.
 	//
-	// A waiter without work, such as a barrier, signals its own points here instead and returns
-	// false. more has the timepoints that these signals release. The caller releases them in a
+	// A waiter without work, such as a barrier, may signal its own points here instead. Then ready
+	// is false. more has the timepoints that these signals release. The caller releases them in a
 	// loop, because recursion could become too deep if many such waiters form a chain.
 	TimepointReleased(err error) (ready bool, more *Timepoint)
 
@@ -36,8 +36,8 @@ const (
 )
 
 // Release notifies the owners of the timepoints in list. It issues no waiter itself, and calls each
-// function (OnReached) on a new goroutine. So it may be called with a producer's lock held, and
-// soon returns.
+// function that was given to OnReached on a new goroutine. So Release may be called with a
+// producer's lock held, and soon returns.
 func Release(list *Timepoint) { start(notify(list, 0)) }
 
 // ReleaseIssuing is like Release, but may issue a ready waiter on the calling thread.
@@ -45,8 +45,8 @@ func ReleaseIssuing(list *Timepoint) { start(notify(list, issueHere)) }
 
 // ReleaseFromHost notifies the owners of the timepoints in list. It is for calls of the program,
 // such as Signal. It may issue a ready waiter on the calling thread. After it has notified all
-// other owners, it calls the functions (OnReached) itself, in the order of the list. If one
-// function panics or calls runtime.Goexit, the functions after it are still called.
+// other owners, it calls the functions that were given to OnReached itself, in the order of the
+// list. If one function panics or calls runtime.Goexit, the functions after it are still called.
 func ReleaseFromHost(list *Timepoint) { call(notify(list, issueHere)) }
 
 // start calls the functions of the timepoints in list, each on a new goroutine.
@@ -74,9 +74,9 @@ func callOne(t *Timepoint) {
 }
 
 // notify calls TimepointReleased of the waiters in list, and wakes the goroutines that are blocked
-// in Wait or WaitIssued. It issues at most budget ready waiters on the calling thread, and hands
-// over the other ready waiters. It returns the timepoints that belong to functions. The caller
-// calls these functions.
+// in Wait or WaitIssued. notify issues some of the ready waiters on the calling thread, at most as
+// many as budget says, and hands over the others. It returns the timepoints that belong to
+// functions. The caller of notify calls these functions.
 func notify(list *Timepoint, budget int) *Timepoint {
 	giveWay, woken := budget > 0, false
 	var ready, functions List

@@ -6,7 +6,7 @@ type Timepoint struct {
 	value  uint64
 	order  uint64     // orders timepoints with the same value by age
 	index  int        // position in the semaphore's heap, or -1 if not registered; protected by the semaphore's mu
-	issued bool       // registered with UntilIssued, so it is in the heap issued, not in reach
+	issued bool       // registered with UntilIssued, so in the heap Semaphore.issued, not in Semaphore.reach
 	on     *Semaphore // the semaphore of the last Register that registered the timepoint
 
 	// The owner: exactly one of these three is set. It is notified when the timepoint is released.
@@ -37,8 +37,9 @@ func (t *Timepoint) Waiter() Waiter { return t.waiter }
 func (t *Timepoint) Next() *Timepoint { return t.next }
 
 // Register registers t for a value, and returns Unknown. If the value is reached or the semaphore
-// has failed, it only returns Reached or Failed. With [UntilIssued], if work that signals the value
-// or more has been issued, it only returns Ordered.
+// has failed, Register does not register t, and returns Reached or Failed. With [UntilIssued], if
+// work that signals the value or more has been issued, Register does not register t either, and
+// returns Ordered.
 func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) WaitState {
 	if value <= s.value.Load() {
 		return s.endState()
@@ -76,8 +77,8 @@ func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) WaitState 
 }
 
 // Cancel removes a timepoint from its semaphore. The timepoint must have been registered at least
-// once. If it has been released or cancelled since then, Cancel returns false. The owner of a
-// released timepoint may not have been notified yet.
+// once. If it has been released or cancelled since its last registration, Cancel returns false. The
+// owner of a released timepoint may not have been notified yet.
 func (t *Timepoint) Cancel() bool {
 	s := t.on
 	s.mu.Lock()
@@ -94,9 +95,9 @@ func (t *Timepoint) Cancel() bool {
 	return true
 }
 
-// OnReached calls fn once: with nil when the value is reached, or with the error when the semaphore
-// fails. If one of these has already happened, OnReached calls fn before it returns. cancel returns
-// true if it has prevented the call of fn.
+// OnReached calls fn once, unless cancel is called in time: with nil when the value is reached, or
+// with the error when the semaphore fails. If one of these has already happened, OnReached calls fn
+// before it returns. cancel returns true if it has prevented the call of fn.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	t := &Timepoint{fn: fn, index: -1}
 	switch s.Register(value, t, UntilReached) {
@@ -110,8 +111,8 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	return TooLate
 }
 
-// TooLate is the cancel function that OnReached returns if it has already called fn. Package gpu
-// also returns TooLate when it has registered nothing.
+// TooLate is the cancel function that OnReached returns if OnReached has already called fn. Package
+// gpu also returns TooLate when it has registered nothing.
 func TooLate() bool { return false }
 
 // A List is a linked list of released timepoints. The zero List is empty.

@@ -39,7 +39,8 @@ func init() {
 	observe.Profilers.Store(&observe.Profiler{Driver: "cuda", Start: start, Timer: newTimer})
 }
 
-// collector has the process's CUPTI. It is started at most once, and stays until the process ends.
+// collector has the process's CUPTI. CUPTI is started at most once, and stays until the process
+// ends.
 var collector struct {
 	once sync.Once
 	c    *collecting
@@ -47,10 +48,11 @@ var collector struct {
 	err  error
 }
 
-// Start starts CUPTI, and returns why it cannot be used, or nil. A program need not call Start: the
-// first tracer with times of commands starts CUPTI. But CUPTI may miss graphs in CUDA contexts that
-// were made before it started. So call Start first if the program, or a library, makes a context
-// before the tracer. CUPTI runs until the process ends. Further calls return the same error.
+// Start starts CUPTI, and returns why CUPTI cannot be used, or nil. A program need not call Start:
+// the first tracer with times of commands starts CUPTI. But CUPTI may miss graphs in CUDA contexts
+// that were made before CUPTI started. So call Start first if the program, or a library, makes a
+// context before the tracer. CUPTI runs until the process ends. Further calls of Start return the
+// same error.
 func Start() error {
 	_, err := start()
 	return err
@@ -74,14 +76,14 @@ func newTimer(driver.Device) driver.NodeTimer { return &timer{c: collector.c} }
 //
 // A node gets its number when it is added to its graph. To instantiate the graph, CUDA clones its
 // nodes, and records have the number of the clone. So a callback notes the original node of each
-// clone. There is no callback for the nodes of a child graph. In the instance they get the numbers
-// that the other nodes of the instance leave free, in the order of the children. This package gives
-// each launch a number. CUPTI writes a record that relates this number to the correlation number of
-// the CUDA call that launches the graph. The records of all nodes of the launch have that
-// correlation number.
+// clone. There is no callback for the nodes of a child graph. In the instance, these nodes get the
+// numbers that the other nodes of the instance leave free, in the order of the children. This
+// package gives each launch a number. CUPTI writes a record that relates the launch's number to the
+// correlation number of the CUDA call that launches the graph. The records of all nodes of the
+// launch have that correlation number.
 //
-// CUPTI calls the methods called and take on any thread, also within calls of CUDA, and both
-// methods lock mu. So no call of CUDA or CUPTI is made while mu is held.
+// CUPTI calls collecting.called and collecting.take on any thread, also within calls of CUDA, and
+// both lock collecting.mu. So no call of CUDA or CUPTI is made while that mutex is held.
 type collecting struct {
 	cuda  *cuda.Library
 	cupti *cupti.Library
@@ -90,7 +92,7 @@ type collecting struct {
 	timers   latest.Map[uint64, *timer]    // by a node's number
 	origins  latest.Map[uint64, uint64]    // a clone's number to the number of the original node
 	children latest.Map[uint64, []uint64]  // a child graph's node to the original nodes of the child
-	inside   latest.Map[uint64, []child]   // by instance, its children whose nodes have no origin yet
+	inside   latest.Map[uint64, []child]   // an instance to its children whose nodes are not in origins yet
 	launches latest.Map[uint64, launching] // by the number that this package gave the launch
 	calls    latest.Map[uint32, uint64]    // a correlation number to the launch's number
 	last     uint64                        // number of the last launch
@@ -120,7 +122,7 @@ type record struct {
 
 const (
 	mostNodes   = 1 << 19 // entries in each map of nodes; the oldest are dropped
-	mostPending = 1 << 20 // records in pending; further ones are dropped
+	mostPending = 1 << 20 // records in collecting.pending; further ones are dropped
 	bufferSize  = 4 << 20 // bytes of a buffer that CUPTI fills with records
 
 	// A record whose launch is unknown stays until mostAge calls of NodeTimes have looked at it,
@@ -156,7 +158,7 @@ func open() (*collecting, error) {
 		return fail("collect activity records", err)
 	}
 	for _, kind := range []cupti.ActivityKind{cupti.ActivityKindConcurrentKernel, cupti.ActivityKindMemcpy, cupti.ActivityKindMemcpy2, cupti.ActivityKindMemset,
-		// CUPTI writes the last kind only together with ActivityKindDriver.
+		// CUPTI writes ActivityKindExternalCorrelation only together with ActivityKindDriver.
 		cupti.ActivityKindDriver, cupti.ActivityKindExternalCorrelation} {
 		if err := c.cupti.ActivityEnable(kind); err != nil {
 			return fail("enable "+kind.String(), err)
@@ -199,7 +201,7 @@ func (c *collecting) called(domain cupti.CallbackDomain, cbid cupti.CallbackId, 
 func instance(node uint64) uint64 { return node >> 32 }
 
 // first returns the number of the original of a node. If the node is no known clone, first returns
-// the node's own number. The caller holds mu.
+// the node's own number. The caller holds c.mu.
 func (c *collecting) first(node uint64) uint64 {
 	if first, ok := c.origins.Of(node); ok {
 		return first
