@@ -50,8 +50,8 @@ func inner(points []Point) []sema.Point {
 // outer returns the Semaphore whose only field is s.
 func outer(s *sema.Semaphore) *Semaphore { return (*Semaphore)(unsafe.Pointer(s)) }
 
-// NewSemaphore makes a semaphore whose value is initial. If initial is above [MaxValue], the error
-// is [ErrArgument].
+// NewSemaphore makes a semaphore with the given initial value. If the value is above [MaxValue],
+// the error is [ErrArgument].
 func NewSemaphore(initial uint64) (*Semaphore, error) {
 	if initial > MaxValue {
 		return nil, errs.Argument("semaphore", "initial value %d is above %d", initial, uint64(MaxValue))
@@ -345,7 +345,7 @@ func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func
 }
 
 // pass signals the link's target. If err is not nil, or the target cannot be signalled, pass fails
-// the target. It returns the timepoints to release.
+// the target. The result is the list of timepoints to release.
 func (l *link) pass(err error) *sema.Timepoint {
 	if err == nil {
 		var list *sema.Timepoint

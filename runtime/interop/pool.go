@@ -32,12 +32,12 @@ type Pool memory.ImportedPool
 func (p *Pool) in() *memory.ImportedPool { return (*memory.ImportedPool)(p) }
 
 // ImportPool imports a pool of another process of the machine (C:
-// cuMemPoolImportFromShareableHandle). The process exported it with [ExportPool], or with CUDA as a
-// POSIX file descriptor. The caller keeps the file and may close it afterwards. ImportPool blocks
-// while the driver does. The pool may be on another device if the hardware supports that. The error
-// is [gpu.ErrUnsupported] if the device cannot import pools: with CUDA, only Linux can. It is
-// [driver.ErrSameProcess] if the driver finds that this process made the pool, and the driver's own
-// error if the file is not a pool.
+// cuMemPoolImportFromShareableHandle). That process exported the pool with [ExportPool], or with
+// CUDA as a POSIX file descriptor. The caller keeps the file and may close it afterwards.
+// ImportPool blocks while the driver does. The pool may be on another device if the hardware
+// supports that. The error is [gpu.ErrUnsupported] if the device cannot import pools: with CUDA,
+// only Linux can. It is [driver.ErrSameProcess] if the driver finds that this process made the
+// pool, and the driver's own error if the file is not a pool.
 func ImportPool(dev *gpu.Device, f *os.File) (*Pool, error) {
 	p, err := memoryOf(dev).ImportPool(f)
 	return (*Pool)(p), err
@@ -55,8 +55,8 @@ func (p *Pool) Device() *gpu.Device {
 // Import makes a buffer from memory of the pool that the other process has exported (C:
 // cuMemPoolImportPointer). The handle must have Pooled set. Import blocks while the driver does. As
 // with [ImportMemory], the other process must keep the memory allocated until the buffer has been
-// closed, its last use is over, and the driver has released it. Then freed is called, unless it is
-// nil, on a goroutine of its own. Use freed to notify the other process. The error is
+// closed, its last use is over, and the driver has released the memory. Then freed is called,
+// unless it is nil, on a goroutine of its own. Use freed to notify the other process. The error is
 // [gpu.ErrArgument] for a handle without Pooled, of another driver, or of zero bytes. It is
 // [gpu.ErrRange] if the range is not in the allocation, as far as the driver can tell. For memory
 // of another pool it is the driver's error.
@@ -65,6 +65,6 @@ func (p *Pool) Import(h MemoryHandle, freed func()) (*gpu.Buffer, error) {
 	return (*gpu.Buffer)(b), err
 }
 
-// Close releases the pool, and returns nil. Imported memory stays until it is closed. Closing the
-// device closes the remaining imported pools. Closing again does nothing.
+// Close releases the pool, and returns nil. Imported memory stays usable until its buffer is
+// closed. Closing the device closes the remaining imported pools. Closing again does nothing.
 func (p *Pool) Close() error { return p.in().Close() }

@@ -1,5 +1,5 @@
 // Package trace records the work of devices. A [Tracer] keeps records in a ring, for programs that
-// read them. A [Trace] writes them to a file that Perfetto (https://ui.perfetto.dev), Chrome's
+// read them. A [Trace] writes records to a file that Perfetto (https://ui.perfetto.dev), Chrome's
 // tracing and tools/gputrace show: the work of each queue, the waits between operations, the device
 // times of each operation, and the calls of the host.
 //
@@ -14,10 +14,10 @@
 // program runs. If the program dies, the file is good up to the last write. docs/trace-format.md
 // describes the format.
 //
-// While the standard library's runtime/trace is enabled, each submission is one of its tasks and
-// each wait of the host one of its regions. When the runtime calls a function of the program, the
-// function runs with labels of runtime/pprof. Host calls and notifications have gpu_op, gpu_queue
-// and gpu_label. Functions given to OnReached have gpu_op and gpu_semaphore.
+// While the standard library's runtime/trace is enabled, each submission is a task of
+// runtime/trace, and each wait of the host is a region. When the runtime calls a function of the
+// program, the function runs with labels of runtime/pprof. Host calls and notifications have
+// gpu_op, gpu_queue and gpu_label. Functions given to OnReached have gpu_op and gpu_semaphore.
 package trace
 
 import (
@@ -40,7 +40,7 @@ type Options struct {
 	Times Times
 
 	// Records is the number of records that can wait to be written. 0 means 32768, which take about
-	// 15 MB. If more wait, the new ones are missing from the file. The file says how many are
+	// 15 MB. Further records are dropped until some have been written. The file says how many are
 	// missing.
 	Records int
 
@@ -81,8 +81,8 @@ type Trace struct {
 
 // Start starts a trace that is written to w. The trace is written at intervals of at most a tenth
 // of a second, when a traced device is closed, and by Flush and Close. Start writes the beginning,
-// and returns the error if that fails. If a later write fails, the trace writes nothing more, and
-// Close returns the error.
+// and returns the error if writing fails. If a later write fails, the trace writes nothing more,
+// and Close returns the error.
 func Start(w io.Writer, o Options) (*Trace, error) {
 	if w == nil {
 		return nil, fmt.Errorf("trace: nothing to write to: %w", gpu.ErrArgument)
@@ -113,12 +113,12 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 }
 
 // Create is like Start, with a file. It creates a new file, which only its owner can read. If a
-// regular file has the name, and no trace is being written to it, Create removes it first. If the
-// name belongs to a link, a device, a pipe or a folder, Create fails. In the name, %p is replaced
-// by the number of the process and %r by the rank. If there are several ranks and the name has
-// neither, Create puts the rank before the extension. If another trace is being written to the file
-// with the name, Create puts the number of the process before the extension, and a further number
-// if that file is taken too.
+// regular file has the name, Create removes that file first, unless another trace is being written
+// to it. If the name belongs to a link, a device, a pipe or a folder, Create fails. In the name, %p
+// is replaced by the number of the process and %r by the rank. If there are several ranks and the
+// name has neither, Create puts the rank before the extension. If another trace is being written to
+// the file with the name, Create puts the number of the process before the extension, and a further
+// number if the file with that name is taken too.
 func Create(name string, o Options) (*Trace, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 	var ends []gpu.Point // the points that Frees signal
 	next := uint32(seed)
 	// submit calls do with a random queue and an order. The order waits for the points in wait, and
-	// signals a new semaphore. Sometimes it also waits for gate or for a Free.
+	// signals a new semaphore. Sometimes the order also waits for the semaphore gate or for a Free.
 	submit := func(wait []gpu.Point, do func(q *gpu.Queue, o gpu.Order) error) gpu.Point {
 		o := gpu.Order{Wait: append([]gpu.Point(nil), wait...), Signal: points(e.sem(), 1+r.Uint64N(3))}
 		if r.IntN(12) == 0 {

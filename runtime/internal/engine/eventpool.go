@@ -63,12 +63,12 @@ type EventPool struct {
 	growing bool // a refiller goroutine is making events
 }
 
-// Configure sets first and batch. It must be called before begin.
+// Configure sets the fields first and batch. It must be called before the method begin.
 func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
 
 // RecordTimes makes the events of the pool record times, as far as the driver can make such events.
-// It also raises the number of events that begin makes to times*first, but not above the limit
-// most. It must be called before begin.
+// It also raises EventPool.first, the number of events that the method begin makes, to times*first,
+// or to most if that is less. RecordTimes must be called before begin.
 func (p *EventPool) RecordTimes(timers driver.Timers, times, most int) {
 	p.timers, p.first = timers, max(p.first, min(times*p.first, most))
 }
@@ -85,7 +85,7 @@ func (p *EventPool) take() *Event { return p.takeOne(false) }
 const MostInUse = 1 << 15
 
 // Spare is like take, for callers that can do without an event. If few events are free, or
-// MostInUse or more are in use, it returns nil and leaves the free events for submissions.
+// MostInUse or more are in use, Spare returns nil and leaves the free events for submissions.
 func (p *EventPool) Spare() *Event { return p.takeOne(true) }
 
 func (p *EventPool) takeOne(spare bool) *Event {
@@ -112,8 +112,8 @@ func (p *EventPool) takeOne(spare bool) *Event {
 	return e
 }
 
-// grown notes that no refiller is making events any more. Refill calls grown also if it cannot
-// start a refiller.
+// grown notes that no refiller is making events any more. If Refill cannot start a refiller, it
+// calls grown too.
 func (p *EventPool) grown() {
 	p.mu.Lock()
 	p.growing = false
@@ -158,8 +158,8 @@ func (p *EventPool) make() (*Event, error) {
 	return e, nil
 }
 
-// native creates a native event. The event records times if timers is set and can make such an
-// event.
+// native creates a native event. The event records times if EventPool.timers is set and can make an
+// event that records times.
 func (p *EventPool) native() (driver.Event, error) {
 	if p.timers != nil {
 		if h, err := p.timers.NewTimer(); err == nil {

@@ -206,7 +206,7 @@ func (s *Stage) Get(n int) (*Block, error) {
 		}
 		b = s.take(n)
 	}
-	// A lost device may still copy to or from its free blocks, so Get must not return one.
+	// A lost device may still copy to or from its free blocks, so Get must not return a block.
 	if err := s.dev.Failed(); err != nil {
 		b.Free()
 		return nil, err
@@ -225,7 +225,7 @@ func (s *Stage) growEmpty(class int) error {
 	return s.grow(class)
 }
 
-// grow pins memory for blocks of a class. It runs on a bound thread.
+// grow pins memory for blocks of a class. The method runs on a bound thread.
 func (s *Stage) grow(class int) error {
 	size := max(1<<class, s.size)
 	mem, err := s.dev.Engine.Native.Alloc(driver.HostMem, uint64(size))
@@ -258,7 +258,7 @@ func (s *Stage) Trim() (err error) {
 }
 
 // unused removes the slabs without a block in use, and returns their memory. For a lost device it
-// returns none, because the device may still use any of them.
+// removes no slab, because the device may still use any of them.
 func (s *Stage) unused() (mem []driver.Mem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
