@@ -138,7 +138,7 @@ func (d *Device) closeError(u *engine.Unended) *CloseError {
 	return &CloseError{d.native.Info.Name, u.Submissions, u.Calls, u.After, u.Err, u.Others}
 }
 
-// close closes the device in the five steps above. It is called once.
+// close closes the device in the five steps above. The method close is called once.
 func (d *Device) close(ctx context.Context) error {
 	d.dropped.Stop()
 	unended := engine.Unended{Began: time.Now()}

@@ -22,7 +22,8 @@ import (
 // for the kernel alone, by 1.4 microseconds on an H200 and 2.7 on an H100.
 //
 // If the stream has no other work, a Timing includes the time that the host takes to give the
-// operation to the device. For [Native] it includes all the time that the function takes.
+// operation to the device. For [Native] the Timing includes all the time that the program's
+// function takes.
 //
 // Make a Timing with [Device.NewTiming]. All methods may be called concurrently.
 type Timing struct {
@@ -176,9 +177,9 @@ func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 //
 // For an operation that goroutines run, such as a host call or a transfer in pieces, the result is
 // the time that it took on the host. For a recording, the result is the time from the first work in
-// a stream to the last, including the host calls between. For a recording of host calls only, it is
-// the sum of their times. Times of CUDA and HIP have seven significant digits, and CUDA's
-// resolution is half a microsecond. Duration neither blocks nor allocates.
+// a stream to the last, including the host calls between. For a recording of host calls only, the
+// result is the sum of the calls' times. Times of CUDA and HIP have seven significant digits, and
+// CUDA's resolution is half a microsecond. Duration neither blocks nor allocates.
 func (t *Timing) Duration() (took time.Duration, err error) {
 	if t == nil || t.dev == nil {
 		return 0, errs.Zero("duration", "Timing")

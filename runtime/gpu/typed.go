@@ -44,7 +44,7 @@ const (
 	rangeAddr            // the Go value is a Range, or a Slice, which has a Range's layout
 )
 
-// Typed checks that the fields of a struct match a kernel's parameters, in order. It returns the
+// Typed checks that the fields of a struct match a kernel's parameters, in order. Typed returns the
 // kernel for launches with such a struct. Fields are
 //
 //   - scalars of a fixed size, such as int32, uint64, float32 and bool, and arrays and structs of
@@ -68,7 +68,7 @@ func Typed[A any](k *Kernel) (*TypedKernel[A], error) {
 	return &TypedKernel[A]{boundKernel: b}, nil
 }
 
-// Launch returns an Op that launches the kernel. It copies the arguments. If the Op is added to a
+// Launch copies the arguments, and returns an Op that launches the kernel. If the Op is added to a
 // recording, arguments may be bindings or scratch buffers of that recording.
 func (k *TypedKernel[A]) Launch(g Grid, args A) (op Op) {
 	if k == nil {

@@ -40,8 +40,8 @@ type Options struct {
 	Times Times
 
 	// Records is the number of records that can wait to be written. 0 means 32768, which take about
-	// 15 MB. Further records are dropped until some have been written. The file says how many are
-	// missing.
+	// 15 MB. Further records are dropped until some have been written. The file says how many were
+	// dropped.
 	Records int
 
 	// Slow, if above 0, is a time limit, from the call that submits until the host has seen the
@@ -144,8 +144,8 @@ func Create(name string, o Options) (*Trace, error) {
 func (t *Trace) Tracer() *Tracer { return t.tracer }
 
 // Driver returns a driver whose devices are traced, unless they are opened with another tracer.
-// Apart from tracing, the returned driver behaves like d, but it is not the same value. If d is
-// nil, Driver returns nil.
+// Apart from tracing, the returned driver behaves like d, but is not the same value. If d is nil,
+// Driver returns nil.
 func (t *Trace) Driver(d driver.Driver) driver.Driver {
 	if d == nil {
 		return nil
@@ -199,9 +199,9 @@ func (t *Trace) Flush() error {
 	return err
 }
 
-// flush is like Flush, and returns the number of records that it took. It stops after about twice
-// as many records as Options.Records: programs may add records faster than they can be written, and
-// the goroutine that closes a device waits for flush.
+// flush is like Flush, and returns the number of records that it took. flush stops after about
+// twice as many records as Options.Records: programs may add records faster than they can be
+// written, and the goroutine that closes a device waits for flush.
 func (t *Trace) flush() (total int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,8 +227,8 @@ func (t *Trace) flush() (total int, err error) {
 	return total, t.err
 }
 
-// deviceClosed is called when a device has been closed or could not be opened. It writes the
-// records, and the end of the file if no device is open.
+// deviceClosed is called when a device has been closed or could not be opened. deviceClosed writes
+// the records and, if no device is open, the end of the file (see writeEnd).
 func (t *Trace) deviceClosed() {
 	t.Flush()
 	t.mu.Lock()

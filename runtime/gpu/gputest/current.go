@@ -1227,8 +1227,8 @@ var internalOps = []string{"Begun", "OpOf", "OpOfGroup"}
 
 // functions returns the names of the functions that must have a test in the list operations. They
 // are the functions of gpu that return an Op (except internalOps), the functions of collective that
-// take devices, and all exported functions of interop. It reads the source of these packages.
-// Without the source it returns nil.
+// take devices, and all exported functions of interop. The names come from the source of the three
+// packages. Without the source, the result is nil.
 func functions(e *env) (names []string) {
 	for _, f := range functionsOf(e, "gpu") {
 		if returnsOp(f) && !slices.Contains(internalOps, f.Name.Name) {
@@ -1386,8 +1386,8 @@ func (x *stand) open() {
 	}
 }
 
-// drain waits for all issued work, because the next test uses the same memory. It submits a fill to
-// each queue and waits for the fills, which come last in their streams.
+// drain waits for all issued work, because the next test uses the same memory. drain submits a fill
+// to each queue and waits for the fills, which come last in their streams.
 func (x *stand) drain() {
 	x.Helper()
 	var all []gpu.Point

@@ -123,8 +123,8 @@ var origins = []origin{
 	}},
 }
 
-// far reports whether memory of this origin is one device's own, so that other devices may have no
-// access to it.
+// far reports whether memory of this origin is one device's own, so that perhaps no other device
+// has access to it.
 func (o origin) far() bool {
 	switch o.name {
 	case "default pool", "pool", "portable pool", "import of pool memory", "shareable", "import of a file":

@@ -35,9 +35,9 @@ func (tl *Timeline) skipsPoll(again bool, rounds int32) bool {
 
 // WantAll requests polling of all work that may use memory of this device. On timelines of this
 // device, such work is everything issued, and the next submission, which a goroutine may be issuing
-// now. On timelines of other devices, it is the work up to the marks in Device.lent. Work that is
-// issued after the call is polled only while Device.Short is above 0 (see Timeline.enter and
-// Borrow).
+// now. On timelines of other devices, it is the work up to the marks in Device.lent. WantAll does
+// not cover work that is issued after the call: Timeline.enter and Device.Borrow request polling of
+// such work while Device.Short is above 0.
 func (d *Device) WantAll() {
 	for _, tl := range d.All() {
 		tl.want(tl.issued.Load() + 1)

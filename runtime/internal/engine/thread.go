@@ -21,9 +21,9 @@ func (d *Device) OnThread(fn func() error) error {
 }
 
 // Bound locks the calling goroutine to its OS thread, makes the device current on that thread, and
-// calls fn. The goroutine must end afterwards, because it may stay locked. Bound returns the error
-// of fn. If the device cannot be made current, Bound returns the driver's error and does not call
-// fn.
+// calls fn. The goroutine must end afterwards, because it may stay locked to its thread. Bound
+// returns the error of fn. If the device cannot be made current, Bound returns the driver's error
+// and does not call fn.
 func (d *Device) Bound(fn func() error) error {
 	runtime.LockOSThread()
 	err := d.Native.Bind()

@@ -14,7 +14,7 @@ import (
 )
 
 // Import makes a buffer from device memory that other code owns. freed is called when the memory is
-// no longer used; it may be nil.
+// no longer used. freed may be nil.
 func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
 	if err := d.ready("import"); err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error
 // unpinWithin.
 const unpinWithin = 20 * time.Millisecond
 
-// unpin calls Collect again and again, for up to unpinWithin. It stops when no closed buffer shares
-// pinned pages with the given buffer, or when the device is lost or closed.
+// unpin calls Collect again and again, for up to unpinWithin. unpin stops when no closed buffer
+// shares pinned pages with the given buffer, or when the device is lost or closed.
 func (d *Device) unpin(of *Buffer) {
 	ctx, cancel := context.WithTimeout(context.Background(), unpinWithin)
 	defer cancel()
@@ -120,9 +120,9 @@ func (s *books) pinned(of *Buffer) (is, closed bool) {
 	return is, closed
 }
 
-// register pins memory of the program, for reading only if read is set and the driver can. If
-// pinning for reading only fails, for example because a page is already pinned for writing,
-// register pins the memory for writing too. It runs on a bound thread.
+// register pins memory of the program. If read is set and the driver can pin memory read-only,
+// register does that. If read-only pinning fails, for example because a page is already pinned for
+// writing, register pins the memory for reading and writing. It runs on a bound thread.
 func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
 	if !read || !d.Engine.Caps.ReadOnlyRegister {
 		return d.Engine.Native.Register(host, size)

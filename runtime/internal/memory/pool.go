@@ -25,23 +25,24 @@ const KeepAll = math.MaxUint64
 //
 // There are two kinds. A native pool is the driver's. A portable pool is the runtime's own. The
 // runtime makes a portable pool if the driver has no pools of the kind of memory in the options, or
-// if Portable or Over is set. Both kinds reuse freed memory. A pool without enough free memory
-// grows, up to its limit. Growing takes as long as an ordinary allocation by the driver.
+// if PoolOptions.Portable or PoolOptions.Over is set. Both kinds reuse freed memory. A pool without
+// enough free memory grows, up to its limit. Growing takes as long as an ordinary allocation by the
+// driver.
 type Pool struct {
 	dev    *Device
 	opt    PoolOptions
 	native driver.Pool     // of a native pool: the driver's pool
 	blocks *blockpool.Pool // of a portable pool: the allocator of its memory
-	slabs  slabs           // the source of the memory in blocks, unless over is set
+	slabs  slabs           // the source of the allocator's memory, unless Pool.over is set
 	over   *Buffer         // the pool hands out parts of this buffer
 	keeps  bool            // this is the default pool, which the program cannot close
 	closed atomic.Bool
 	// life is locked while Close sets Pool.closed. A call that uses a native pool read-locks life
 	// while it reads Pool.closed and adds itself to Pool.live.
 	life sync.RWMutex
-	// live is used for native pools. It counts allocations whose free has not been issued, open
-	// imported memory, and running calls of onNative. Allocations from the default pool do not
-	// count.
+	// live counts, for native pools, the allocations whose free has not been issued, the imported
+	// memory that is open, and the running calls of onNative. Allocations from the default pool do
+	// not count.
 	live   atomic.Int64
 	freed  atomic.Pointer[engine.Timeline] // the first timeline that freed memory of a native pool
 	shared atomic.Bool                     // several timelines have freed memory of a native pool
@@ -54,7 +55,7 @@ type Pool struct {
 
 	mu sync.Mutex // protects tls from concurrent changes
 	// tls has the timelines that use a portable pool. The index of a timeline in tls is the number
-	// that Pool.blocks has for it. Each change stores a new slice.
+	// that Pool.blocks uses for the timeline. Each change stores a new slice.
 	tls atomic.Pointer[[]*engine.Timeline]
 }
 
@@ -280,11 +281,11 @@ func (p *Pool) makeNative() (err error) {
 // reserveWithin is how long reserve waits for its stream to free the memory.
 const reserveWithin = 10 * time.Second
 
-// reserve makes a new native pool reserve its initial size. It allocates that many bytes in a
-// stream and frees them. Then it waits, for at most reserveWithin, until the driver has noticed the
-// free. Until then the driver counts the bytes as used, so a large allocation could fail because of
-// the pool's limit. reserve uses a stream of its own, because a queue's stream may be busy for
-// long. It runs on a bound thread.
+// reserve makes a new native pool reserve its initial size. To do so, it allocates that many bytes
+// in a stream and frees them. Then reserve waits, for at most reserveWithin, until the driver has
+// noticed the free. Until then the driver counts the bytes as used, so a large allocation could
+// fail because of the pool's limit. reserve uses a stream of its own, because a queue's stream may
+// be busy for long. reserve runs on a bound thread.
 func (p *Pool) reserve() error {
 	d := p.dev
 	h, err := d.Engine.Native.NewStream()
@@ -415,7 +416,7 @@ func (p *Pool) ended() error {
 	return nil
 }
 
-// Stats returns the pool's current figures. For a native pool it blocks while it queries the
+// Stats returns the pool's current figures. For a native pool, Stats blocks while it queries the
 // driver.
 func (p *Pool) Stats() (s driver.PoolStats, err error) {
 	if err := p.open("pool stats"); err != nil {
@@ -503,8 +504,8 @@ func (p *Pool) SetReuse(r driver.PoolReuse) error {
 	return nil
 }
 
-// Trim gives unused memory back to the system, but leaves at least keep bytes reserved, if the pool
-// has that much. Trim blocks while the driver gives back the memory.
+// Trim gives unused memory back to the system, but keeps at least the given number of bytes
+// reserved, if the pool has that much. Trim blocks while the driver gives back the memory.
 func (p *Pool) Trim(keep uint64) error {
 	if err := p.open("trim"); err != nil {
 		return err
@@ -552,7 +553,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	})
 }
 
-// Close closes the pool. It does not wait for work: allocated memory stays usable until it is
+// Close closes the pool. Close does not wait for work: allocated memory stays usable until it is
 // deallocated or its buffer is closed. Later allocations fail with [errs.ErrClosed]. So do earlier
 // allocations that have not been issued. Closing the default pool is an error.
 func (p *Pool) Close() error {
@@ -688,7 +689,7 @@ func (p *Pool) noteReserved(bytes uint64) {
 }
 
 // noteSize queries how much memory a native pool has reserved, and calls noteReserved. Without an
-// observer it does nothing. It runs on a bound thread.
+// observer, noteSize does nothing. It runs on a bound thread.
 func (p *Pool) noteSize() {
 	if p.dev.Observer != nil {
 		if bytes, err := p.dev.Faces.Pools.PoolAttr(p.native, driver.PoolReserved); err == nil {

@@ -23,7 +23,7 @@ type Staging struct {
 }
 
 // Issue stores the addresses of the block in x, for the native calls. For a download it tells the
-// race detector that the operation writes Host. It is called before the native calls are made.
+// race detector that the operation writes Host. Issue is called before the native calls are made.
 func (p *Staging) Issue(x *work.Extra) {
 	if p.Block != nil {
 		p.Block.Give(x)
@@ -34,7 +34,7 @@ func (p *Staging) Issue(x *work.Extra) {
 }
 
 // Deliver tells the race detector that the download no longer writes Host (see touch). If arrived
-// is set, it then copies the data of the download to Host.
+// is set, Deliver then copies the data of the download to Host.
 func (p *Staging) Deliver(arrived bool) {
 	p.touch.over()
 	if arrived && p.Host != nil {
