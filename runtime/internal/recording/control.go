@@ -232,9 +232,9 @@ func (c *Recording) copyBody(b *body, binds []memory.Range) {
 	c.copyTo(&c.bodies, &child.bodies, by, b.params)
 }
 
-// copyTo copies the commands in from, a list of another recording, and appends the copies to a list
-// of c. c already has the other recording's references and arguments. In each copy, numbers are
-// shifted as the argument by says, and parameters are replaced as the argument params says.
+// copyTo copies the commands of another recording's list (from), and appends the copies to a list
+// of c (to). c already has the other recording's references and arguments. In each copy, numbers
+// are shifted by the given shift, and the other recording's parameters are replaced as params says.
 func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam) {
 	for i := range from.n {
 		cmd := c.shifted(*from.at(i), by, params)
@@ -244,8 +244,8 @@ func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam
 }
 
 // shifted returns a copy of a nested recording's conditional for the outer recording. In the copy,
-// the numbers of references and of body commands are shifted as the argument by says, and
-// parameters are replaced as the argument params says.
+// the numbers of references and of body commands are shifted by the given shift, and the nested
+// recording's parameters are replaced as params says.
 func (x *conditional) shifted(by shift, params []nestedParam) *conditional {
 	n := *x
 	n.bodies = slices.Clone(x.bodies)
@@ -302,9 +302,9 @@ func (c *Recording) eachOf(l *commandList, from, to int, yield func(*command) bo
 	return true
 }
 
-// graphsCan reports whether graphs can run the conditionals of a layout in an execution. binds and
-// given are the execution's bindings and parameters. The result is false if a part with
-// conditionals cannot use its graph.
+// graphsCan reports whether graphs can run the conditionals of a layout in an execution. The
+// arguments binds and given are the execution's bindings and parameters. The result is false if a
+// part with conditionals cannot use its graph.
 func (c *Recording) graphsCan(l layout, binds []memory.Range, given []Given) bool {
 	var some [16]Value
 	values := some[:0]
@@ -452,7 +452,7 @@ func (c *Recording) HasLanes() bool {
 
 // rangeOf returns the memory of a reference in the submission's execution. For a binding, this is
 // the memory that is bound. For scratch memory, it is the memory of the execution's instance. The
-// range has size bytes, or fewer if the memory ends earlier.
+// range has the given size, or is shorter if the memory ends earlier.
 func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 	r := &p.recording.refers[ref]
 	at := memory.Range{Buffer: r.buffer, Offset: r.offset, Size: size}
