@@ -13,13 +13,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A control command reads a number from memory and executes one of its bodies, or none. Its bodies
-// are other recordings. There are two ways to run a control command.
+// A control command reads a number from memory and executes one of its bodies, or none. A loop has
+// one body, and reads the number and executes the body again and again, until the number is outside
+// the body's bounds. Bodies are other recordings. There are two ways to run a control command.
 //
 // In a graph, each body has a test node and a conditional node. The graph of the conditional node
-// has the body's commands, which the outer recording copies to its list Recording.bodies. All tests
-// come before all bodies, because a body may change the number. A loop has one more test at the end
-// of its body.
+// has the body's commands, which the outer recording copies to its list Recording.bodies. All test
+// nodes come before all conditional nodes, because a body may change the number. A loop has one
+// more test at the end of its body.
 //
 // On the host, a control command is a part of its own. Package gpu reads the number and executes
 // the body as a recording, in a goroutine (see Part.Control).
