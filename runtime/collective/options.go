@@ -28,8 +28,8 @@ func NewID(dev *gpu.Device) (ID, error) {
 
 // A Rendezvous tells a process its rank and passes ids from one rank to the others. Package
 // rendezvous has implementations. If a Rendezvous has a method EachRankMakesID() bool that returns
-// true, each rank makes an id and passes it to Share. This is for libraries that can make the same
-// id on every rank.
+// true, each rank makes an id and passes it to Share. The method is for libraries that can make the
+// same id on every rank.
 type Rendezvous interface {
 	// Place returns the rank of this process among the processes, and how many processes there are.
 	Place() (rank, count int, err error)
@@ -42,8 +42,8 @@ type Rendezvous interface {
 type Options struct {
 	ID   ID  // the same on all ranks; zero if Rendezvous shares it or NewAll makes it
 	Rank int // of this device; -1 if Rendezvous supplies it
-	// Count is the number of ranks. -1 or 0 means that Rendezvous supplies it. In NewAll with a
-	// Rank that is not -1, 0 means the number of devices.
+	// Count is the number of ranks. -1 or 0 means that Rendezvous supplies the number. In NewAll,
+	// if Rank is not -1, a Count of 0 means the number of devices.
 	Count int
 
 	// More has further ids, which other ranks have made. All ranks must pass the same list. With a
@@ -63,7 +63,7 @@ type Options struct {
 	Rendezvous Rendezvous
 
 	// Name appears in the library's messages and distinguishes communicators that share a
-	// Rendezvous. It may be empty.
+	// Rendezvous. Name may be empty.
 	Name string
 
 	// Timeout limits how long a group of operations may take after it is issued. When it expires,

@@ -26,14 +26,14 @@ import (
 //  1. The device accepts no new work, and issues the work that is ready. The device's lanes are
 //     closed.
 //  2. The device issues no more work. Parked submissions fail.
-//  3. Shutdown waits for work in flight, and for published barriers. If these do not end in time,
-//     the device is marked as lost, with a CloseError, and work in flight fails.
+//  3. Shutdown waits for work in flight, and for published barriers. If the work or a barrier does
+//     not end in time, the device is marked as lost, with a CloseError, and work in flight fails.
 //  4. Shutdown waits for calls that use the device, and for other devices' work that uses the
 //     device's memory or events.
 //  5. No goroutine queries the device's streams any more. The device's thread frees the memory of
 //     pools and destroys the streams (endStreams). Then it destroys all other native objects
-//     (giveBack). It destroys the streams before those objects, because unfinished work keeps its
-//     objects until its stream is destroyed.
+//     (giveBack). The streams come first, because unfinished work keeps its objects until its
+//     stream is destroyed.
 //
 // If a stream is still at work or waits for other code, or if other devices' work still uses memory
 // or events of the device, all native objects are left to the driver, and the points of Order.Free
@@ -55,11 +55,12 @@ type deviceClosing struct {
 // Semaphores can still be used.
 //
 // If work has not ended in time, Close gives the device up: waits for that work fail, and Close
-// returns a [CloseError]. If the device was lost before Close, Close does not return the loss. It
-// returns a loss that happens during Close. If streams have failed and the program has not received
-// their errors, Close returns the first of these errors. Failures that the program caused, for
-// example by [Semaphore.Fail], do not count. The program has received an error if a call returned
-// the error: for example, a wait for the stream or for work behind the failed operation.
+// returns a [CloseError]. If the device was lost before Close, Close does not return the loss.
+// Close returns a loss that happens while Close runs. If streams have failed and the program has
+// not received their errors, Close returns the first of these errors. Failures that the program
+// caused, for example by [Semaphore.Fail], do not count. The program has received an error if a
+// call returned the error: for example, a wait for the stream or for work behind the failed
+// operation.
 //
 // Closing again returns the same error. If there are several errors, the text is one line about the
 // most severe error, and [errors.Is] and [errors.As] find the others.
@@ -69,11 +70,12 @@ func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 // work, and parked work fails immediately. Shutdown waits for work in flight and host calls until
 // the context ends, but at least half a second if they need it. If they have not ended by then, the
 // device is given up, and the error is a [CloseError] that wraps the context's error. In any case
-// the runtime destroys the native objects, as far as the driver allows. Shutdown returns at most
-// three seconds after the context has ended, or fifteen if the device has communicators.
+// the runtime destroys the native objects, except those that must be left to the driver (see
+// [CloseError]). Shutdown returns at most three seconds after the context has ended, or fifteen if
+// the device has communicators.
 //
-// Close and Shutdown may be called concurrently and again. The first of their contexts to end
-// bounds all of them, and they return the same error. If a call of the driver, a function of
+// Close and Shutdown may be called concurrently and again. The first of the calls' contexts to end
+// bounds all the calls, and the calls return the same error. If a call of the driver, a function of
 // [Native] or the tracer's function Flush (trace.TracerOptions) does not return in time, the error
 // is [driver.ErrBusy] instead. When that call returns, closing goes on. Another Close waits for
 // closing to end.
@@ -98,10 +100,10 @@ func (d *Device) Shutdown(ctx context.Context) error {
 }
 
 // A CloseError counts the work that had not ended when [Device.Close] or [Device.Shutdown] gave up
-// waiting. [errors.Is] finds [ErrClosed] and the context's error in it. The submissions in flight
-// fail with an error that wraps the CloseError and [ErrLost]. A CloseError may also mean that other
-// devices' work still used memory or events of this device. Then all native objects of this device
-// are left to the driver.
+// waiting. [errors.Is] finds [ErrClosed] and the context's error in a CloseError. The submissions
+// in flight fail with an error that wraps the CloseError and [ErrLost]. A CloseError may also mean
+// that other devices' work still used memory or events of this device. Then all native objects of
+// this device are left to the driver.
 type CloseError struct {
 	Device      string
 	Submissions int // in flight
@@ -111,7 +113,7 @@ type CloseError struct {
 	After time.Duration // how long Close had waited
 	Err   error         // the context's error; Close's own context ends after ten seconds
 
-	others bool // other devices' work still uses memory or events of this one
+	others bool // other devices' work still uses memory or events of this device
 }
 
 func (e *CloseError) Error() string {
@@ -136,7 +138,7 @@ func (d *Device) closeError(u *engine.Unended) *CloseError {
 	return &CloseError{d.native.Info.Name, u.Submissions, u.Calls, u.After, u.Err, u.Others}
 }
 
-// close closes the device in the five steps above. It is called once.
+// close closes the device in the five steps above. The method close is called once.
 func (d *Device) close(ctx context.Context) error {
 	d.dropped.Stop()
 	unended := engine.Unended{Began: time.Now()}
@@ -162,7 +164,7 @@ func (d *Device) close(ctx context.Context) error {
 type giving struct {
 	*Device
 	ctx  context.Context // limits how long step 5 waits for streams and repeats calls that return ErrBusy
-	lost bool            // the device is lost; add drops further errors about the loss
+	lost bool            // the device is lost; the method add drops further errors about the loss
 	errs []error
 }
 
@@ -213,8 +215,8 @@ func (g *giving) add(err error) {
 // If the device is lost and buffers have memory of a driver's pool, the streams may still run work
 // that uses this memory, for example because Close gave the device up. Then endStreams makes a new
 // stream, destroys the other streams, and frees the memory in the new stream. If the driver itself
-// has lost the device, no stream can be made. Then the device runs nothing, and the memory is freed
-// first.
+// has lost the device, no stream can be made. Then the device runs nothing, and endStreams frees
+// the memory first.
 func (g *giving) endStreams() (why string) {
 	var after driver.Stream
 	if g.lost && g.memory.HasNativeMemory() {
@@ -244,7 +246,7 @@ func (g *giving) endStreams() (why string) {
 }
 
 // freePooled frees the pool memory of buffers. Memory of a driver's pool is freed in the stream h,
-// or in the stream that allocated it if h is 0.
+// or, if h is 0, in the stream that allocated the memory.
 func (g *giving) freePooled(h driver.Stream) {
 	for _, err := range g.memory.FreePooled(h) {
 		g.add(err)

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// notOnDevice checks whether a kernel can use values of the type t as Go lays them out. It can use
-// scalars of a fixed size, and arrays and structs of these. at is the name of the value. If the
-// kernel cannot, why is the reason, and where and of are the name and the type of the part that is
-// wrong: the value itself, a field or an element. Otherwise why is "".
+// notOnDevice checks whether a kernel can use values of the type t as Go lays them out. A kernel
+// can use scalars of a fixed size, and arrays and structs of these. The string at is the value's
+// name. If the kernel cannot use such values, notOnDevice returns the name and the type of the
+// wrong part (the value itself, a field or an element) and the reason. Otherwise the reason is "".
 func notOnDevice(t reflect.Type, at string) (where string, of reflect.Type, why string) {
 	switch t.Kind() {
 	case reflect.Bool,

@@ -86,7 +86,7 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("function panicked: %v\n\n%s", e.Value, e.Stack)
 }
 
-// Unwrap returns Value if it is an error, otherwise nil.
+// Unwrap returns Value if Value is an error, otherwise nil.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err

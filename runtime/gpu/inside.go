@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Inside returns the parts of a device. It is only for packages of this module, such as collective
-// and interop: the result has an internal type.
+// Inside returns the parts of a device. Inside is only for packages of this module, such as
+// collective and interop: the result has an internal type.
 func Inside(d *Device) *inside.Device {
 	if d == nil {
 		return nil
@@ -18,7 +18,7 @@ func Inside(d *Device) *inside.Device {
 	return &d.inside
 }
 
-// OpOf returns the Op that x describes. It is for packages of this module, such as interop. x has
+// OpOf returns the Op that x describes. OpOf is for packages of this module, such as interop. x has
 // an internal type, so other modules cannot call OpOf.
 func OpOf(x inside.Op) Op {
 	switch x.Kind {
@@ -40,8 +40,8 @@ func OpOf(x inside.Op) Op {
 	return Op{}
 }
 
-// OpOfGroup returns an Op with a group of collectives, for package collective. It is separate from
-// OpOf, because in OpOf the group would escape to the heap.
+// OpOfGroup returns an Op with a group of collectives, for package collective. OpOfGroup is
+// separate from OpOf, because in OpOf the group would escape to the heap.
 func OpOfGroup(g *comm.Group) Op { return groupOp(g) }
 
 // newInside returns the parts of a device, for packages of this module.

@@ -4,7 +4,8 @@ import (
 	"fmt"
 )
 
-// SetName gives the queue a name for errors, traces and [Device.Parked]. An empty name removes it.
+// SetName gives the queue a name for errors, traces and [Device.Parked]. An empty name removes the
+// queue's name.
 func (q *Queue) SetName(name string) {
 	if q != nil {
 		q.name.Store(&name)

@@ -24,10 +24,10 @@ type Options struct {
 	// events or fewer are free, in a large pool only when 512 or fewer are free.
 	Events int
 
-	// Spin is how long each waiting goroutine polls the device. Then it sleeps, or polls for all
-	// waiting goroutines: see Poll. A polling goroutine uses a processor and sees the end of the
-	// work at once. Waking from sleep takes some tens of microseconds. 0 means 50 microseconds;
-	// negative means that waiting goroutines sleep at once.
+	// Spin is how long each waiting goroutine polls the device. Then the goroutine sleeps, or polls
+	// for all waiting goroutines: see Poll. A polling goroutine uses a processor and sees the end
+	// of the work at once. Waking from sleep takes some tens of microseconds. 0 means 50
+	// microseconds; negative means that waiting goroutines sleep at once.
 	Spin time.Duration
 
 	// Poll is how long one goroutine polls without a pause, on behalf of all waiting goroutines,

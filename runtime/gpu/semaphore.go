@@ -50,8 +50,8 @@ func inner(points []Point) []sema.Point {
 // outer returns the Semaphore whose only field is s.
 func outer(s *sema.Semaphore) *Semaphore { return (*Semaphore)(unsafe.Pointer(s)) }
 
-// NewSemaphore makes a semaphore whose value is initial. If initial is above [MaxValue], the error
-// is [ErrArgument].
+// NewSemaphore makes a semaphore with the given initial value. If the value is above [MaxValue],
+// the error is [ErrArgument].
 func NewSemaphore(initial uint64) (*Semaphore, error) {
 	if initial > MaxValue {
 		return nil, errs.Argument("semaphore", "initial value %d is above %d", initial, uint64(MaxValue))
@@ -113,10 +113,10 @@ func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 	return list, nil
 }
 
-// SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does. It stops
-// at the first point that cannot be signalled, and returns the error of this point. Earlier points
-// have been signalled, later points have not. Functions registered by [Semaphore.OnReached] are
-// called after the last signal.
+// SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does.
+// SignalAll stops at the first point that cannot be signalled, and returns the error of this point.
+// Earlier points have been signalled, later points have not. Functions registered by
+// [Semaphore.OnReached] are called after the last signal.
 func SignalAll(points ...Point) error {
 	var released sema.List
 	defer func() { sema.ReleaseFromHost(released.First()) }()
@@ -133,8 +133,8 @@ func SignalAll(points ...Point) error {
 	return nil
 }
 
-// FailAll makes semaphores fail with err, one after the other, as [Semaphore.Fail] does. It skips
-// nil semaphores.
+// FailAll makes semaphores fail with err, one after the other, as [Semaphore.Fail] does. FailAll
+// skips nil semaphores.
 func FailAll(err error, semaphores ...*Semaphore) {
 	var released sema.List
 	for _, s := range semaphores {
@@ -195,12 +195,12 @@ func (s *Semaphore) String() string {
 	return s.sema.String()
 }
 
-// Wait blocks until the value is reached, the semaphore fails, or the context ends. It returns nil
-// if the value is reached, and the failure if the semaphore fails. If the context has ended before
-// the call, Wait polls the device and does not block. If the context ends before the value is
-// reached, the error says which value the semaphore has and which work will signal the awaited
-// value, and [errors.Is] finds the context's error and its cause. A value above [MaxValue] is
-// [ErrArgument].
+// Wait blocks until the value is reached, the semaphore fails, or the context ends. Wait returns
+// nil if the value is reached, and the failure if the semaphore fails. If the context has ended
+// before the call, Wait polls the device and does not block. If the context ends before the value
+// is reached, the error says which value the semaphore has and which work will signal the awaited
+// value, and [errors.Is] finds the context's error and the context's cause. A value above
+// [MaxValue] is [ErrArgument].
 func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	if s == nil {
 		return nilSemaphore("wait")
@@ -222,9 +222,9 @@ func WaitAll(ctx context.Context, points ...Point) error {
 }
 
 // WaitAny blocks until one of the points is reached, one of the semaphores has failed, or the
-// context ends. It returns the index of a reached point, or -1 with an error. If a semaphore has
-// failed, WaitAny returns the failure, even if a point of another semaphore is reached. The errors
-// are those of [WaitAll]. Without points WaitAny returns -1 and nil immediately.
+// context ends. WaitAny returns the index of a reached point, or -1 with an error. If a semaphore
+// has failed, WaitAny returns the failure, even if a point of another semaphore is reached. The
+// errors are those of [WaitAll]. Without points WaitAny returns -1 and nil immediately.
 func WaitAny(ctx context.Context, points ...Point) (int, error) { return wait(ctx, points, false) }
 
 func wait(ctx context.Context, points []Point, all bool) (index int, err error) {
@@ -264,8 +264,8 @@ func waitError(ctx context.Context, points []sema.Point, err error) error {
 }
 
 // WaitIssued blocks until a device has been given work that will signal the value or a higher one,
-// and then returns nil. It also returns when the value is reached, the semaphore fails, or the
-// context ends, with the result of [Semaphore.Wait]. The issued work need not be done yet. Use
+// and then returns nil. WaitIssued also returns when the value is reached, the semaphore fails, or
+// the context ends, with the result of [Semaphore.Wait]. The issued work need not be done yet. Use
 // WaitIssued before an action that requires issued work, such as telling another process that an
 // event is recorded (see package interop).
 func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
@@ -289,9 +289,9 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 //   - If the value has been reached or the semaphore has failed before, OnReached itself calls the
 //     function.
 //   - If the program signals, fails or closes the semaphore, that call first releases everything
-//     else. Then it calls the functions in the order of their values, and functions for the same
-//     value in the order of their registration. If a function panics or ends its goroutine, the
-//     other functions are still called.
+//     else that waits. Then it calls the functions in the order of their values, and functions for
+//     the same value in the order of their registration. If a function panics or ends its
+//     goroutine, the other functions are still called.
 //   - If an operation signals or fails the semaphore, each function is called on a goroutine of its
 //     own, in no order.
 //
@@ -345,7 +345,7 @@ func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func
 }
 
 // pass signals the link's target. If err is not nil, or the target cannot be signalled, pass fails
-// the target. It returns the timepoints to release.
+// the target. The result is the list of timepoints to release.
 func (l *link) pass(err error) *sema.Timepoint {
 	if err == nil {
 		var list *sema.Timepoint

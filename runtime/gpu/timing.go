@@ -15,19 +15,20 @@ import (
 // A Timing measures how long the device takes for an operation. [Op.Timed] gives an operation a
 // Timing. The operation then records one event in front of its work and one event behind its work,
 // and the Timing is the time between these events. So the time does not include the operation's
-// waits. A Timing can be reused: each operation resets it. Do not use it for another operation
-// before the signals of its previous operation have been reached. Using a Timing allocates nothing.
-// The events may keep kernels from overlapping. The time includes starting the kernel and recording
-// the second event. So a kernel's Timing is longer than a profiler's figure for the kernel alone,
-// by 1.4 microseconds on an H200 and 2.7 on an H100.
+// waits. A Timing can be reused: each operation resets it. Do not give a Timing to another
+// operation before the signals of the Timing's previous operation have been reached. Using a Timing
+// allocates nothing. The events may keep kernels from overlapping. The time includes starting the
+// kernel and recording the second event. So a kernel's Timing is longer than a profiler's figure
+// for the kernel alone, by 1.4 microseconds on an H200 and 2.7 on an H100.
 //
 // If the stream has no other work, a Timing includes the time that the host takes to give the
-// operation to the device. For [Native] it includes all the time that the function takes.
+// operation to the device. For [Native] the Timing includes all the time that the program's
+// function takes.
 //
 // Make a Timing with [Device.NewTiming]. All methods may be called concurrently.
 type Timing struct {
 	dev    *Device
-	self   *Timing      // this Timing, so that begin can refuse a copy
+	self   *Timing      // the Timing itself, so that the method begin can refuse a copy
 	before driver.Event // the event in front of the work
 	behind driver.Event
 	refs   atomic.Int32
@@ -89,8 +90,8 @@ func (d *Device) NewTiming() (*Timing, error) {
 	return t, nil
 }
 
-// begin holds the Timing for a submission to the device d. Unless edges has noBegin, begin resets
-// the Timing.
+// begin takes a reference to the Timing for a submission to the device d. Unless edges contains
+// noBegin, begin resets the Timing.
 func (t *Timing) begin(d *Device, edges timingEdges) error {
 	switch {
 	case t.dev != d || t.self != t:
@@ -126,7 +127,7 @@ func (r *record) time(o *Order) error {
 	r.timing, r.edges = o.timing.self, o.edges
 	r.Observers = append(r.Observers, (*timedRecord)(r))
 	if r.Op.Kind == work.Barrier || r.Op.Kind == work.Notify {
-		r.timing.note(notedNone) // Duration ignores this bit if both events are recorded
+		r.timing.note(notedNone) // Duration ignores notedNone if both events are recorded
 	}
 	return nil
 }
@@ -176,9 +177,9 @@ func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 //
 // For an operation that goroutines run, such as a host call or a transfer in pieces, the result is
 // the time that it took on the host. For a recording, the result is the time from the first work in
-// a stream to the last, including the host calls between. For a recording of host calls only, it is
-// the sum of their times. Times of CUDA and HIP have seven significant digits, and CUDA's
-// resolution is half a microsecond. Duration neither blocks nor allocates.
+// a stream to the last, including the host calls between. For a recording of host calls only, the
+// result is the sum of the calls' times. Times of CUDA and HIP have seven significant digits, and
+// CUDA's resolution is half a microsecond. Duration neither blocks nor allocates.
 func (t *Timing) Duration() (took time.Duration, err error) {
 	if t == nil || t.dev == nil {
 		return 0, errs.Zero("duration", "Timing")

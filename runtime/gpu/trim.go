@@ -8,7 +8,7 @@ import (
 // Trim frees unused objects that the device keeps for later submissions: pinned memory for
 // transfers, records, timepoints and events. Of the unused events it keeps as many as
 // [Options].Events says. [Device.Stats] counts these objects. Trim may be called at any time, from
-// any goroutine. It blocks while the driver frees the objects, and the driver may wait for the
+// any goroutine. Trim blocks while the driver frees the objects, and the driver may wait for the
 // device's work. For the memory of pools, use [Pool.Trim].
 func (d *Device) Trim() error {
 	if err := d.ready("trim"); err != nil {

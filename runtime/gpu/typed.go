@@ -44,16 +44,16 @@ const (
 	rangeAddr            // the Go value is a Range, or a Slice, which has a Range's layout
 )
 
-// Typed checks that the fields of a struct match a kernel's parameters, in order. It returns the
+// Typed checks that the fields of a struct match a kernel's parameters, in order. Typed returns the
 // kernel for launches with such a struct. Fields are
 //
 //   - scalars of a fixed size, such as int32, uint64, float32 and bool, and arrays and structs of
 //     these. The argument is a copy;
 //   - [driver.Ptr], the address of memory that the program manages itself;
 //   - *[Buffer], [Range] and [Slice]. The argument is the address of the buffer's beginning or of
-//     the range. The buffer is held until the kernel is done. It may be memory of a pool, which
-//     must be allocated when the launch is issued. In a recording it may also be a buffer of
-//     [CommandBuffer.Binding] or [CommandBuffer.Scratch].
+//     the range. The buffer is held until the kernel is done. The buffer may be memory of a pool,
+//     if the memory is allocated when the launch is issued. In a recording the buffer may also be
+//     one of [CommandBuffer.Binding] or [CommandBuffer.Scratch].
 //
 // Fields may be unexported. Fields named _ are ignored. Embedded fields are refused.
 //
@@ -68,7 +68,7 @@ func Typed[A any](k *Kernel) (*TypedKernel[A], error) {
 	return &TypedKernel[A]{boundKernel: b}, nil
 }
 
-// Launch returns an Op that launches the kernel. It copies the arguments. If the Op is added to a
+// Launch copies the arguments, and returns an Op that launches the kernel. If the Op is added to a
 // recording, arguments may be bindings or scratch buffers of that recording.
 func (k *TypedKernel[A]) Launch(g Grid, args A) (op Op) {
 	if k == nil {
@@ -107,7 +107,8 @@ func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 }
 
 // setType sets how values of the type t become the kernel's argument. If t cannot be an argument,
-// why is the reason, and where and of are the name and the type of the part that is wrong.
+// setType returns the name and the type of the wrong part, and the reason. Otherwise the reason is
+// "".
 func (p *param) setType(t reflect.Type) (where string, of reflect.Type, why string) {
 	p.size, p.typ = 8, t
 	switch {
@@ -125,8 +126,8 @@ func (p *param) setType(t reflect.Type) (where string, of reflect.Type, why stri
 }
 
 // checkSizes compares the number and the sizes of the arguments with those of the parameters, if
-// the driver reports the parameters. op, what and all are texts for errors: the operation, the word
-// for an argument, and the number of arguments.
+// the driver reports the parameters. The strings op, what and all are parts of error messages: the
+// operation, the word for an argument, and the number of arguments.
 func (b *boundKernel) checkSizes(op, what, all string) error {
 	known := b.kernel.info.Params
 	if known == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // ExportPool returns a new file that represents a pool (C: cuMemPoolExportToShareableHandle). The
-// caller closes it. Send the file's descriptor to another process of the machine, by os/exec or a
+// caller closes the file. Send its descriptor to another process of the machine, by os/exec or a
 // Unix socket. That process imports the pool with [ImportPool], and then memory of the pool with
 // the handles that [ExportMemory] returns. ExportPool blocks while the driver does.
 //
@@ -17,8 +17,8 @@ import (
 // [gpu.ErrArgument]. Memory can be exported once its allocation has been issued; before that the
 // error is [gpu.ErrUnallocated]. The importing process must wait until the allocation is done on
 // the device, as for any work of this process: see [Event]. The importing process must have closed
-// the memory, and been notified of the release, before this process frees it or closes the device.
-// Otherwise the behavior is undefined, according to CUDA.
+// the memory, and been notified of the release, before this process frees the memory or closes the
+// device. Otherwise the behavior is undefined, according to CUDA.
 func ExportPool(p *gpu.Pool) (*os.File, error) {
 	return (*memory.PoolHandle)(p).Pool().Export()
 }
@@ -32,12 +32,12 @@ type Pool memory.ImportedPool
 func (p *Pool) in() *memory.ImportedPool { return (*memory.ImportedPool)(p) }
 
 // ImportPool imports a pool of another process of the machine (C:
-// cuMemPoolImportFromShareableHandle). The process exported it with [ExportPool], or with CUDA as a
-// POSIX file descriptor. The caller keeps the file and may close it afterwards. ImportPool blocks
-// while the driver does. The pool may be on another device if the hardware supports that. The error
-// is [gpu.ErrUnsupported] if the device cannot import pools: with CUDA, only Linux can. It is
-// [driver.ErrSameProcess] if the driver finds that this process made the pool, and the driver's own
-// error if the file is not a pool.
+// cuMemPoolImportFromShareableHandle). That process exported the pool with [ExportPool], or with
+// CUDA as a POSIX file descriptor. The caller keeps the file and may close it afterwards.
+// ImportPool blocks while the driver does. The pool may be on another device if the hardware
+// supports that. The error is [gpu.ErrUnsupported] if the device cannot import pools: with CUDA,
+// only Linux can. The error is [driver.ErrSameProcess] if the driver finds that this process made
+// the pool, and the driver's own error if the file is not a pool.
 func ImportPool(dev *gpu.Device, f *os.File) (*Pool, error) {
 	p, err := memoryOf(dev).ImportPool(f)
 	return (*Pool)(p), err
@@ -55,16 +55,16 @@ func (p *Pool) Device() *gpu.Device {
 // Import makes a buffer from memory of the pool that the other process has exported (C:
 // cuMemPoolImportPointer). The handle must have Pooled set. Import blocks while the driver does. As
 // with [ImportMemory], the other process must keep the memory allocated until the buffer has been
-// closed, its last use is over, and the driver has released it. Then freed is called, unless it is
-// nil, on a goroutine of its own. Use freed to notify the other process. The error is
-// [gpu.ErrArgument] for a handle without Pooled, of another driver, or of zero bytes. It is
+// closed, its last use is over, and the driver has released the memory. Then freed is called,
+// unless it is nil, on a goroutine of its own. Use freed to notify the other process. The error is
+// [gpu.ErrArgument] for a handle without Pooled, of another driver, or of zero bytes. The error is
 // [gpu.ErrRange] if the range is not in the allocation, as far as the driver can tell. For memory
-// of another pool it is the driver's error.
+// of another pool the error is the driver's own.
 func (p *Pool) Import(h MemoryHandle, freed func()) (*gpu.Buffer, error) {
 	b, err := p.in().Import(memory.Handle(h), freed)
 	return (*gpu.Buffer)(b), err
 }
 
-// Close releases the pool, and returns nil. Imported memory stays until it is closed. Closing the
-// device closes the remaining imported pools. Closing again does nothing.
+// Close releases the pool, and returns nil. Imported memory stays usable until its buffer is
+// closed. Closing the device closes the remaining imported pools. Closing again does nothing.
 func (p *Pool) Close() error { return p.in().Close() }

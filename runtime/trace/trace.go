@@ -1,5 +1,5 @@
 // Package trace records the work of devices. A [Tracer] keeps records in a ring, for programs that
-// read them. A [Trace] writes them to a file that Perfetto (https://ui.perfetto.dev), Chrome's
+// read them. A [Trace] writes records to a file that Perfetto (https://ui.perfetto.dev), Chrome's
 // tracing and tools/gputrace show: the work of each queue, the waits between operations, the device
 // times of each operation, and the calls of the host.
 //
@@ -14,10 +14,10 @@
 // program runs. If the program dies, the file is good up to the last write. docs/trace-format.md
 // describes the format.
 //
-// While the standard library's runtime/trace is enabled, each submission is one of its tasks and
-// each wait of the host one of its regions. When the runtime calls a function of the program, the
-// function runs with labels of runtime/pprof. Host calls and notifications have gpu_op, gpu_queue
-// and gpu_label. Functions given to OnReached have gpu_op and gpu_semaphore.
+// While the standard library's runtime/trace is enabled, each submission is a task of
+// runtime/trace, and each wait of the host is a region. When the runtime calls a function of the
+// program, the function runs with labels of runtime/pprof. Host calls and notifications have
+// gpu_op, gpu_queue and gpu_label. Functions given to OnReached have gpu_op and gpu_semaphore.
 package trace
 
 import (
@@ -40,8 +40,8 @@ type Options struct {
 	Times Times
 
 	// Records is the number of records that can wait to be written. 0 means 32768, which take about
-	// 15 MB. If more wait, the new ones are missing from the file. The file says how many are
-	// missing.
+	// 15 MB. Further records are dropped until some have been written. The file says how many were
+	// dropped.
 	Records int
 
 	// Slow, if above 0, is a time limit, from the call that submits until the host has seen the
@@ -81,8 +81,8 @@ type Trace struct {
 
 // Start starts a trace that is written to w. The trace is written at intervals of at most a tenth
 // of a second, when a traced device is closed, and by Flush and Close. Start writes the beginning,
-// and returns the error if that fails. If a later write fails, the trace writes nothing more, and
-// Close returns the error.
+// and returns the error if writing fails. If a later write fails, the trace writes nothing more,
+// and Close returns the error.
 func Start(w io.Writer, o Options) (*Trace, error) {
 	if w == nil {
 		return nil, fmt.Errorf("trace: nothing to write to: %w", gpu.ErrArgument)
@@ -113,12 +113,12 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 }
 
 // Create is like Start, with a file. It creates a new file, which only its owner can read. If a
-// regular file has the name, and no trace is being written to it, Create removes it first. If the
-// name belongs to a link, a device, a pipe or a folder, Create fails. In the name, %p is replaced
-// by the number of the process and %r by the rank. If there are several ranks and the name has
-// neither, Create puts the rank before the extension. If another trace is being written to the file
-// with the name, Create puts the number of the process before the extension, and a further number
-// if that file is taken too.
+// regular file has the name, Create removes that file first, unless another trace is being written
+// to it. If the name belongs to a link, a device, a pipe or a folder, Create fails. In the name, %p
+// is replaced by the number of the process and %r by the rank. If there are several ranks and the
+// name has neither, Create puts the rank before the extension. If another trace is being written to
+// the file with the name, Create puts the number of the process before the extension, and a further
+// number if the file with that name is taken too.
 func Create(name string, o Options) (*Trace, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func Create(name string, o Options) (*Trace, error) {
 func (t *Trace) Tracer() *Tracer { return t.tracer }
 
 // Driver returns a driver whose devices are traced, unless they are opened with another tracer.
-// Apart from tracing, the returned driver behaves like d, but it is not the same value. If d is
-// nil, Driver returns nil.
+// Apart from tracing, the returned driver behaves like d, but is not the same value. If d is nil,
+// Driver returns nil.
 func (t *Trace) Driver(d driver.Driver) driver.Driver {
 	if d == nil {
 		return nil
@@ -199,9 +199,9 @@ func (t *Trace) Flush() error {
 	return err
 }
 
-// flush is like Flush, and returns the number of records that it took. It stops after about twice
-// as many records as Options.Records: programs may add records faster than they can be written, and
-// the goroutine that closes a device waits for flush.
+// flush is like Flush, and returns the number of records that it took. flush stops after about
+// twice as many records as Options.Records: programs may add records faster than they can be
+// written, and the goroutine that closes a device waits for flush.
 func (t *Trace) flush() (total int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,8 +227,8 @@ func (t *Trace) flush() (total int, err error) {
 	return total, t.err
 }
 
-// deviceClosed is called when a device has been closed or could not be opened. It writes the
-// records, and the end of the file if no device is open.
+// deviceClosed is called when a device has been closed or could not be opened. deviceClosed writes
+// the records and, if no device is open, the end of the file (see writeEnd).
 func (t *Trace) deviceClosed() {
 	t.Flush()
 	t.mu.Lock()

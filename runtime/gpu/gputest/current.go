@@ -21,7 +21,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// A stand has the objects that the tests in operations use.
+// A stand has the objects that the tests in the list operations use.
 type stand struct {
 	*env
 	d     *gpu.Device
@@ -36,7 +36,7 @@ type stand struct {
 	mode  gpu.Mode                 // the mode of command buffers
 	how   string                   // which device is current, for errors
 
-	scratch [2]*gpu.Buffer // memory of d and of other, only for drain
+	scratch [2]*gpu.Buffer // memory of the devices d and other, for the method drain
 }
 
 // keeps checks that f does not change the current device.
@@ -61,7 +61,8 @@ func (x *stand) may(err error) bool {
 }
 
 // submit calls f three times to submit an operation. The first operation is issued at once, the
-// second is parked until the host signals, and the third is parked until other's fill is issued.
+// second is parked until the host signals, and the third is parked until a fill on the device
+// x.other is issued.
 func (x *stand) submit(f func(o gpu.Order) error) {
 	x.Helper()
 	host, s := x.sem(), x.sem()
@@ -106,7 +107,7 @@ func (x *stand) recording(record func(c *gpu.CommandBuffer)) *gpu.CommandBuffer 
 	return c
 }
 
-// recorded makes a recording, executes it as submit does, and closes it.
+// recorded makes a recording, executes it three times, as the method submit does, and closes it.
 func (x *stand) recorded(record func(c *gpu.CommandBuffer) (gpu.Command, error)) {
 	x.Helper()
 	c := x.recording(func(c *gpu.CommandBuffer) {
@@ -261,13 +262,13 @@ func (x *stand) rest() {
 	})
 }
 
-// ofCurrent are the types whose exported methods must all be in operations.
+// ofCurrent are the types whose exported methods must all have a test in the list operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Module)(nil),
 	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*collective.Communicator)(nil), (*collective.Memory)(nil), (*interop.Event)(nil), (*interop.Pool)(nil), (*gpu.Timing)(nil)}
 
 // operations are tests of functions and methods of packages gpu, collective and interop. Most tests
 // have the name of a function, or of a type and a method. There must be a test for each exported
-// method of the types in ofCurrent, and for each name that functions returns.
+// method of the types in ofCurrent, and for each name that the function functions returns.
 var operations = []struct {
 	name string
 	run  func(x *stand)
@@ -1140,8 +1141,8 @@ var operations = []struct {
 		})
 	}},
 
-	// Semaphores are tested too: waiting for one makes native calls, and so does issuing the work
-	// that waits for it.
+	// Semaphores are tested too: waiting for a semaphore makes native calls, and so does issuing
+	// the work that waits for a semaphore.
 	{"Semaphore.At", func(x *stand) { x.sem().At(1) }},
 	{"Semaphore.SetName", func(x *stand) { x.sem().SetName("tokens") }},
 	{"Semaphore.String", func(x *stand) { _ = x.sem().String() }},
@@ -1224,10 +1225,10 @@ var operations = []struct {
 // internal types, so programs cannot call them.
 var internalOps = []string{"Begun", "OpOf", "OpOfGroup"}
 
-// functions returns the names of the functions that must have a test in operations. They are the
-// functions of gpu that return an Op (except internalOps), the functions of collective that take
-// devices, and all exported functions of interop. It reads the source of these packages. Without
-// the source it returns nil.
+// functions returns the names of the functions that must have a test in the list operations. They
+// are the functions of gpu that return an Op (except internalOps), the functions of collective that
+// take devices, and all exported functions of interop. The names come from the source of the three
+// packages. Without the source, the result is nil.
 func functions(e *env) (names []string) {
 	for _, f := range functionsOf(e, "gpu") {
 		if returnsOp(f) && !slices.Contains(internalOps, f.Name.Name) {
@@ -1323,9 +1324,9 @@ var current = []test{
 	{name: "B115 B118 no operation changes the caller's current device, of two", devices: 2, run: func(e *env) { tryAll(e, 2) }},
 }
 
-// tryAll runs the tests in operations with the first device current, with the second device current
-// if devices is 2, and with no device current. In GraphMode it runs only the tests of command
-// buffers. If devices is 1, the stand's other device is the first device, opened again.
+// tryAll runs the tests of the list operations with the first device current, with the second
+// device current if devices is 2, and with no device current. In GraphMode it runs only the tests
+// of command buffers. If devices is 1, stand.other is the first device, opened again.
 func tryAll(e *env, devices int) {
 	if e.h.Current == nil {
 		e.Skip("there is no current device")
@@ -1360,7 +1361,7 @@ func tryAll(e *env, devices int) {
 	}
 }
 
-// open makes the objects that the operations use.
+// open makes the stand's objects, which the tests in the list operations use.
 func (x *stand) open() {
 	if c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode}); x.may(err) {
 		x.must(c.Close())
@@ -1385,8 +1386,8 @@ func (x *stand) open() {
 	}
 }
 
-// drain waits for all issued work, because the next test uses the same memory. It submits a fill to
-// each queue and waits for the fills, which come last in their streams.
+// drain waits for all issued work, because the next test uses the same memory. drain submits a fill
+// to each queue and waits for the fills, which come last in their streams.
 func (x *stand) drain() {
 	x.Helper()
 	var all []gpu.Point

@@ -23,7 +23,7 @@ type test struct {
 	run     func(e *env)
 }
 
-// every stands for all devices, at least two.
+// The constant every, as a number of devices, means all devices, and at least two.
 const every = -2
 
 // needs returns the least number of devices with which a test runs.
@@ -89,7 +89,8 @@ func (e *env) at(s *gpu.Semaphore, v uint64) {
 	}
 }
 
-// failed checks that a wait for a value fails with an error that is kind, and returns the error.
+// failed checks that a wait for a value fails with an error that is or wraps kind, and returns the
+// error.
 func (e *env) failed(s *gpu.Semaphore, v uint64, kind error) error {
 	e.Helper()
 	err := s.Wait(e.ctx, v)
@@ -127,7 +128,7 @@ func (e *env) read(b *gpu.Buffer, after ...gpu.Point) []byte {
 	return data
 }
 
-// holds checks that every byte of a buffer is want, once all given points are reached.
+// holds checks that every byte of a buffer has the value want, once all given points are reached.
 func (e *env) holds(b *gpu.Buffer, want byte, after ...gpu.Point) {
 	e.Helper()
 	for i, got := range e.read(b, after...) {
@@ -170,7 +171,8 @@ func between(w *gpu.Semaphore, wv uint64, s *gpu.Semaphore, sv uint64) gpu.Order
 	return gpu.Order{Wait: points(w, wv), Signal: points(s, sv)}
 }
 
-// until calls so again and again, until it returns true. If e.ctx ends first, until ends the test.
+// until calls the function so again and again, until the function returns true. If e.ctx ends
+// first, until ends the test.
 func (e *env) until(what string, so func() bool) {
 	e.Helper()
 	for !so() {

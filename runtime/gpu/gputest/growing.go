@@ -10,7 +10,7 @@ import (
 )
 
 // growing reserves growing memory of a device, and maps some pages. It returns the memory and the
-// size of a page. If the device has no growing memory, it skips the test.
+// size of a page. If the device has no growing memory, the test is skipped.
 func (e *env) growing(d *gpu.Device, max, pages uint64, o growing.Options) (m *growing.Memory, page uint64) {
 	e.Helper()
 	m, err := growing.Reserve(d, max, o)

@@ -75,7 +75,7 @@ var hostCalls = []test{
 		note := func() {
 			v, _ := s.Query()
 			called <- v
-			<-cont // no signal waits for the function to return
+			<-cont // the signals are given before the function returns
 		}
 		e.must(e.q(0).Submit(signal(s, 1), gpu.Notify(note)))
 		e.wait(s, 1)

@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// An origin makes one kind of memory. make returns nil if the device d has no such memory.
+// An origin makes one kind of memory. The function make returns nil if the device d has no memory
+// of this kind.
 type origin struct {
 	name string
 	make func(e *env, d *gpu.Device, n uint64) *gpu.Buffer
@@ -122,8 +123,8 @@ var origins = []origin{
 	}},
 }
 
-// far reports whether memory of this origin is one device's own, and other devices may have no
-// access to it.
+// far reports whether memory of this origin is one device's own, so that perhaps no other device
+// has access to it.
 func (o origin) far() bool {
 	switch o.name {
 	case "default pool", "pool", "portable pool", "import of pool memory", "shareable", "import of a file":

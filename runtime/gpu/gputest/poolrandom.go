@@ -46,8 +46,9 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 	var peeks []peek
 	var ends []gpu.Point // the points that Frees signal
 	next := uint32(seed)
-	// submit calls do with a random queue and an order. The order waits for the points in wait, and
-	// signals a new semaphore. Sometimes it also waits for gate or for a Free.
+	// submit calls the function do with a random queue and an order. The order waits for the given
+	// points, and signals a new semaphore. Sometimes the order also waits for the semaphore gate or
+	// for a Free.
 	submit := func(wait []gpu.Point, do func(q *gpu.Queue, o gpu.Order) error) gpu.Point {
 		o := gpu.Order{Wait: append([]gpu.Point(nil), wait...), Signal: points(e.sem(), 1+r.Uint64N(3))}
 		if r.IntN(12) == 0 {

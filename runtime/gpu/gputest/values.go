@@ -267,8 +267,8 @@ var values = []test{
 				e.must(wait(signal(s, 1)))
 				e.must(s.WaitIssued(e.ctx, 1))
 				e.must(lent.Close())
-				// If the runtime freed lent now, the driver would wait until the stream is empty,
-				// and these calls would block.
+				// If the runtime freed the buffer lent now, the driver would wait until the stream
+				// is empty, and the calls below would block.
 				for i := range uint64(20) {
 					u := e.sem()
 					e.must(e.q(1).Submit(signal(u, 1), gpu.Fill(data.All(), []byte{byte(i)})))

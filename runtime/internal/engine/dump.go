@@ -16,7 +16,7 @@ type mutex interface {
 	TryLock() bool
 }
 
-// soonLocked tries to lock a mutex for up to a second, and reports whether it has locked it.
+// soonLocked tries to lock a mutex for up to a second, and reports whether it succeeded.
 func soonLocked(mu mutex) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -24,7 +24,8 @@ func soonLocked(mu mutex) bool {
 }
 
 // Dump writes the state of the device and of its timelines to w, for tests and for reports about
-// stuck programs. If a mutex stays locked for a second, Dump writes that and goes on.
+// stuck programs. If a mutex stays locked for a second, Dump writes that the mutex is locked, and
+// goes on.
 func (d *Device) Dump(w io.Writer) {
 	d.dump(w)
 	for _, tl := range d.All() {

@@ -15,9 +15,9 @@ import (
 
 // An Event is a native event of its device's pool, with a reference count. A submission has at most
 // one event of its own, which is recorded right behind that submission or not at all. A stream that
-// waits for a submission waits for the first event recorded behind it: the event of that submission
-// or of a later one. A recycled Submission keeps its event for its next use, unless somebody else
-// still has a reference.
+// waits for a submission waits for the first event recorded behind that submission: the
+// submission's own event, or the event of a later submission. A recycled Submission keeps its event
+// and uses it again, unless somebody else still has a reference to the event.
 type Event struct {
 	pool   *EventPool
 	Handle driver.Event
@@ -50,8 +50,8 @@ func (e *Event) Drop() {
 // advance (see Device.Refill).
 type EventPool struct {
 	dev    *Device
-	first  int           // begin makes at least this many events
-	batch  int           // grow makes min(batch, 1024) events or more
+	first  int           // the method begin makes at least this many events
+	batch  int           // the method grow makes min(batch, 1024) events or more
 	timers driver.Timers // makes events that record times; nil if the device needs none
 
 	// mu protects the following fields, and Event.next of free events. No other lock is taken while
@@ -63,12 +63,12 @@ type EventPool struct {
 	growing bool // a refiller goroutine is making events
 }
 
-// Configure sets first and batch. It must be called before begin.
+// Configure sets the fields first and batch. It must be called before the method begin.
 func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
 
 // RecordTimes makes the events of the pool record times, as far as the driver can make such events.
-// It also raises the number of events that begin makes to times*first, but not above the limit
-// most. It must be called before begin.
+// RecordTimes also raises EventPool.first, the number of events that the method begin makes, to
+// times*first, or to most if that is less. RecordTimes must be called before the method begin.
 func (p *EventPool) RecordTimes(timers driver.Timers, times, most int) {
 	p.timers, p.first = timers, max(p.first, min(times*p.first, most))
 }
@@ -85,7 +85,7 @@ func (p *EventPool) take() *Event { return p.takeOne(false) }
 const MostInUse = 1 << 15
 
 // Spare is like take, for callers that can do without an event. If few events are free, or
-// MostInUse or more are in use, it returns nil and leaves the free events for submissions.
+// MostInUse or more are in use, Spare returns nil and leaves the free events for submissions.
 func (p *EventPool) Spare() *Event { return p.takeOne(true) }
 
 func (p *EventPool) takeOne(spare bool) *Event {
@@ -112,8 +112,8 @@ func (p *EventPool) takeOne(spare bool) *Event {
 	return e
 }
 
-// grown notes that no refiller is making events any more. Refill calls grown also if it cannot
-// start a refiller.
+// grown notes that no refiller is making events any more. A call of Refill that cannot start a
+// refiller calls grown too.
 func (p *EventPool) grown() {
 	p.mu.Lock()
 	p.growing = false
@@ -158,8 +158,8 @@ func (p *EventPool) make() (*Event, error) {
 	return e, nil
 }
 
-// native creates a native event. The event records times if timers is set and can make such an
-// event.
+// native creates a native event. The event records times if EventPool.timers is set and can make an
+// event that records times.
 func (p *EventPool) native() (driver.Event, error) {
 	if p.timers != nil {
 		if h, err := p.timers.NewTimer(); err == nil {
@@ -186,7 +186,7 @@ func (p *EventPool) begin() error {
 	return nil
 }
 
-// grow makes as many new events as the pool has, or batch events if that is more. It never makes
+// grow makes as many new events as the pool has, or batch events if that is more. grow never makes
 // more than 1024. It runs on a thread bound to the device.
 func (p *EventPool) grow() error {
 	for range min(max(p.batch, p.statistics().Held), 1024) {
@@ -236,8 +236,8 @@ func (p *EventPool) Trim() (err error) {
 }
 
 // close destroys all events. If the driver returns ErrBusy, close tries again until the context
-// ends. It runs on the pending-queue thread. Submissions of other devices may still have references
-// to some of the events, but their streams do not use the events any more.
+// ends. The method close runs on the pending-queue thread. Submissions of other devices may still
+// have references to some of the events, but those devices' streams do not use the events any more.
 func (p *EventPool) close(ctx context.Context) error {
 	p.mu.Lock()
 	all := p.all

@@ -13,9 +13,9 @@ func (d *Device) Wanted() bool {
 	return false
 }
 
-// pollWanted polls the timelines that somebody waits for. further reports whether a poll made
-// progress: Timeline.Poll returned true. asked reports whether any timeline was polled. again says
-// that the caller polls without a pause. If so, pollWanted may skip timelines to which other
+// pollWanted polls the timelines that somebody waits for. The result further is true if a poll made
+// progress: Timeline.Poll returned true. The result asked is true if any timeline was polled. If
+// again is set, the caller polls without a pause, and pollWanted may skip timelines to which other
 // goroutines are issuing work (see skipsPoll).
 func (d *Device) pollWanted(again bool) (further, asked bool) {
 	for _, tl := range d.All() {
@@ -27,7 +27,7 @@ func (d *Device) pollWanted(again bool) (further, asked bool) {
 }
 
 // skipsPoll reports whether the caller must skip this poll, so that goroutines that issue work need
-// not wait for the driver. again says that the caller polls without a pause. Only then may
+// not wait for the driver. If again is set, the caller polls without a pause. Only then may
 // skipsPoll return true, at most rounds times in a row.
 func (tl *Timeline) skipsPoll(again bool, rounds int32) bool {
 	return tl.throttle.Skips(again, tl.issued.Load(), tl.Device.pending.running.Load() > 0, rounds)
@@ -35,8 +35,9 @@ func (tl *Timeline) skipsPoll(again bool, rounds int32) bool {
 
 // WantAll requests polling of all work that may use memory of this device. On timelines of this
 // device, such work is everything issued, and the next submission, which a goroutine may be issuing
-// now. On timelines of other devices, it is the work up to the marks in lent. Work that is issued
-// after the call is polled only while Short is above 0 (see Timeline.enter and Borrow).
+// now. On timelines of other devices, it is the work up to the marks in Device.lent. WantAll does
+// not cover work that is issued after the call: Timeline.enter and Device.Borrow request polling of
+// such work while Device.Short is above 0.
 func (d *Device) WantAll() {
 	for _, tl := range d.All() {
 		tl.want(tl.issued.Load() + 1)

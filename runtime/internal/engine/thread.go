@@ -2,9 +2,9 @@ package engine
 
 import "runtime"
 
-// OnBound calls fn on a new thread on which the device is current, and waits until fn returns. It
-// is for rare calls that must not wait for the pending-queue thread, which may be blocked. If Close
-// no longer waits for calls (see Stay), OnBound returns an error and does not call fn.
+// OnBound calls fn on a new thread on which the device is current, and waits until fn returns.
+// OnBound is for rare calls that must not wait for the pending-queue thread, which may be blocked.
+// If Close no longer waits for calls (see Stay), OnBound returns an error and does not call fn.
 func (d *Device) OnBound(fn func() error) error {
 	if err := d.Stay(); err != nil {
 		return err
@@ -21,9 +21,9 @@ func (d *Device) OnThread(fn func() error) error {
 }
 
 // Bound locks the calling goroutine to its OS thread, makes the device current on that thread, and
-// calls fn. The goroutine must end afterwards, because it may stay locked. Bound returns the error
-// of fn. If the device cannot be made current, Bound returns the driver's error and does not call
-// fn.
+// calls fn. The goroutine must end afterwards, because it may stay locked to its thread. Bound
+// returns the error of fn. If the device cannot be made current, Bound returns the driver's error
+// and does not call fn.
 func (d *Device) Bound(fn func() error) error {
 	runtime.LockOSThread()
 	err := d.Native.Bind()
@@ -31,9 +31,9 @@ func (d *Device) Bound(fn func() error) error {
 		err = fn()
 	}
 	if d.phase.Load() < isLeft && d.Native.Unbind() == nil {
-		// If Unbind fails, the goroutine stays locked, and its thread ends with it. From phase
-		// isLeft on, Unbind is not called: Close may have given up waiting for fn and closed the
-		// driver's device.
+		// If Unbind fails, the goroutine stays locked, and its thread ends with it. If the device's
+		// phase is isLeft or later, Unbind is not called: Close may have given up waiting for fn
+		// and closed the driver's device.
 		runtime.UnlockOSThread()
 	}
 	return err

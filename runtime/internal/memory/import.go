@@ -14,7 +14,7 @@ import (
 )
 
 // Import makes a buffer from device memory that other code owns. freed is called when the memory is
-// no longer used; it may be nil.
+// no longer used. freed may be nil.
 func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
 	if err := d.ready("import"); err != nil {
 		return nil, err
@@ -29,8 +29,8 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 	return b, nil
 }
 
-// ImportHost makes a buffer from memory of the program, and pins it. read says that the device only
-// reads the memory. freed is as for Import.
+// ImportHost makes a buffer from memory of the program, and pins the memory. If read is set, the
+// device only reads the memory. freed is as for Import.
 func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error) {
 	if err := d.Failed(); err != nil {
 		return nil, err
@@ -77,13 +77,13 @@ func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error
 }
 
 // unpinWithin is how long an import tries to have closed buffers unpinned. One call of Collect may
-// not be enough: completed work may have no event behind it. Then Collect records one, and the
+// not be enough: completed work may have no event behind it. Then Collect records an event, and the
 // device needs a moment to pass the event. A single call of Collect may take longer than
 // unpinWithin.
 const unpinWithin = 20 * time.Millisecond
 
-// unpin calls Collect again and again, for up to unpinWithin. It stops when no closed buffer shares
-// pinned pages with the given buffer, or when the device is lost or closed.
+// unpin calls Collect again and again, for up to unpinWithin. unpin stops when no closed buffer
+// shares pinned pages with the given buffer, or when the device is lost or closed.
 func (d *Device) unpin(of *Buffer) {
 	ctx, cancel := context.WithTimeout(context.Background(), unpinWithin)
 	defer cancel()
@@ -120,9 +120,9 @@ func (s *books) pinned(of *Buffer) (is, closed bool) {
 	return is, closed
 }
 
-// register pins memory of the program, for reading only if read is set and the driver can. If that
-// fails, for example because a page is already pinned for writing, register pins the memory for
-// writing too. It runs on a bound thread.
+// register pins memory of the program. If read is set and the driver can pin memory read-only,
+// register does that. If read-only pinning fails, for example because a page is already pinned for
+// writing, register pins the memory for reading and writing. It runs on a bound thread.
 func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
 	if !read || !d.Engine.Caps.ReadOnlyRegister {
 		return d.Engine.Native.Register(host, size)

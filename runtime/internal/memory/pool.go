@@ -25,23 +25,24 @@ const KeepAll = math.MaxUint64
 //
 // There are two kinds. A native pool is the driver's. A portable pool is the runtime's own. The
 // runtime makes a portable pool if the driver has no pools of the kind of memory in the options, or
-// if Portable or Over is set. Both kinds reuse freed memory. A pool without enough free memory
-// grows, up to its limit. Growing takes as long as an ordinary allocation by the driver.
+// if PoolOptions.Portable or PoolOptions.Over is set. Both kinds reuse freed memory. A pool without
+// enough free memory grows, up to its limit. Growing takes as long as an ordinary allocation by the
+// driver.
 type Pool struct {
 	dev    *Device
 	opt    PoolOptions
 	native driver.Pool     // of a native pool: the driver's pool
 	blocks *blockpool.Pool // of a portable pool: the allocator of its memory
-	slabs  slabs           // the source of the memory in blocks, unless over is set
+	slabs  slabs           // the source of the allocator's memory, unless Pool.over is set
 	over   *Buffer         // the pool hands out parts of this buffer
-	keeps  bool            // it is the default pool, which the program cannot close
+	keeps  bool            // this is the default pool, which the program cannot close
 	closed atomic.Bool
-	// life is locked while Close sets closed. A call that uses a native pool read-locks it to check
-	// closed and to count itself in live.
+	// life is locked while Close sets Pool.closed. A call that uses a native pool read-locks life
+	// while it reads Pool.closed and adds itself to Pool.live.
 	life sync.RWMutex
-	// live is used for native pools. It counts allocations whose free has not been issued, open
-	// imported memory, and running calls of onNative. Allocations from the default pool do not
-	// count.
+	// live counts, for native pools, the allocations whose free has not been issued, the imported
+	// memory that is open, and the running calls of onNative. Allocations from the default pool do
+	// not count.
 	live   atomic.Int64
 	freed  atomic.Pointer[engine.Timeline] // the first timeline that freed memory of a native pool
 	shared atomic.Bool                     // several timelines have freed memory of a native pool
@@ -53,8 +54,8 @@ type Pool struct {
 	users    sync.Map   // indices of the other devices that have access to a native pool
 
 	mu sync.Mutex // protects tls from concurrent changes
-	// tls has the timelines that use a portable pool. The index of a timeline is its number in
-	// blocks. Each change stores a new slice.
+	// tls has the timelines that use a portable pool. The index of a timeline in tls is the number
+	// that Pool.blocks uses for the timeline. Each change stores a new slice.
 	tls atomic.Pointer[[]*engine.Timeline]
 }
 
@@ -237,7 +238,7 @@ func (d *Device) hasPools(kind driver.MemKind) bool {
 	return d.Engine.Caps.Pools && (kind == driver.DeviceMem || kind == driver.HostMem && d.Engine.Caps.HostPools || kind == driver.ManagedMem && d.Engine.Caps.ManagedPools)
 }
 
-// remove takes a pool off the list, and reports whether it was there.
+// remove takes a pool off the list, and reports whether the pool was in the list.
 func (p *pools) remove(pool *Pool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -280,10 +281,11 @@ func (p *Pool) makeNative() (err error) {
 // reserveWithin is how long reserve waits for its stream to free the memory.
 const reserveWithin = 10 * time.Second
 
-// reserve makes a new native pool reserve its initial size. It allocates that many bytes in a
-// stream and frees them. Then it waits until the driver has noticed the free. Until then the driver
-// counts the bytes as used, so a larger allocation could exceed the pool's limit. reserve uses a
-// stream of its own, because a queue's stream may be busy for long. It runs on a bound thread.
+// reserve makes a new native pool reserve its initial size. To do so, it allocates that many bytes
+// in a stream and frees them. Then reserve waits, for at most reserveWithin, until the driver has
+// noticed the free. Until then the driver counts the bytes as used, so a large allocation could
+// fail because of the pool's limit. reserve uses a stream of its own, because a queue's stream may
+// be busy for long. reserve runs on a bound thread.
 func (p *Pool) reserve() error {
 	d := p.dev
 	h, err := d.Engine.Native.NewStream()
@@ -351,7 +353,7 @@ func (p *Pool) Options() PoolOptions {
 }
 
 // onNative calls fn on a bound thread, and waits until fn returns. fn calls the driver for a native
-// pool. While fn runs, live counts the call, so the pool is not destroyed.
+// pool. While fn runs, the call counts in Pool.live, so the pool is not destroyed.
 func (p *Pool) onNative(op string, fn func() error) error {
 	return p.dev.Engine.OnBound(func() error {
 		p.life.RLock()
@@ -414,7 +416,7 @@ func (p *Pool) ended() error {
 	return nil
 }
 
-// Stats returns the pool's current figures. For a native pool it blocks while it queries the
+// Stats returns the pool's current figures. For a native pool, Stats blocks while it queries the
 // driver.
 func (p *Pool) Stats() (s driver.PoolStats, err error) {
 	if err := p.open("pool stats"); err != nil {
@@ -502,8 +504,8 @@ func (p *Pool) SetReuse(r driver.PoolReuse) error {
 	return nil
 }
 
-// Trim gives unused memory back to the system, but keeps at least keep bytes reserved, if the pool
-// has that much. It blocks while the driver gives back the memory.
+// Trim gives unused memory back to the system, but keeps at least the given number of bytes
+// reserved, if the pool has that much. Trim blocks while the driver gives back the memory.
 func (p *Pool) Trim(keep uint64) error {
 	if err := p.open("trim"); err != nil {
 		return err
@@ -551,7 +553,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	})
 }
 
-// Close closes the pool. It does not wait for work: allocated memory stays usable until it is
+// Close closes the pool. Close does not wait for work: allocated memory stays usable until it is
 // deallocated or its buffer is closed. Later allocations fail with [errs.ErrClosed]. So do earlier
 // allocations that have not been issued. Closing the default pool is an error.
 func (p *Pool) Close() error {
@@ -587,8 +589,9 @@ func (p *Pool) Close() error {
 // later sweep or until the device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
-// sweepPoolsAfter makes the reclaimer sweep, as sweepPools says. If one of these pools stays, the
-// reclaimer sweeps again after pause. Each further pause is twice as long, up to a second.
+// sweepPoolsAfter makes the reclaimer sweep, as sweepPools says. If a closed pool without allocated
+// memory stays, the reclaimer sweeps again after the given pause. Each further pause is twice as
+// long, up to a second.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	d.Engine.Reclaim(func() {
 		d.pools.mu.Lock()
@@ -629,7 +632,7 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 
 // empty reports whether no memory of the pool is allocated. Memory counts as allocated until its
 // free has been issued. A native pool is also not empty while onNative runs or imported memory is
-// open (see live).
+// open (see Pool.live).
 func (p *Pool) empty() bool {
 	if p.blocks != nil {
 		return p.blocks.Stats().Live == 0
@@ -637,8 +640,8 @@ func (p *Pool) empty() bool {
 	return p.live.Load() == 0
 }
 
-// close destroys all pools, but only trims the driver's default pool. It runs on the pending-queue
-// thread when no memory is in use.
+// close destroys all pools, but only trims the driver's default pool. The method close runs on the
+// pending-queue thread when no memory is in use.
 func (p *pools) close() (errs []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -670,8 +673,8 @@ func (p *pools) close() (errs []error) {
 }
 
 // noteReserved tells the observer by how much a native pool has grown or shrunk since the observer
-// was last told. bytes is the pool's reserved size now. The observer gets the current time, because
-// the driver does not say when the size changed.
+// was last told. The parameter bytes is the pool's reserved size now. The observer gets the current
+// time, because the driver does not say when the size changed.
 func (p *Pool) noteReserved(bytes uint64) {
 	d := p.dev
 	if d.Observer == nil || p.blocks != nil {
@@ -686,7 +689,7 @@ func (p *Pool) noteReserved(bytes uint64) {
 }
 
 // noteSize queries how much memory a native pool has reserved, and calls noteReserved. Without an
-// observer it does nothing. It runs on a bound thread.
+// observer, noteSize does nothing. It runs on a bound thread.
 func (p *Pool) noteSize() {
 	if p.dev.Observer != nil {
 		if bytes, err := p.dev.Faces.Pools.PoolAttr(p.native, driver.PoolReserved); err == nil {
@@ -695,9 +698,9 @@ func (p *Pool) noteSize() {
 	}
 }
 
-// SamplePools returns how many bytes the device's pools have reserved and how many of these are
-// allocated. It tells the observer by how much each native pool has grown or shrunk. It blocks
-// while it queries the driver.
+// SamplePools returns how many bytes the device's pools have reserved and how many of these bytes
+// are allocated. It also tells the observer by how much each native pool has grown or shrunk.
+// SamplePools blocks while it queries the driver.
 func (d *Device) SamplePools() (reserved, used uint64) {
 	d.pools.mu.Lock()
 	all := slices.Clone(d.pools.all)

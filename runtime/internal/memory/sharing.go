@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-// A Handle names memory for other processes. It is MemoryHandle of package interop.
+// A Handle names memory for other processes. MemoryHandle of package interop is the public form of
+// a Handle.
 type Handle struct {
 	Driver string
 	Device [16]byte
@@ -105,8 +106,9 @@ func (d *Device) ImportShared(h Handle, freed func()) (*Buffer, error) {
 	return d.openMemory(op, h, &rare{freed: freed, close: d.Faces.IPCMem.CloseMem}, func() (driver.Mem, error) { return d.Faces.IPCMem.OpenMem(h.Handle) })
 }
 
-// openMemory makes a buffer from another process's memory, which open makes accessible. r.close
-// releases the memory, and r.freed is called afterwards.
+// openMemory makes a buffer from another process's memory. openMemory calls the function open to
+// make the memory accessible. When the buffer no longer needs the memory, r.close releases the
+// memory, and then r.freed is called.
 func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Mem, error)) (*Buffer, error) {
 	b := newBuffer(d, h.Size)
 	err := d.Engine.Do(func() (err error) {
@@ -130,9 +132,9 @@ func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Me
 	return b, nil
 }
 
-// Importable returns an error if an object was exported by another driver than the device's. of is
-// the name of the driver that exported the object. If the name is unknown, of is "", and Importable
-// returns nil.
+// Importable returns an error if an object was exported by another driver than the device's. The
+// last parameter is the name of the driver that exported the object. If the name is unknown, the
+// parameter is "", and Importable returns nil.
 func (d *Device) Importable(op, of string) error {
 	if of != "" && of != d.Engine.Driver.Name() {
 		return errs.Argument(op, "it was exported by driver %s, and %s is of driver %s", of, d.Engine.Info.Name, d.Engine.Driver.Name())

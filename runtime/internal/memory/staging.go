@@ -23,7 +23,7 @@ type Staging struct {
 }
 
 // Issue stores the addresses of the block in x, for the native calls. For a download it tells the
-// race detector that the operation writes Host. It is called before the native calls are made.
+// race detector that the operation writes Host. Issue is called before the native calls are made.
 func (p *Staging) Issue(x *work.Extra) {
 	if p.Block != nil {
 		p.Block.Give(x)
@@ -34,7 +34,7 @@ func (p *Staging) Issue(x *work.Extra) {
 }
 
 // Deliver tells the race detector that the download no longer writes Host (see touch). If arrived
-// is set, it then copies the data of the download to Host.
+// is set, Deliver then copies the data of the download to Host.
 func (p *Staging) Deliver(arrived bool) {
 	p.touch.over()
 	if arrived && p.Host != nil {
@@ -206,7 +206,7 @@ func (s *Stage) Get(n int) (*Block, error) {
 		}
 		b = s.take(n)
 	}
-	// A lost device may still copy to or from its free blocks, so Get must not return one.
+	// A lost device may still copy to or from its free blocks, so Get must not return a block.
 	if err := s.dev.Failed(); err != nil {
 		b.Free()
 		return nil, err
@@ -225,7 +225,7 @@ func (s *Stage) growEmpty(class int) error {
 	return s.grow(class)
 }
 
-// grow pins memory for blocks of a class. It runs on a bound thread.
+// grow pins memory for blocks of a class. The method runs on a bound thread.
 func (s *Stage) grow(class int) error {
 	size := max(1<<class, s.size)
 	mem, err := s.dev.Engine.Native.Alloc(driver.HostMem, uint64(size))
@@ -258,7 +258,7 @@ func (s *Stage) Trim() (err error) {
 }
 
 // unused removes the slabs without a block in use, and returns their memory. For a lost device it
-// returns none, because the device may still use any of them.
+// removes no slab, because the device may still use any of them.
 func (s *Stage) unused() (mem []driver.Mem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,12 +13,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A control command reads a number from memory and executes one of its bodies, or none. Its bodies
-// are other recordings. There are two ways to run it.
+// A control command reads a number from memory and executes one of its bodies, or none. A loop has
+// one body, and reads the number and executes the body again and again, until the number is outside
+// the body's bounds. Bodies are other recordings. There are two ways to run a control command.
 //
 // In a graph, each body has a test node and a conditional node. The graph of the conditional node
-// has the body's commands, which the recording copies to its list bodies. All tests come before all
-// bodies, because a body may change the number. A loop has one more test at the end of its body.
+// has the body's commands, which the outer recording copies to its list Recording.bodies. All test
+// nodes come before all conditional nodes, because a body may change the number. A loop has one
+// more test at the end of its body.
 //
 // On the host, a control command is a part of its own. Package gpu reads the number and executes
 // the body as a recording, in a goroutine (see Part.Control).
@@ -31,7 +33,8 @@ type conditional struct {
 	why    string   // why the host runs the command; "" if a graph can run it
 }
 
-// A body is a body of a conditional. It runs if the number is at least low and at most high.
+// A body is a body of a conditional. A body runs if the number that the command reads is at least
+// low and at most high.
 type body struct {
 	low, high uint32
 	child     *Recording
@@ -50,8 +53,8 @@ type bindRef struct {
 // nameOf returns the name of a command of the body for messages.
 func (b *body) nameOf(number int) string { return b.name + b.child.names.of(number) }
 
-// A Body is a body of a control command that is to be recorded. It runs if the number is at least
-// Low and at most High.
+// A Body is a body of a control command that is to be recorded. A body runs if the number that the
+// command reads is at least Low and at most High.
 type Body struct {
 	Low, High uint32
 	Child     *Recording
@@ -216,7 +219,7 @@ func (d *Device) readyConditionals() error {
 // copyBody copies the commands of a body to c.bodies, with their references and arguments. In c,
 // all scratch memory of the body is one scratch buffer with the same layout.
 func (c *Recording) copyBody(b *body, binds []memory.Range) {
-	child := b.child // readable without its mu, because child has ended
+	child := b.child // the child recording has ended, so reading it takes no lock
 	var scratch *memory.Buffer
 	by := c.takeData(child, binds, func(r *reference) {
 		if scratch == nil {
@@ -230,9 +233,9 @@ func (c *Recording) copyBody(b *body, binds []memory.Range) {
 	c.copyTo(&c.bodies, &child.bodies, by, b.params)
 }
 
-// copyTo copies the commands in from, a list of another recording, and appends the copies to a list
-// of c. c already has the other recording's references and arguments. by is added to the numbers in
-// each copy, and params replace the other recording's parameters.
+// copyTo copies the commands of another recording's list (from), and appends the copies to a list
+// of c (to). c already has the other recording's references and arguments. In each copy, numbers
+// are shifted by the given shift, and the other recording's parameters are replaced as params says.
 func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam) {
 	for i := range from.n {
 		cmd := c.shifted(*from.at(i), by, params)
@@ -242,8 +245,8 @@ func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam
 }
 
 // shifted returns a copy of a nested recording's conditional for the outer recording. In the copy,
-// by is added to the numbers of references and of body commands, and params replace the nested
-// recording's parameters.
+// the numbers of references and of body commands are shifted by the given shift, and the nested
+// recording's parameters are replaced as params says.
 func (x *conditional) shifted(by shift, params []nestedParam) *conditional {
 	n := *x
 	n.bodies = slices.Clone(x.bodies)
@@ -300,9 +303,9 @@ func (c *Recording) eachOf(l *commandList, from, to int, yield func(*command) bo
 	return true
 }
 
-// graphsCan reports whether graphs can run the conditionals of a layout in an execution. binds and
-// given are the execution's bindings and parameters. The result is false if a part with
-// conditionals cannot use its graph.
+// graphsCan reports whether graphs can run the conditionals of a layout in an execution. The
+// arguments binds and given are the execution's bindings and parameters. The result is false if a
+// part with conditionals cannot use its graph.
 func (c *Recording) graphsCan(l layout, binds []memory.Range, given []Given) bool {
 	var some [16]Value
 	values := some[:0]
@@ -408,8 +411,8 @@ func (c *Recording) WhyHost(at Command) (why string, err error) {
 	return c.cmds.at(int(at)).rare.cond.why, nil
 }
 
-// A Branch is a body of a control command in an execution. It runs if the number is at least Low
-// and at most High.
+// A Branch is a body of a control command in an execution. A body runs if the number that the
+// command reads is at least Low and at most High.
 type Branch struct {
 	Low, High uint32
 	Recording *Recording
@@ -450,7 +453,7 @@ func (c *Recording) HasLanes() bool {
 
 // rangeOf returns the memory of a reference in the submission's execution. For a binding, this is
 // the memory that is bound. For scratch memory, it is the memory of the execution's instance. The
-// range has size bytes, or fewer if the memory ends earlier.
+// range has the given size, or is shorter if the memory ends earlier.
 func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 	r := &p.recording.refers[ref]
 	at := memory.Range{Buffer: r.buffer, Offset: r.offset, Size: size}
@@ -467,8 +470,8 @@ func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 }
 
 // Abandon is called when the submission's control step has failed. Work of a body may be in flight
-// up to the mark m. If keep is set, work in other streams may be in flight too, and the execution
-// keeps its instance for ever.
+// up to the mark m. If keep is set, work in streams other than that of m may be in flight too, and
+// the execution keeps its instance for ever.
 func (p *Part) Abandon(m engine.Mark, keep bool) {
 	r := p.run
 	if r == nil || r.instance == nil {

@@ -9,8 +9,9 @@ import (
 )
 
 // The type execution has the instance, addresses and parameters of the execution that is being
-// issued. A recording has one such struct, which its mu protects. Each execution finds in it the
-// addresses and words of the previous execution, and sets them only if some have changed.
+// issued. A recording has one such struct, Recording.current, which Recording.mu protects. The
+// struct keeps the addresses and words of the previous execution, so those that have not changed
+// need not be stored again.
 type execution struct {
 	instance *instance
 	latest   *instance     // instance of the last execution that a stream has received, in whole or in part
@@ -21,7 +22,7 @@ type execution struct {
 	moving  []int        // numbers of the refers whose addresses may change
 	sources []source     // sources of the moving refers
 	epoch   int          // changes when a source has moved or a parameter has changed
-	lost    bool         // find has failed, so present may not match the bases of sources
+	lost    bool         // the latest call of find has failed, so the addresses in present may differ from source.base
 }
 
 // A source is a buffer, or a binding, whose address may change from one execution to the next.
@@ -96,7 +97,8 @@ func (s *source) address(b *instance, binds []memory.Range) engine.Address {
 }
 
 // findLive finds the addresses of growing memory, and of pool memory that was allocated when a
-// command that uses it was recorded. They are needed to make a graph before the first execution.
+// command that uses it was recorded. A graph that is made before the first execution needs these
+// addresses.
 func (x *execution) findLive(refers []reference) error {
 	for _, i := range x.moving {
 		if r := &refers[i]; !r.depends() && r.buffer.Late() {
@@ -118,8 +120,8 @@ func (x *execution) address(ref int32) driver.Ptr {
 	return x.present[ref]
 }
 
-// words returns the words of a parameter. They are in present too, behind the addresses, so that a
-// place of a graph can get a word in the same way as an address.
+// words returns the words of a parameter. The words are stored in execution.present, behind the
+// addresses. So a place of a graph can get a word in the same way as an address.
 func (x *execution) words(param int32) []driver.Ptr { return x.params[2*param : 2*param+2] }
 
 // setWords stores the values of an execution. It reports whether a value differs from the one that

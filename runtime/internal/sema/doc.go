@@ -7,15 +7,15 @@
 //     [Semaphore.Arrive] raises the semaphore to the announced values.
 //   - A [Waiter] waits for one or more points. A [Point] is a semaphore and a value. The waiter
 //     registers a [Timepoint] with the semaphore of each point that is not reached, and is called
-//     once for each timepoint, when the timepoint is released.
+//     when the timepoint is released.
 //
 // # Timepoints
 //
 // A timepoint is one registered wait for a value of a semaphore. The semaphore keeps its timepoints
 // in heaps, ordered by value. To release a timepoint means to remove it from its heap and to notify
-// its owner. A timepoint is released when the value is reached or the semaphore fails. A timepoint
-// registered with [UntilIssued] is also released when work that will signal the value has been
-// issued.
+// its owner. A timepoint is released when the value is reached or the semaphore fails, unless
+// [Timepoint.Cancel] has removed it before. A timepoint registered with [UntilIssued] is also
+// released when work that will signal the value has been issued.
 //
 // The owner of a timepoint is a waiter, a function that the program gave to [Semaphore.OnReached],
 // or a goroutine that is blocked in [Wait] or [Semaphore.WaitIssued]. A waiter may take timepoints
@@ -29,8 +29,8 @@
 //
 // # Locks
 //
-// Each semaphore has one mutex. While it is held, the package calls no outside code except
+// Each semaphore has one mutex. While the mutex is held, the package calls no outside code except
 // [Producer.Want], [Producer.Passed] and the function given to [Semaphore.Next]. Values and
-// failures are atomic: reading them takes no lock. A signal from the host takes none either if the
-// semaphore has no timepoint and no signal in flight.
+// failures are atomic: reading them takes no lock. A signal from the host takes no lock either if
+// the semaphore has no timepoint and no signal in flight.
 package sema
