@@ -38,8 +38,9 @@ type Source struct {
 	Revision string
 
 	// Link are further sources, for link-time optimization. Each is compiled by itself, with its
-	// own headers, options and names, and all are linked with this one into one module. They must
-	// not have Link or LinkOptions. On CUDA this needs nvJitLink besides NVRTC.
+	// own headers, options and names, and all are linked with this source into one module. The
+	// sources in Link must not have Link or LinkOptions. On CUDA linking needs nvJitLink besides
+	// NVRTC.
 	Link []Source
 
 	// LinkOptions are the linker's options. The linker generates the machine code, so its options
@@ -95,8 +96,8 @@ func (s Source) forDriver() *driver.Source {
 // errFiles is the CacheErr of a source that may read files.
 var errFiles = errors.New("it may depend on files that are not among its headers: set Source.Revision to their version")
 
-// mayReadFiles reports whether the source, or a source in Link, has no Revision while the compiler
-// may read files for it.
+// mayReadFiles reports whether the compiler may read files for a source without a Revision: for s
+// itself or for a source in s.Link.
 func (s Source) mayReadFiles() bool {
 	return s.Revision == "" && s.readsFiles() || slices.ContainsFunc(s.Link, Source.mayReadFiles)
 }

@@ -18,7 +18,7 @@ type Tracer interface {
 	// Observe returns the observer of a device that is being opened, or nil if the tracer does not
 	// observe the device. Observe is called on the pending-queue thread, before the device has
 	// events. The function pools returns how many bytes the device's pools have reserved, and how
-	// many of these bytes are used. pools blocks while it queries the driver.
+	// many of these bytes are used. A call of pools blocks while it queries the driver.
 	Observe(dev *Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error)
 }
 

@@ -83,8 +83,8 @@ func wordSlice(e *env, n int) gpu.Slice[uint32] {
 	return xs
 }
 
-// trial submits a launch and waits for it. If the device does not support the launch, it skips the
-// test.
+// trial submits a launch and waits for it. If the device does not support the launch, trial skips
+// the test.
 func (e *env) trial(launch func(o gpu.Order) error) {
 	e.Helper()
 	s := e.sem()

@@ -20,7 +20,8 @@ import (
 // A Growing is a reserved range of addresses with physical pages mapped at its start. Its buffer
 // has the address of the range, which never changes.
 //
-// The field size is how much the program may use: a call that submits or records a range checks it.
+// The field size is how much the program may use. A call that submits or records a range checks
+// size.
 // The field reach is checked when work is issued (Holding.Ptr). Grow raises both fields after the
 // pages have been mapped. No work uses new pages before that, so mapping disturbs nothing in
 // flight.
@@ -168,8 +169,8 @@ func (m *Growing) Page() uint64 { return m.page }
 // allows reports whether a device has access to the memory.
 func (m *Growing) allows(d *Device) bool { return slices.ContainsFunc(m.users, d.same) }
 
-// has returns an error unless pages are mapped for the first size bytes. They stay mapped for work
-// whose mark was added to the uses before this call.
+// has returns an error unless pages are mapped for the first size bytes. These pages stay mapped
+// for work whose mark was added to the uses before the call of has.
 func (m *Growing) has(size uint64) error {
 	if reach := m.reach.Load(); size > reach {
 		return fmt.Errorf("the first %d bytes of growing memory, of which %d are mapped: Shrink has unmapped the others, and nothing orders it after this: %w", size, reach, errs.ErrRange)
@@ -256,9 +257,9 @@ func (m *Growing) giveAway() {
 	}
 }
 
-// add maps the pages from number have to number n-1, and raises the size. next returns the physical
-// memory for a page, and has counted the new mapping in maps. If something fails, add undoes
-// everything. add runs on a bound thread.
+// add maps the pages numbered have to n-1, and raises the size. The function next returns the
+// physical memory for a page, and has counted the new mapping in physical.maps. If something fails,
+// add undoes everything. add runs on a bound thread.
 func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (err error) {
 	v := m.dev.Faces.VirtualMem
 	var fresh []page
@@ -289,8 +290,8 @@ func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (e
 	return nil
 }
 
-// giveAccess gives the devices access to the pages from number have to number n-1. Peers that are
-// closed or lost get none. A peer is not closed during the call of the driver.
+// giveAccess gives the devices access to the pages numbered have to n-1. Peers that are
+// closed or lost get no access. A peer is not closed during the call of the driver.
 func (m *Growing) giveAccess(have, n int) error {
 	all := []driver.Device{m.dev.Engine.Native}
 	for _, u := range m.users[1:] {
@@ -313,7 +314,8 @@ func (m *Growing) remove(first int, pages []page) error {
 	return errors.Join(all...)
 }
 
-// newPhysical allocates a page, and counts one mapping of it. It runs on a bound thread.
+// newPhysical allocates a page, and counts one mapping of the page. newPhysical runs on a bound
+// thread.
 func (d *Device) newPhysical(size uint64) (*physical, error) {
 	h, err := d.Faces.VirtualMem.NewPages(size)
 	if err != nil {
@@ -389,8 +391,8 @@ func (m *Growing) room(op string, size uint64) error {
 	return nil
 }
 
-// addShared maps size bytes of another Growing, from offset on, behind the mapped pages. have is
-// the number of mapped pages. addShared runs on a bound thread.
+// addShared maps size bytes of another Growing, from offset on, behind the mapped pages. The
+// parameter have is the number of mapped pages. addShared runs on a bound thread.
 func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 	of.mu.Lock()
 	if all := of.Size(); offset > all || size > all-offset {
@@ -495,14 +497,15 @@ type trim struct {
 	of     *Growing
 	number uint64
 	points []sema.Point // the trim first waits for these points: those of its Shrink and of earlier trims
-	// The trim then waits for these uses. uses is nil until each point is reached or has failed.
+	// Then the trim waits for the work in uses, which is nil until each point is reached or has
+	// failed.
 	uses  atomic.Pointer[engine.Frontier]
 	delay *delay // lasts until run returns; FreeUnused waits for it
 }
 
 // run waits for the points and the uses of the trim. Then it makes the reclaimer unmap the pages
-// that Grow has not taken back. It gives up if the memory is freed or left to the driver, or if the
-// device of one of the uses is lost.
+// that Grow has not taken back. run gives up if the memory is freed or left to the driver, or if
+// the device of one of the uses is lost.
 func (t *trim) run() {
 	m := t.of
 	defer m.dev.delays.end(t.delay)
@@ -537,7 +540,7 @@ func (t *trim) run() {
 	m.dev.Engine.Reclaim(func() { m.dev.Engine.NotTaken(m.unmap(t.number)) })
 }
 
-// isReady reports whether nothing uses the pages any more, so that run is about to return.
+// isReady reports whether nothing uses the pages any more, so that trim.run is about to return.
 func (t *trim) isReady() bool {
 	if uses := t.uses.Load(); uses != nil {
 		return uses.Passed()
@@ -569,7 +572,7 @@ func (m *Growing) kept(trim uint64) int {
 }
 
 // unmap unmaps the pages of a trim and of all earlier trims, except pages that Grow has taken back.
-// It runs on a bound thread. If the driver refuses, nobody tries again: a later Grow gets the
+// unmap runs on a bound thread. If the driver refuses, nobody tries again: a later Grow gets the
 // driver's error.
 func (m *Growing) unmap(trim uint64) error {
 	m.mu.Lock()
@@ -596,8 +599,8 @@ func (m *Growing) tell() {
 	}
 }
 
-// free unmaps all pages and gives the addresses back. It runs on a bound thread, when nothing uses
-// the buffer any more.
+// free unmaps all pages and gives the addresses back. free runs on a bound thread, when nothing
+// uses the buffer any more.
 func (m *Growing) free() error {
 	m.cancel()
 	m.mu.Lock()

@@ -104,7 +104,7 @@ func (b *Buffer) NoValues() string {
 }
 
 // CheckValue returns an error if an operation of the kind cannot write the value to the range, or
-// wait for it there. The range has been checked.
+// wait for the value in the range. The range has been checked.
 func (r Range) CheckValue(kind work.Kind, value uint64) error {
 	op := kind.String()
 	switch {

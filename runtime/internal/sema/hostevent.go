@@ -48,8 +48,8 @@ func (e *hostEvent) wake() {
 }
 
 // finish ends a wait. It cancels the timepoints that have not been released, and gives the host
-// event to the semaphore of the first point for reuse. If wake has yet to be called for a released
-// timepoint, the host event is not reused.
+// event to the semaphore of the first point for reuse. The host event is not reused if e.once is
+// set, or if hostEvent.wake has yet to be called for a released timepoint.
 func (e *hostEvent) finish(points []Point) {
 	released := int32(0)
 	for i := range e.tps {
