@@ -49,8 +49,8 @@ func (q *Queue) fill(o *Order, op *Op) error {
 // driver copies, directly if the hardware supports it. Between drivers, goroutines copy in pieces
 // through the host, and begin when the waits are reached. If the ranges belong to one buffer and
 // overlap, the error is [ErrArgument]. If the ranges belong to different buffers that share memory,
-// they must not overlap either. The runtime does not check for this overlap, and the result of a
-// copy with such an overlap is undefined.
+// the ranges must not overlap in that memory. The runtime does not check this: if the ranges
+// overlap in shared memory, the result of the copy is undefined.
 func Copy(dst, src Range) (op Op) {
 	op.kind, op.args[0], op.args[1] = copyOp, dst, src
 	return op

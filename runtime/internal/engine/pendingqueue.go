@@ -19,8 +19,8 @@ type pendingQueue struct {
 	running atomic.Int32 // number of goroutines that issue ready submissions, or wait for an event for one
 	parked  submissionList
 	nparked int
-	// npublished counts published barriers. Published barriers are in the list
-	// pendingQueue.parked, but do not count in nparked, because they complete without being issued.
+	// npublished counts published barriers. Published barriers are in the list pendingQueue.parked,
+	// but do not count in nparked, because they complete without being issued.
 	npublished wake.Count
 	called     submissionList // running host calls
 }

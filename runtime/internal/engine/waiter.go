@@ -49,8 +49,8 @@ func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 }
 
 // TimepointReleased is called when a timepoint of the submission s has been released. err is the
-// error of a failed wait, or nil. TimepointReleased subtracts one from s.parking.open. If the
-// result is above 0, TimepointReleased returns false and nil. Otherwise there are three cases. If s
+// error of a failed wait, or nil. TimepointReleased subtracts one from s.parking.open. If s still
+// has open waits, TimepointReleased returns false and nil. Otherwise there are three cases. If s
 // is a published barrier, TimepointReleased gives the signals of s, and returns false and the
 // timepoints that the signals release. If s is a lane's submission, TimepointReleased hands s to
 // the lane's thread and returns false, or true if the lane refuses s. For any other submission

@@ -20,11 +20,10 @@ import (
 // A Growing is a reserved range of addresses with physical pages mapped at its start. Its buffer
 // has the address of the range, which never changes.
 //
-// The field size is how much the program may use. A call that submits or records a range checks
-// size.
-// The field reach is checked when work is issued (Holding.Ptr). Grow raises both fields after the
-// pages have been mapped. No work uses new pages before that, so mapping disturbs nothing in
-// flight.
+// The field size is how much the program may use. The calls that submit or record a range check
+// the field size. The field reach is checked when work is issued (Holding.Ptr). Grow raises both
+// fields after the pages have been mapped. No work uses new pages before that, so mapping disturbs
+// nothing in flight.
 //
 // Shrink lowers only size, at once, and marks the pages behind the new size as gone. A goroutine
 // (trim.run) then waits for the points given to Shrink. The goroutine lowers reach, and after that
@@ -290,8 +289,8 @@ func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (e
 	return nil
 }
 
-// giveAccess gives the devices access to the pages numbered have to n-1. Peers that are
-// closed or lost get no access. A peer is not closed during the call of the driver.
+// giveAccess gives the devices access to the pages numbered have to n-1. Peers that are closed or
+// lost get no access. A peer is not closed during the call of the driver.
 func (m *Growing) giveAccess(have, n int) error {
 	all := []driver.Device{m.dev.Engine.Native}
 	for _, u := range m.users[1:] {

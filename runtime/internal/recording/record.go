@@ -133,9 +133,9 @@ type Bound struct {
 }
 
 // Launch records a launch. The list buffers has the arguments that are addresses. The list words
-// has all arguments, laid out by l.Layout, with zeros for buffers. The call copies both lists. If a
-// range or a parameter is refused, the result wrong is the number of its argument. Otherwise wrong
-// is -1. The caller has called Begin.
+// has all arguments, laid out by l.Layout, with zeros for buffers. The call copies both lists. If
+// Launch refuses an argument, the result wrong is the argument's number. Otherwise wrong is -1. The
+// caller has called Begin.
 func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []Command) (at Command, wrong int, err error) {
 	arg := l.Layout.Begin(len(c.args))
 	if err := c.roomFor(arg-len(c.args)+l.Layout.Words(), len(buffers)); err != nil {
@@ -387,7 +387,7 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Give
 	}
 	end := command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}
 	if lane := child.lastLane(); lane != nil {
-		// The lane makes a collective behind the command end continue the child's last group.
+		// With this lane, a collective behind the end command continues the child's last group.
 		end.rare = c.cmds.rare(rareCommand{lane: lane})
 	}
 	return c.record(&end, last)
