@@ -9,10 +9,10 @@
 //
 // CUDA's compiler is NVRTC, a library of NVIDIA's toolkit. The driver does not include NVRTC. The
 // compiled code is for the exact architecture of the device. If NVRTC is too old to know that
-// architecture, the code is PTX for the newest one that it knows. HIP's compiler is hipRTC, a part
-// of ROCm. This package has not been tested with an AMD GPU. On a simulated GPU kernels are
-// registered Go functions: only the names of the kernels in a source matter, and all of them must
-// be registered.
+// architecture, the code is PTX for the newest architecture that NVRTC knows. HIP's compiler is
+// hipRTC, a part of ROCm. This package has not been tested with an AMD GPU. On a simulated GPU
+// kernels are registered Go functions: only the names of the kernels in a source matter, and all of
+// these kernels must be registered.
 //
 // [Cache] describes the code that is kept on disk.
 package compile
@@ -46,9 +46,9 @@ type Info struct {
 // folder.
 //
 // Code is found again only if all its inputs are the same: all fields of the source, the compiler,
-// its version and the architecture. The cache does not see files that the compiler reads. A source
-// may read files if it has an option such as -I, or includes a header that is not among its
-// Headers. The code of such a source is kept only if [Source].Revision is set.
+// the compiler's version and the architecture. The cache does not see files that the compiler
+// reads. A source may read files if it has an option such as -I, or includes a header that is not
+// in [Source].Headers. The code of such a source is kept only if [Source].Revision is set.
 //
 // A user who can write to the folder decides which code runs on the device. So the folder is used
 // only if it belongs to the user of the process or to root, and no other user can write to it. On

@@ -34,10 +34,10 @@ type ParkedWait struct {
 	Current   uint64 // the value reached, as far as the host knows
 
 	// Producer describes the operation that will signal the value or a higher value, for example
-	// "copy on queue 1 of H200, parked". Producer is empty if no device has issued such an operation
-	// and the device whose Parked was called has none either. Then there are three possibilities:
-	// the operation is parked on another device, it was never submitted, or the host must signal
-	// the value.
+	// "copy on queue 1 of H200, parked". Producer is empty if no device has issued such an
+	// operation and the device whose Parked was called has none either. Then there are three
+	// possibilities: the operation is parked on another device, it was never submitted, or the host
+	// must signal the value.
 	Producer string
 }
 

@@ -75,9 +75,9 @@ func noteSignal(s *sema.Semaphore, value uint64, err error) {
 	}
 }
 
-// waits tells the observers of the points' semaphores that the program begins to wait. It stops at
-// the first observer that returns an observe.Wait, and returns this Wait. If no observer returns
-// one, it returns nil.
+// waits tells the observers of the points' semaphores that the program begins to wait. When an
+// observer returns an observe.Wait, waits returns this Wait and tells no further observer. If no
+// observer returns an observe.Wait, waits returns nil.
 func waits(ctx context.Context, points []Point, all bool) observe.Wait {
 	for _, p := range points {
 		if o := observe.OfSemaphore(&p.Semaphore.sema); o != nil {

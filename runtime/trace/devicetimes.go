@@ -173,10 +173,11 @@ func (x *span) CommandBegins(tl *engine.Timeline, c observe.Command) {
 	x.commands = append(x.commands, commandTimes{Command: c, given: hostTimes{issued: issued}, begin: tl.RecordTime()})
 }
 
-// CommandBegun does nothing if a command gave the stream no work. Otherwise it records the event
-// behind the command, if the command is timed. For the first command that gave the stream work it
-// also notes the time, as the time of the submission's first work. A native function gives the
-// stream work at an unknown moment, so after each native function the time is noted again.
+// CommandBegun does nothing if a command gave the stream no work, or if the submission is not
+// timed. Otherwise it records the event behind the command, if the command is timed. For the first
+// command that gave the stream work, CommandBegun also notes the time, as the time of the
+// submission's first work. A native function gives the stream work at an unknown moment, so after
+// each native function the time is noted again.
 func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool) {
 	if x.begin == nil || !some {
 		return
@@ -194,10 +195,10 @@ func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some
 	}
 }
 
-// letGoEvents releases the span's events. If loose is set, the stream got none of the work and may
-// not have passed the span's own events yet. In that case letGoEvents keeps the span's own events
-// in the list deviceTimes.doubt. An event must not be reused until the stream has passed the event,
-// since some devices cannot record a pending event again.
+// letGoEvents releases the span's events. If the parameter loose is set, the stream got none of the
+// work and may not have passed the span's own events yet. In that case letGoEvents keeps the span's
+// own events in the list deviceTimes.doubt. An event must not be reused until the stream has passed
+// the event, since some devices cannot record a pending event again.
 func (x *span) letGoEvents(loose bool) {
 	drop := func(e *engine.Event, own bool) {
 		switch {
@@ -224,7 +225,7 @@ func (x *span) letGoEvents(loose bool) {
 // thread has done this. askTimes also makes records of nodes of graphs (askNodes).
 func (o *observer) askTimes() {
 	if !o.idle() {
-		// Do fails if the device is ending. Then Stopped queries the times.
+		// Do fails if the device is ending. In that case observer.Stopped queries the times.
 		o.core.Do(func() error {
 			o.askMu.Lock()
 			defer o.askMu.Unlock()
@@ -306,7 +307,7 @@ func (o *observer) tell(x *span, ask bool) {
 		c := &x.commands[i]
 		if r.Timed != DeviceTime || !o.placeCommand(x, c) {
 			r.UntimedCommands++
-		} else if c.times.begun < r.Begun && c.times.ended > r.Begun { // no command may lie partly before Begun
+		} else if c.times.begun < r.Begun && c.times.ended > r.Begun { // no command may lie partly before Record.Begun
 			r.Early += c.times.ended - r.Begun
 			r.Begun = c.times.ended
 		}
@@ -335,7 +336,7 @@ type betweenTimes struct {
 }
 
 // between returns when the device ran the work between two events that the device has reached. If
-// shared is set, the event in front is also the event behind other work.
+// the parameter shared is set, the event in front is also the event behind other work.
 func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared bool, h hostTimes) (b betweenTimes) {
 	begun, _, ok := c.at(o, front)
 	ended, within, ok2 := c.at(o, behind)

@@ -22,9 +22,9 @@ import (
 //
 // The events of a submission are written after the submission has ended. Device times are exact
 // only to some microseconds. So work may seem to begin before the work in front of it in the stream
-// has ended. Then the writer moves the later work behind the earlier work. The record of a wait may
-// come before the record of its signal. Then the writer draws the arrow when the record of the
-// signal comes.
+// has ended. In that case the writer moves the later work behind the earlier work. The record of a
+// wait may come before the record of the signal for that wait. In that case the writer draws the
+// arrow when the record of the signal comes.
 type writer struct {
 	tracer  *Tracer
 	opt     Options
@@ -273,7 +273,7 @@ func (w *writer) over(d *gpu.Device) {
 	}
 }
 
-// track makes a track without a name. It takes two thread numbers.
+// track makes a track without a name. A track takes two thread numbers.
 func (x *device) track() *track {
 	x.tids += 2
 	return &track{tid: x.tids - 1}
@@ -437,7 +437,7 @@ func (w *writer) submission(r *Record) {
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at, r.ID})
 		}
-	default: // keep the signal, although it has no slice: otherwise an arrow would begin at a later signal
+	default: // keep the signal, although the submission has no slice: otherwise an arrow would begin at a later signal
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{sub: r.ID})
 		}

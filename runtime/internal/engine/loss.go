@@ -72,8 +72,8 @@ func (d *Device) Lose(err error) {
 	}
 }
 
-// failAll fails all unfinished work of a lost device. Then it loses the devices whose streams wait
-// for that work.
+// failAll fails all unfinished work of a lost device. Then failAll loses the devices whose streams
+// wait for that work.
 func (d *Device) failAll() {
 	d.failInFlight()
 	d.failLanes(d.Failed())
@@ -105,9 +105,9 @@ func (d *Device) failInFlight() {
 	d.cancelParked(err, true)
 }
 
-// Abandon releases everything that the submissions in the ring hold, and recycles them. Nobody
-// retires them any more, because End was called. Abandon runs on the pending-queue thread, at the
-// end of closing.
+// Abandon releases everything that the submissions in the ring hold, and recycles the submissions.
+// Nobody retires submissions any more, because Timeline.End was called. Abandon runs on the
+// pending-queue thread, at the end of closing.
 func (tl *Timeline) Abandon() {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()

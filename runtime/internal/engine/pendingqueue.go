@@ -16,7 +16,7 @@ type pendingQueue struct {
 	wake    chan *Device // wakes the pending-queue thread, which receives the device
 	runnow  *Submission  // list of the ready submissions, oldest first
 	runend  **Submission // where the next ready submission is linked
-	running atomic.Int32 // number of goroutines that issue ready submissions, or wait for an event for one
+	running atomic.Int32 // number of goroutines that issue ready submissions, or wait for an event for a ready submission
 	parked  submissionList
 	nparked int
 	// npublished counts published barriers. Published barriers are in the list pendingQueue.parked,
@@ -243,7 +243,7 @@ func (d *Device) readyAll(first, last *Submission) {
 		return
 	}
 	d.mu.Unlock()
-	for s := first; s != nil; { // the pending-queue thread issues nothing any more, so fail them here
+	for s := first; s != nil; { // the pending-queue thread issues nothing any more, so fail the submissions here
 		next := s.next
 		s.next = nil
 		s.Err.CompareAndSwap(nil, &Failure{d.ClosedError()})

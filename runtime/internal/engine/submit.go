@@ -176,8 +176,8 @@ func (s *Submission) failedStream() error {
 	return nil
 }
 
-// call runs an operation of the host, such as a host call or a notification. It is called on a new
-// goroutine.
+// call runs an operation of the host, such as a host call or a notification. Timeline.run starts a
+// goroutine for the operation.
 func (tl *Timeline) call(s *Submission) {
 	d := tl.Device
 	defer d.Leave()

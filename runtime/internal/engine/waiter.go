@@ -49,9 +49,9 @@ func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 }
 
 // TimepointReleased is called when a timepoint of the submission s has been released. err is the
-// error of a failed wait, or nil. TimepointReleased subtracts one from s.parking.open. If s still
-// has open waits, TimepointReleased returns false and nil. Otherwise there are three cases. If s
-// is a published barrier, TimepointReleased gives the signals of s, and returns false and the
+// error of a failed wait, or nil. TimepointReleased subtracts one from s.parking.open. If this
+// count is still above 0, TimepointReleased returns false and nil. Otherwise there are three cases.
+// If s is a published barrier, TimepointReleased gives the signals of s, and returns false and the
 // timepoints that the signals release. If s is a lane's submission, TimepointReleased hands s to
 // the lane's thread and returns false, or true if the lane refuses s. For any other submission
 // TimepointReleased returns true: s is ready.
@@ -90,7 +90,7 @@ func (s *Submission) IssueHere() bool {
 	return true
 }
 
-// HandOver gives ready submissions to the pending-queue threads of their devices. list has one
+// HandOver gives ready submissions to the pending-queue threads of their devices. The list has one
 // timepoint of each submission.
 func (s *Submission) HandOver(list *sema.Timepoint) {
 	var ready readyList

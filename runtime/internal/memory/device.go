@@ -58,8 +58,8 @@ func (d *Device) ready(op string) error {
 }
 
 // FreeUnused has the reclaimer free unused memory and trim the pools, and waits until this is done.
-// First it waits for the parked Frees and the trims of growing memory that are about to go on
-// because nothing uses their memory any more (delays.awaitReady). FreeUnused returns early if the
+// But first FreeUnused waits for the parked Frees and the trims of growing memory that are about to
+// go on because nothing uses their memory any more (delays.awaitReady). It returns early if the
 // context ends. If the device is closed, or a stream may be waiting for other code, the reclaimer
 // is not called.
 func (d *Device) FreeUnused(ctx context.Context) {

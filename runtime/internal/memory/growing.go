@@ -82,8 +82,8 @@ type physical struct {
 	maps   atomic.Int32 // how many pages of Growings map it
 }
 
-// Reserve reserves max bytes of addresses, rounded up to pages. page is the size of a page; 0 means
-// the driver's granularity. The devices in peers get access to the memory.
+// Reserve reserves max bytes of addresses, rounded up to pages. The parameter page is the size of a
+// page; 0 means the driver's granularity. The devices in peers get access to the memory.
 func (d *Device) Reserve(max, page uint64, peers []*Device) (*Buffer, error) {
 	const op = "reserve addresses"
 	if err := d.ready(op); err != nil {
@@ -180,7 +180,7 @@ func (m *Growing) has(size uint64) error {
 // at returns the address of a page.
 func (m *Growing) at(i int) driver.Ptr { return m.ptr + driver.Ptr(uint64(i)*m.page) }
 
-// grows begins a call of the program that changes growing memory. leave ends that call.
+// grows begins a call of the program that changes growing memory. The result leave ends that call.
 func (b *Buffer) grows(op string) (m *Growing, leave func(), err error) {
 	if err := b.dev.Failed(); err != nil {
 		return nil, nil, err
@@ -302,8 +302,8 @@ func (m *Growing) giveAccess(have, n int) error {
 	return m.dev.Faces.VirtualMem.AccessPages(m.at(have), uint64(n-have)*m.page, all)
 }
 
-// remove unmaps consecutive pages. first is the number of the first page. remove runs on a bound
-// thread.
+// remove unmaps consecutive pages. The parameter first is the number of the first page. remove runs
+// on a bound thread.
 func (m *Growing) remove(first int, pages []page) error {
 	var all []error
 	// Unmap the last page first, to leave no gap in front of pages that are still mapped.
@@ -337,8 +337,8 @@ func (p *physical) unmap() error {
 }
 
 // Share maps size bytes of other growing memory, from offset on, behind the end of this memory. If
-// pages that Shrink has removed from this memory are still mapped, Share first waits until they are
-// unmapped, or until the context ends.
+// pages that Shrink has removed from this memory are still mapped, Share first waits until those
+// pages are unmapped, or until awaitUnmapped returns an error.
 func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) error {
 	const op = "share pages"
 	if from == nil || from.Growing() == nil {
@@ -408,16 +408,16 @@ func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 		p, shared = shared[0], shared[1:]
 		return p, nil
 	})
-	for _, p := range shared { // after an error, these are not mapped
+	for _, p := range shared { // after an error, the pages left in shared are not mapped
 		err = errors.Join(err, p.unmap())
 	}
 	return err
 }
 
-// awaitUnmapped blocks until no pages that Shrink has removed are left. It returns an error if they
-// will never be unmapped, or the memory is freed, or the context ends. The caller holds growMu.
-// While awaitUnmapped waits, it unlocks growMu: the work that uses the pages may end only after
-// another call of Grow or Shrink.
+// awaitUnmapped blocks until no pages that Shrink has removed are left. It returns an error if
+// these pages will never be unmapped, or the memory is freed, or the context ends. The caller holds
+// growMu. While awaitUnmapped waits, it unlocks growMu: the work that uses the pages may end only
+// after another call of Grow or Shrink.
 func (m *Growing) awaitUnmapped(ctx context.Context) error {
 	for {
 		m.mu.Lock()
@@ -449,10 +449,10 @@ func (m *Growing) awaitUnmapped(ctx context.Context) error {
 	}
 }
 
-// Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. They
-// are unmapped later. First each point must be reached or fail. Then the streams must pass the work
-// that uses the memory and was issued before each point was reached or had failed. A Grow before
-// the unmapping takes the pages back.
+// Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. The
+// pages are unmapped later. First each point must be reached or fail. Then the streams must pass
+// the work that uses the memory and was issued before the last point was reached or had failed. A
+// Grow before the unmapping takes the pages back.
 func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 	const op = "shrink"
 	for _, p := range after {

@@ -19,8 +19,8 @@ var touches sync.Mutex
 // is already done.
 type touch struct{ done chan struct{} }
 
-// touchWritten tells the race detector that an operation writes the memory, until the method over
-// of the returned touch is called.
+// touchWritten tells the race detector that an operation writes the memory, until touch.over is
+// called for the returned touch.
 func touchWritten(p []byte) touch {
 	t := touch{make(chan struct{})}
 	go func() {

@@ -26,7 +26,7 @@ func (c *Recording) Barrier(after []Command) (Command, error) {
 	return c.record(&command{op: work.Op{Kind: work.Barrier}, dst: -1, src: -1}, nil)
 }
 
-// Fill records a fill with the pattern in bits, which has width bytes.
+// Fill records a fill. The parameter bits has the pattern, whose size is width bytes.
 func (c *Recording) Fill(dst memory.Range, bits, width uint64, after []Command) (Command, error) {
 	if err := c.Begin(work.Fill); err != nil {
 		return -1, err
@@ -286,8 +286,8 @@ func (c *Recording) AddCollective(to []Collective, op *comm.RangeOp) ([]Collecti
 }
 
 // Collect records a command with operations of a communicator. Adjacent commands of one
-// communicator form a group. A command with commands in after begins a new group. The caller has
-// called Begin.
+// communicator form a group. A command with commands in the list after begins a new group. The
+// caller has called Begin.
 func (c *Recording) Collect(lane *comm.Communicator, group []Collective, after []Command) (Command, error) {
 	cmd := command{op: work.Op{Kind: work.Collect}, dst: -1, src: -1, rare: c.cmds.rare(rareCommand{lane: lane, group: group})}
 	if len(group) == 0 {
@@ -297,7 +297,7 @@ func (c *Recording) Collect(lane *comm.Communicator, group []Collective, after [
 }
 
 // Timestamp records a command that notes the time at which the commands before the last barrier and
-// the commands in after are done.
+// the commands in the list after are done.
 func (c *Recording) Timestamp(after []Command) (Command, error) {
 	if err := c.Begin(work.Timestamp); err != nil {
 		return -1, err
@@ -465,7 +465,7 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 			cmd.rare.cond.why = why
 		}
 		if cmd.op.Kind == work.Barrier {
-			gate = -1 // later commands come after the barrier, and so after gate
+			gate = -1 // later commands come after the barrier, and so after the command gate
 		} else if len(cmd.after) == 0 && gate >= 0 {
 			cmd.after = append(cmd.after, gate)
 		}
@@ -475,8 +475,8 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 }
 
 // takeData appends the references and the arguments of child, which has ended. The ranges in binds
-// replace the bindings of child. scratch is called to change each reference to scratch memory of
-// child. takeData returns the shift of the references and arguments.
+// replace the bindings of child. The function scratch is called to change each reference to scratch
+// memory of child. takeData returns the shift of the references and arguments.
 func (c *Recording) takeData(child *Recording, binds []memory.Range, scratch func(*reference)) shift {
 	c.args = work.AlignEnd(c.args) // so that the child's arguments keep their alignment
 	by := shift{ref: int32(len(c.refers)), arg: int32(len(c.args))}

@@ -8,8 +8,8 @@ import (
 
 // A hostEvent wakes a goroutine that is blocked in Wait or WaitIssued. It contains the timepoints
 // that the goroutine registers with semaphores. After the wait, the semaphore of the first point
-// usually keeps the host event for a later wait (see finish). In a testing/synctest bubble a host
-// event is used only once, because its channel belongs to the bubble.
+// usually keeps the host event for a later wait (see hostEvent.finish). In a testing/synctest
+// bubble a host event is used only once, because its channel belongs to the bubble.
 type hostEvent struct {
 	woken  chan struct{}
 	passed atomic.Int32 // number of calls of wake: one for each released timepoint
