@@ -184,7 +184,7 @@ func (p producer) String() string {
 // contexts makes many of these errors and seldom reads their text.
 type contextError struct {
 	err, cause error      // the context's error and its cause
-	point      sema.Point // the first point that was not reached
+	point      sema.Point // the first point that had been neither reached nor failed
 	now        uint64     // the value of the point's semaphore
 	by         producer   // the work that will signal the point; by.tl is nil if none is in flight
 	more       int        // how many further points were not reached
@@ -211,7 +211,7 @@ func waitEnded(ctx context.Context, points []sema.Point) error {
 func (e *contextError) Error() string {
 	var b strings.Builder
 	b.WriteString("gpu: wait")
-	if s := e.point.Semaphore; s != nil { // nil if all points have been reached meanwhile
+	if s := e.point.Semaphore; s != nil { // nil if all points have been reached or have failed meanwhile
 		fmt.Fprintf(&b, " for %v to reach %d, which is at %d, ", s, e.point.Value, e.now)
 		if e.by.tl != nil {
 			fmt.Fprintf(&b, "to be signalled by: %v", e.by)

@@ -30,9 +30,9 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 // Link describes the path from the device to another device's memory, as the driver reports it
 // (cuDeviceGetP2PAttribute; for AMD hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount). The
 // CUDA driver does not distinguish NVLink from PCI Express. If NVML is installed, Link gets from
-// NVML which of the two it is, and the path on PCI Express. If the devices are of different
-// drivers, the kind is [driver.LinkNone]. Link blocks while the driver answers. If the driver does
-// not report links, the error is [ErrUnsupported].
+// NVML which of the two connects the devices, and the path on PCI Express. If the devices are of
+// different drivers, the kind is [driver.LinkNone]. Link blocks while the driver answers. If the
+// driver does not report links, the error is [ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	if err := d.ready("link"); err != nil {
 		return l, err

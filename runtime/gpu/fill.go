@@ -12,8 +12,8 @@ import (
 // Fill returns an Op that fills a range with a pattern of 1, 2, 4 or 8 bytes. The address and the
 // size of the range must be multiples of the pattern's size, otherwise the error is [ErrArgument].
 // Memory of another device can be filled only if the queue's device has access to it. Devices of a
-// [Group] have access to each other's memory if the hardware supports it. For access to memory of a
-// pool, use [Pool.Access].
+// [Group] have access to each other's memory if the hardware supports such access. For access to
+// memory of a pool, use [Pool.Access].
 func Fill(dst Range, pattern []byte) (op Op) {
 	bits, ok := work.Pattern(pattern)
 	if !ok {

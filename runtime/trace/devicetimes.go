@@ -126,7 +126,7 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	s.Timed = x.begin != nil
 }
 
-// Begun notes when the host had given the stream the work. If the stream got none of it, Begun
+// Begun notes when the host had given the stream the work. If the stream got no work, Begun
 // releases the events.
 func (x *span) Begun(s *engine.Submission, some bool) {
 	x.launchEnds()

@@ -66,8 +66,8 @@
 //
 // Timeline.mu is held during the native calls of one submission, and never while waiting for
 // another timeline. On a lane's timeline, the communication library may block the lane's thread
-// inside a call for long, with mu held. So only operations of that timeline and Close wait for its
-// mu.
+// inside a call for long, with Timeline.mu held. So only operations of that timeline and Close wait
+// for this mutex.
 //
 // Three numbers of a timeline only grow. Timeline.issued is the last number given to the stream.
 // Timeline.marked is the highest number with an event recorded right behind it. Timeline.passed is

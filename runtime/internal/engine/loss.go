@@ -215,8 +215,8 @@ func (tl *Timeline) followsLost(from, last uint64) (all []follower) {
 	return all
 }
 
-// dead reports whether the driver lost the device before the stream was known to have passed the
-// mark.
+// dead reports whether the driver lost the mark's device before the mark's timeline was known to
+// have passed the mark.
 func (m Mark) dead() bool {
 	var e *driver.Error
 	var behind *behindError

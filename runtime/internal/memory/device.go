@@ -41,8 +41,8 @@ func (d *Device) Init(e *engine.Device, f *faces.Faces, stageSize int) {
 	d.kept, d.leave = context.WithCancel(context.Background())
 }
 
-// LeaveToDriver is called instead of Close if the memory is left to the driver. It ends the trims
-// of growing memory, and the calls of Share that wait for them.
+// LeaveToDriver is called instead of Close if the memory is left to the driver. LeaveToDriver ends
+// the trims of growing memory, and the calls of Share that wait for these trims.
 func (d *Device) LeaveToDriver() { d.leave() }
 
 // Failed returns why the device accepts no more work, or nil.

@@ -39,7 +39,7 @@ func (t touch) over() {
 	}
 }
 
-// Land copies src to dst. One of them is memory of the program.
+// Land copies src to dst. One of the two is memory of the program.
 func Land(dst, src []byte) {
 	touches.Lock()
 	defer touches.Unlock()
