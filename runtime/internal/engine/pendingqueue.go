@@ -226,8 +226,8 @@ func (d *Device) WhileThere(fn func() error) error {
 // ready gives a ready submission to the pending-queue thread, which issues it.
 func (d *Device) ready(s *Submission) { d.readyAll(s, s) }
 
-// readyAll gives the pending-queue thread a list of ready submissions. The list is linked by
-// Submission.next. If the device is in phase isEnded, readyAll fails the submissions.
+// readyAll gives the pending-queue thread the ready submissions from first to last, which are
+// linked by Submission.next. If the device is in phase isEnded, readyAll fails the submissions.
 func (d *Device) readyAll(first, last *Submission) {
 	d.mu.Lock()
 	last.next = nil

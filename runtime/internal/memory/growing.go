@@ -231,8 +231,8 @@ func (b *Buffer) Grow(size uint64) error {
 
 // takeBack keeps trims from unmapping any of the first n pages, also those that Shrink has removed.
 // It returns how many pages are mapped. If at least n pages are mapped and the size is smaller than
-// n pages, takeBack raises the size to n pages. If fewer are mapped, takeBack does not change the
-// size, and no trim unmaps a page before giveAway is called.
+// n pages, takeBack raises the size to n pages. If fewer than n pages are mapped, takeBack does not
+// change the size, and no trim unmaps a page before giveAway is called.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,9 +256,10 @@ func (m *Growing) giveAway() {
 	}
 }
 
-// add maps the pages numbered have to n-1, and raises the size. The function next returns the
-// physical memory for a page, and has counted the new mapping in physical.maps. If something fails,
-// add undoes everything. add runs on a bound thread.
+// add maps pages until n pages are mapped, and raises the size. The parameter have is the number of
+// pages mapped before. The function next returns the physical memory for a page, and has counted
+// the new mapping in physical.maps. If something fails, add undoes everything. add runs on a bound
+// thread.
 func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (err error) {
 	v := m.dev.Faces.VirtualMem
 	var fresh []page
@@ -289,8 +290,9 @@ func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (e
 	return nil
 }
 
-// giveAccess gives the devices access to the pages numbered have to n-1. Peers that are closed or
-// lost get no access. A peer is not closed during the call of the driver.
+// giveAccess gives the devices access to new pages. The parameter have is the number of the first
+// new page. The number of the last new page is n-1. Peers that are closed or lost get no access. A
+// peer is not closed during the call of the driver.
 func (m *Growing) giveAccess(have, n int) error {
 	all := []driver.Device{m.dev.Engine.Native}
 	for _, u := range m.users[1:] {
