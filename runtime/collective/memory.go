@@ -13,7 +13,7 @@ import (
 // memory or none. The registration ends with Close or with the communicator.
 type Memory comm.Memory
 
-// Register registers a buffer with the communicator for this rank alone. It blocks until the
+// Register registers a buffer with the communicator for this rank alone. Register blocks until the
 // communicator's thread has registered the buffer. The thread may be blocked in a group until other
 // ranks come.
 func (c *Communicator) Register(b *gpu.Buffer) (*Memory, error) {

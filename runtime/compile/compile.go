@@ -9,10 +9,10 @@
 //
 // CUDA's compiler is NVRTC, a library of NVIDIA's toolkit. The driver does not include NVRTC. The
 // compiled code is for the exact architecture of the device. If NVRTC is too old to know that
-// architecture, the code is PTX for the newest one that it knows. HIP's compiler is hipRTC, a part
-// of ROCm. This package has not been tested with an AMD GPU. On a simulated GPU kernels are
-// registered Go functions: only the names of the kernels in a source matter, and all of them must
-// be registered.
+// architecture, the code is PTX for the newest architecture that NVRTC knows. HIP's compiler is
+// hipRTC, a part of ROCm. This package has not been tested with an AMD GPU. On a simulated GPU
+// kernels are registered Go functions: only the names of the kernels in a source matter, and all of
+// these kernels must be registered.
 //
 // [Cache] describes the code that is kept on disk.
 package compile
@@ -46,9 +46,9 @@ type Info struct {
 // folder.
 //
 // Code is found again only if all its inputs are the same: all fields of the source, the compiler,
-// its version and the architecture. The cache does not see files that the compiler reads. A source
-// may read files if it has an option such as -I, or includes a header that is not among its
-// Headers. The code of such a source is kept only if [Source].Revision is set.
+// the compiler's version and the architecture. The cache does not see files that the compiler
+// reads. A source may read files if it has an option such as -I, or includes a header that is not
+// in [Source].Headers. The code of such a source is kept only if [Source].Revision is set.
 //
 // A user who can write to the folder decides which code runs on the device. So the folder is used
 // only if it belongs to the user of the process or to root, and no other user can write to it. On
@@ -77,13 +77,13 @@ func CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Module, []Info, error) {
 }
 
 // Compile compiles a source for a device and loads the code. The compiler works on the caller's
-// goroutine, for up to some seconds, and cannot be cancelled. Meanwhile it holds no resources of
-// the device: the device works and may be closed.
+// goroutine, for up to some seconds, and cannot be cancelled. Meanwhile the compiler holds no
+// resources of the device: the device works and may be closed.
 //
 // The first call looks for the compiler's library. If there is no compiler, the error is
 // [driver.ErrUnsupported] and says what to install. Sources with Link are linked by nvJitLink, a
-// library of NVIDIA's toolkit. The first call with Link looks for that library. On HIP such sources
-// are [driver.ErrUnsupported].
+// library of NVIDIA's toolkit. The first call with Link looks for that library. On HIP the error
+// for a source with Link is [driver.ErrUnsupported].
 //
 // If the compiler refuses the source, the error is a [*driver.CompileError] with file and line of
 // each message:
@@ -99,9 +99,9 @@ func (c Cache) Compile(dev *gpu.Device, src Source) (*gpu.Module, Info, error) {
 	return all[0], infos[0], nil
 }
 
-// CompileAll is like [Cache.Compile], for several devices, such as the devices of a [gpu.Group]. It
-// compiles once for all devices that take the same code. The modules and the Infos are in the order
-// of the devices. If there is an error, no module stays loaded.
+// CompileAll is like [Cache.Compile], for several devices, such as the devices of a [gpu.Group].
+// CompileAll compiles once for all devices that take the same code. The modules and the Infos are
+// in the order of the devices. If CompileAll returns an error, no module stays loaded.
 func (c Cache) CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Module, []Info, error) {
 	src, err := src.check()
 	if err != nil {
@@ -161,7 +161,7 @@ func each(n int, fn func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// compilerFor returns the compiler of a device, or its linker if the source needs one.
+// compilerFor returns the compiler of a device, or the device's linker if the source needs one.
 func compilerFor(dev *gpu.Device, src Source) (driver.Compiler, error) {
 	c, err := dev.Compiler()
 	if err == nil && len(src.Link) > 0 {

@@ -19,7 +19,7 @@ type Source struct {
 
 	Text string
 
-	// Headers are the texts of headers, by their names in #include. They need not be files.
+	// Headers are the texts of headers, by the names in #include. The headers need not be files.
 	Headers map[string]string
 
 	// Options are the compiler's options, one for each element: "--std=c++17", "-DTILE=16",
@@ -38,8 +38,9 @@ type Source struct {
 	Revision string
 
 	// Link are further sources, for link-time optimization. Each is compiled by itself, with its
-	// own headers, options and names, and all are linked with this one into one module. They must
-	// not have Link or LinkOptions. On CUDA this needs nvJitLink besides NVRTC.
+	// own headers, options and names, and all are linked with this source into one module. The
+	// sources in Link must not have Link or LinkOptions. On CUDA linking needs nvJitLink besides
+	// NVRTC.
 	Link []Source
 
 	// LinkOptions are the linker's options. The linker generates the machine code, so its options
@@ -95,8 +96,8 @@ func (s Source) forDriver() *driver.Source {
 // errFiles is the CacheErr of a source that may read files.
 var errFiles = errors.New("it may depend on files that are not among its headers: set Source.Revision to their version")
 
-// mayReadFiles reports whether the source, or a source in Link, has no Revision while the compiler
-// may read files for it.
+// mayReadFiles reports whether the compiler may read files for a source without a Revision: for s
+// itself or for a source in s.Link.
 func (s Source) mayReadFiles() bool {
 	return s.Revision == "" && s.readsFiles() || slices.ContainsFunc(s.Link, Source.mayReadFiles)
 }
@@ -105,8 +106,8 @@ func (s Source) mayReadFiles() bool {
 var reading = []string{"-I", "-i", "--i", "--pre-include", "-pch", "--pch", "-use-pch", "--use-pch", "-create-pch", "--create-pch",
 	"@", "-B", "--config", "--sysroot", "-resource-dir", "--rocm", "--hip", "-Xclang", "-fplugin", "-fprofile-", "-fmodule"}
 
-// readsFiles reports whether a compiler may read files for the source. It may report true for a
-// source that reads none.
+// readsFiles reports whether a compiler may read files for the source. It may report true even if
+// the compiler reads no files.
 func (s Source) readsFiles() bool {
 	for _, o := range s.Options {
 		if slices.ContainsFunc(reading, func(r string) bool { return strings.HasPrefix(o, r) }) {
@@ -145,7 +146,7 @@ func readsMore(text string, headers map[string]string) bool {
 }
 
 // directive reports whether a word belongs to a preprocessor directive such as #include, or to an
-// expression such as __has_include. before is the text in front of the word.
+// expression such as __has_include. The parameter before is the text in front of the word.
 func directive(before string) bool {
 	for {
 		before = strings.TrimRight(before, " \t\r\n\f\v\\")

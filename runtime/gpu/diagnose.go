@@ -34,9 +34,10 @@ type ParkedWait struct {
 	Current   uint64 // the value reached, as far as the host knows
 
 	// Producer describes the operation that will signal the value or a higher value, for example
-	// "copy on queue 1 of H200, parked". It is empty if no device has issued such an operation and
-	// this device has no such operation to issue. Then there are three possibilities: the operation
-	// is parked on another device, it was never submitted, or the host must signal the value.
+	// "copy on queue 1 of H200, parked". Producer is empty if no device has issued such an
+	// operation and the device whose Parked was called has none either. Then there are three
+	// possibilities: the operation is parked on another device, it was never submitted, or the host
+	// must signal the value.
 	Producer string
 }
 
@@ -183,7 +184,7 @@ func (p producer) String() string {
 // contexts makes many of these errors and seldom reads their text.
 type contextError struct {
 	err, cause error      // the context's error and its cause
-	point      sema.Point // the first point that was not reached
+	point      sema.Point // the first point that had been neither reached nor failed
 	now        uint64     // the value of the point's semaphore
 	by         producer   // the work that will signal the point; by.tl is nil if none is in flight
 	more       int        // how many further points were not reached
@@ -210,7 +211,7 @@ func waitEnded(ctx context.Context, points []sema.Point) error {
 func (e *contextError) Error() string {
 	var b strings.Builder
 	b.WriteString("gpu: wait")
-	if s := e.point.Semaphore; s != nil { // nil if all points have been reached meanwhile
+	if s := e.point.Semaphore; s != nil { // nil if all points have been reached or have failed meanwhile
 		fmt.Fprintf(&b, " for %v to reach %d, which is at %d, ", s, e.point.Value, e.now)
 		if e.by.tl != nil {
 			fmt.Fprintf(&b, "to be signalled by: %v", e.by)

@@ -30,9 +30,9 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 // Link describes the path from the device to another device's memory, as the driver reports it
 // (cuDeviceGetP2PAttribute; for AMD hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount). The
 // CUDA driver does not distinguish NVLink from PCI Express. If NVML is installed, Link gets from
-// NVML which of the two it is, and the path on PCI Express. If the devices are of different
-// drivers, the kind is [driver.LinkNone]. Link blocks while the driver answers. If the driver does
-// not report links, the error is [ErrUnsupported].
+// NVML which of the two connects the devices, and the path on PCI Express. If the devices are of
+// different drivers, the kind is [driver.LinkNone]. Link blocks while the driver answers. If the
+// driver does not report links, the error is [ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	if err := d.ready("link"); err != nil {
 		return l, err
@@ -51,7 +51,7 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 		return l, d.untold("link", "how it is linked to others")
 	}
 	err = d.ask("link", func() (err error) {
-		// WhileThere keeps other open until the driver has answered.
+		// WhileThere keeps the other device open until the driver has answered.
 		return other.native.WhileThere(func() (err error) {
 			l, err = links.Link(other.native.Native)
 			return err
@@ -72,10 +72,10 @@ func (d *Device) PriorityRange() (least, greatest int) {
 	return d.native.Caps.PriorityRange[0], d.native.Caps.PriorityRange[1]
 }
 
-// Occupancy returns how many blocks of the kernel a multiprocessor can run at a time. threads is
-// the number of threads in a block, and shared is its dynamic shared memory in bytes. The result is
-// 0 if no such block can be launched. Clusters are not considered. Occupancy blocks while the
-// driver answers (cuOccupancyMaxActiveBlocksPerMultiprocessor,
+// Occupancy returns how many blocks of the kernel a multiprocessor can run at a time. The parameter
+// threads is the number of threads in a block. The parameter shared is the dynamic shared memory of
+// a block in bytes. The result is 0 if no such block can be launched. Clusters are not considered.
+// Occupancy blocks while the driver answers (cuOccupancyMaxActiveBlocksPerMultiprocessor,
 // hipModuleOccupancyMaxActiveBlocksPerMultiprocessor). If threads is not positive or shared is
 // negative, the error is [ErrArgument]. If the driver does not report the occupancy, the error is
 // [ErrUnsupported].
@@ -94,15 +94,15 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 }
 
 // BlockSize returns the number of threads in a block with which a multiprocessor runs the most
-// threads of the kernel at a time. If several numbers are equally good, it returns the largest.
-// shared is the dynamic shared memory of a block in bytes. most is the highest number of threads to
-// consider; 0 means the kernel's limit. blocks is the number of such blocks that fill all
-// multiprocessors. Both results are 0 if no block can be launched. Like
-// cuOccupancyMaxPotentialBlockSize, BlockSize queries the occupancy for the highest number and for
-// multiples of the warp size below it. BlockSize blocks until the driver has answered up to some
-// tens of queries. If shared or most is negative, the error is [ErrArgument]. The other errors are
-// those of [Kernel.Occupancy]. If a kernel's shared memory depends on its block size, call
-// Occupancy for each size instead.
+// threads of the kernel at a time. If several numbers are equally good, BlockSize returns the
+// largest. The parameter shared is the dynamic shared memory of a block in bytes. The parameter
+// most is the highest number of threads to consider; 0 means the kernel's limit. The result blocks
+// is the number of blocks of that size that fill all multiprocessors. Both results are 0 if no
+// block can be launched. Like cuOccupancyMaxPotentialBlockSize, BlockSize queries the occupancy for
+// the highest number and for multiples of the warp size below the highest number. BlockSize blocks
+// until the driver has answered up to some tens of queries. If a parameter is negative, the error
+// is [ErrArgument]. The other errors are those of [Kernel.Occupancy]. If a kernel's shared memory
+// depends on its block size, call Occupancy for each size instead.
 func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 	if k.isZero() {
 		return 0, 0, errs.Zero("block size", "Kernel")
@@ -177,8 +177,8 @@ func (d *Device) ask(what string, fn func() error) error {
 	return nil
 }
 
-// untold returns the error of a query that the device's driver does not support. op names the
-// query, and what names the fact that the driver does not report.
+// untold returns the error of a query that the device's driver does not support. The parameter op
+// names the query. The parameter what names the fact that the driver does not report.
 func (d *Device) untold(op, what string) error {
 	return fmt.Errorf("gpu: %s: %s does not tell %s: %w", op, d.native.Info.Name, what, driver.ErrUnsupported)
 }

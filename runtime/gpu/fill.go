@@ -12,8 +12,8 @@ import (
 // Fill returns an Op that fills a range with a pattern of 1, 2, 4 or 8 bytes. The address and the
 // size of the range must be multiples of the pattern's size, otherwise the error is [ErrArgument].
 // Memory of another device can be filled only if the queue's device has access to it. Devices of a
-// [Group] have access to each other's memory if the hardware supports it. For access to memory of a
-// pool, use [Pool.Access].
+// [Group] have access to each other's memory if the hardware supports such access. For access to
+// memory of a pool, use [Pool.Access].
 func Fill(dst Range, pattern []byte) (op Op) {
 	bits, ok := work.Pattern(pattern)
 	if !ok {
@@ -48,8 +48,9 @@ func (q *Queue) fill(o *Order, op *Op) error {
 // At least one of the devices must belong to the queue's driver. Between devices of one driver, the
 // driver copies, directly if the hardware supports it. Between drivers, goroutines copy in pieces
 // through the host, and begin when the waits are reached. If the ranges belong to one buffer and
-// overlap, the error is [ErrArgument]. If they belong to different buffers that share memory, they
-// must not overlap either. This is not checked, and the result of such a copy is undefined.
+// overlap, the error is [ErrArgument]. If the ranges belong to different buffers that share memory,
+// the ranges must not overlap in that memory. The runtime does not check this: if the ranges
+// overlap in shared memory, the result of the copy is undefined.
 func Copy(dst, src Range) (op Op) {
 	op.kind, op.args[0], op.args[1] = copyOp, dst, src
 	return op
@@ -83,10 +84,10 @@ func (q *Queue) copy(o *Order, dst, src Range) error {
 }
 
 // Prefetch returns an Op that moves managed memory to the memory of the queue's device or of the
-// host. The memory stays managed. to is [DeviceMem] for the queue's device or [HostMem] for the
-// host. Without Prefetch, managed memory moves page by page when it is used. If the range is not
-// managed memory, the error is [ErrArgument]. If the device cannot prefetch, the error is
-// [ErrUnsupported]. A recording cannot prefetch.
+// host. The memory stays managed. The parameter to is [DeviceMem] for the queue's device or
+// [HostMem] for the host. Without Prefetch, managed memory moves page by page when it is used. If
+// the range is not managed memory, the error is [ErrArgument]. If the device cannot prefetch, the
+// error is [ErrUnsupported]. A recording cannot prefetch.
 func Prefetch(r Range, to MemKind) (op Op) {
 	op.kind, op.args[0], op.args[1].Offset = prefetchOp, r, uint64(to)
 	return op

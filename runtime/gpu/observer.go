@@ -18,7 +18,7 @@ type Tracer interface {
 	// Observe returns the observer of a device that is being opened, or nil if the tracer does not
 	// observe the device. Observe is called on the pending-queue thread, before the device has
 	// events. The function pools returns how many bytes the device's pools have reserved, and how
-	// many of these bytes are used. pools blocks while it queries the driver.
+	// many of these bytes are used. A call of pools blocks while it queries the driver.
 	Observe(dev *Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error)
 }
 
@@ -75,9 +75,9 @@ func noteSignal(s *sema.Semaphore, value uint64, err error) {
 	}
 }
 
-// waits tells the observers of the points' semaphores that the program begins to wait. It stops at
-// the first observer that returns an observe.Wait, and returns this Wait. If no observer returns
-// one, it returns nil.
+// waits tells the observers of the points' semaphores that the program begins to wait. When an
+// observer returns an observe.Wait, waits returns this Wait and tells no further observer. If no
+// observer returns an observe.Wait, waits returns nil.
 func waits(ctx context.Context, points []Point, all bool) observe.Wait {
 	for _, p := range points {
 		if o := observe.OfSemaphore(&p.Semaphore.sema); o != nil {

@@ -43,7 +43,7 @@ func AllocSlice[T any](d *Device, kind MemKind, n int) (Slice[T], error) {
 }
 
 // AllocSliceIn allocates memory for n elements from a pool in the order of a stream's work, as
-// [Stream.Alloc] does. If p is nil, it uses the device's current pool.
+// [Stream.Alloc] does. If p is nil, AllocSliceIn uses the device's current pool.
 func AllocSliceIn[T any](s *Stream, p *Pool, n int) (Slice[T], error) {
 	size, err := sizeOf[T]("alloc", n)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // additional event marks the beginning (see span.Begins). No submission waits for the driver to
 // return times: a bound thread queries them after the stream has passed the work, when the trace's
 // records are read (askTimes). Recording or querying an event may fail, and there may be no spare
-// event. Then only the times are missing.
+// event. In both cases only the times are missing.
 
 // If a stream has no work in front of an event, the event is reached immediately. So if the stream
 // ran dry, the time between two events is longer than the work took. The stream can run dry in
@@ -87,8 +87,9 @@ func (o *observer) begin() {
 	o.clock.compare(o)
 }
 
-// finished adds a span whose times must be queried. If there are many such spans, it wakes the
-// reader. It returns false if the device's times are no longer queried.
+// finished adds a span whose times must be queried. When there are mostUnasked/2 such spans,
+// finished wakes the reader of the records (Tracer.Soon). It returns false if the device's times
+// are no longer queried.
 func (t *deviceTimes) finished(x *span) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +104,8 @@ func (t *deviceTimes) finished(x *span) bool {
 }
 
 // Begins records an event in front of the work, unless the event behind the previous submission can
-// mark the beginning. It records none if the submission is not timed.
+// mark the beginning. If the submission is not timed, or the times of mostUnasked spans must still
+// be queried, Begins records no event.
 func (x *span) Begins(s *engine.Submission, waits bool) {
 	tl := s.Timeline
 	x.launchBegins(s)
@@ -112,8 +114,8 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	if x.times == NoTimes || x.unasked.Load() >= mostUnasked {
 		return
 	}
-	// The host may take long to give the stream work of these kinds. So the event behind the
-	// previous submission does not tell when such work begins.
+	// The host may take long to give the stream executions, collectives and native work. So the
+	// event behind the previous submission does not tell when such work begins.
 	calls := x.kind == work.Execute || x.kind == work.Collect || x.kind == work.Native
 	if !waits && !calls && !tl.Adopted {
 		x.begin = tl.InFront(x.rec.Issued)
@@ -124,7 +126,7 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	s.Timed = x.begin != nil
 }
 
-// Begun notes when the host had given the stream the work. If the stream got none of it, Begun
+// Begun notes when the host had given the stream the work. If the stream got no work, Begun
 // releases the events.
 func (x *span) Begun(s *engine.Submission, some bool) {
 	x.launchEnds()
@@ -171,10 +173,11 @@ func (x *span) CommandBegins(tl *engine.Timeline, c observe.Command) {
 	x.commands = append(x.commands, commandTimes{Command: c, given: hostTimes{issued: issued}, begin: tl.RecordTime()})
 }
 
-// CommandBegun does nothing if a command gave the stream no work. Otherwise it records the event
-// behind the command, if the command is timed. For the first command that gave the stream work it
-// also notes the time, as the time of the submission's first work. A native function gives the
-// stream work at an unknown moment, so after each native function the time is noted again.
+// CommandBegun does nothing if a command gave the stream no work, or if the submission is not
+// timed. Otherwise it records the event behind the command, if the command is timed. For the first
+// command that gave the stream work, CommandBegun also notes the time, as the time of the
+// submission's first work. A native function gives the stream work at an unknown moment, so after
+// each native function the time is noted again.
 func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool) {
 	if x.begin == nil || !some {
 		return
@@ -192,10 +195,10 @@ func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some
 	}
 }
 
-// letGoEvents releases the span's events. If loose is set, the stream got none of the work and may
-// not have passed the span's own events yet. Then letGoEvents keeps these events in the list doubt.
-// An event must not be reused until the stream has passed the event, since some devices cannot
-// record a pending event again.
+// letGoEvents releases the span's events. If the parameter loose is set, the stream got none of the
+// work and may not have passed the span's own events yet. In that case letGoEvents keeps the span's
+// own events in the list deviceTimes.doubt. An event must not be reused until the stream has passed
+// the event, since some devices cannot record a pending event again.
 func (x *span) letGoEvents(loose bool) {
 	drop := func(e *engine.Event, own bool) {
 		switch {
@@ -218,11 +221,11 @@ func (x *span) letGoEvents(loose bool) {
 	x.begin, x.last, x.shared, x.commands = nil, nil, false, x.commands[:0]
 }
 
-// askTimes has a bound thread query the device for the times of completed work, and waits for that.
-// It also makes records of nodes of graphs (askNodes).
+// askTimes has a bound thread query the device for the times of completed work, and waits until the
+// thread has done this. askTimes also makes records of nodes of graphs (askNodes).
 func (o *observer) askTimes() {
 	if !o.idle() {
-		// Do fails if the device is ending. Then Stopped queries the times.
+		// Do fails if the device is ending. In that case observer.Stopped queries the times.
 		o.core.Do(func() error {
 			o.askMu.Lock()
 			defer o.askMu.Unlock()
@@ -244,9 +247,10 @@ func (t *deviceTimes) idle() bool {
 	return t.done == nil && len(t.doubt) == 0
 }
 
-// ask queries the times of the finished spans and makes their records. Unless last is set, it makes
-// no records before the clocks have been compared (see compare). If last is set, spans that finish
-// later have no times. It runs on a bound thread. The caller holds askMu.
+// ask queries the times of the finished spans and makes the records of these spans. Unless the
+// parameter last is set, ask makes no records before the clocks have been compared (see
+// deviceClock.compare). If last is set, spans that finish later have no times. ask runs on a bound
+// thread. The caller holds observer.askMu.
 func (o *observer) ask(last bool) {
 	if !o.idle() && !o.clock.compare(o) && !last {
 		return
@@ -287,8 +291,8 @@ func (o *observer) Stopped(ctx context.Context) {
 	o.clock.destroy(ctx, o)
 }
 
-// tell makes the records of a span and releases the span. If ask is set, it queries the times, and
-// the caller holds askMu.
+// tell makes the records of a span and releases the span. If the parameter ask is set, tell queries
+// the times, and the caller holds observer.askMu.
 func (o *observer) tell(x *span, ask bool) {
 	r, t := &x.rec, o.tracer
 	if ask {
@@ -303,7 +307,7 @@ func (o *observer) tell(x *span, ask bool) {
 		c := &x.commands[i]
 		if r.Timed != DeviceTime || !o.placeCommand(x, c) {
 			r.UntimedCommands++
-		} else if c.times.begun < r.Begun && c.times.ended > r.Begun { // no command may lie partly before Begun
+		} else if c.times.begun < r.Begun && c.times.ended > r.Begun { // no command may lie partly before Record.Begun
 			r.Early += c.times.ended - r.Begun
 			r.Begun = c.times.ended
 		}
@@ -332,7 +336,7 @@ type betweenTimes struct {
 }
 
 // between returns when the device ran the work between two events that the device has reached. If
-// shared is set, the event in front is also the event behind other work.
+// the parameter shared is set, the event in front is also the event behind other work.
 func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared bool, h hostTimes) (b betweenTimes) {
 	begun, _, ok := c.at(o, front)
 	ended, within, ok2 := c.at(o, behind)
@@ -345,20 +349,20 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 // workBetween returns when the device ran the work between two events. The events were reached at
 // the times begun and ended. The parameter within is the error margin of these times.
 //
-// If the stream was idle, it reached the event in front before it had the work. Then the device
-// began the work at an unknown moment, at the latest when the stream had got the first part of the
-// work (h.first). If the stream may have been idle for more than atOnce until then, the result says
-// that the work began at that latest moment, and early is how much earlier it may have begun.
-// Otherwise this uncertainty is added to the margin.
+// If the stream was idle, it reached the event in front before it had the work. In that case the
+// device began the work at an unknown moment, at the latest when the stream had got the first part
+// of the work (h.first). If the stream may have been idle for more than atOnce until h.first, the
+// result says that the work began at h.first, and the result's field early is how much earlier the
+// work may have begun. Otherwise this uncertainty is added to the margin.
 //
-// The event behind the work may have been reached late, because the host recorded it late. This
-// possible delay is added to the margin too.
+// The event behind the work may have been reached late, because the host recorded that event late.
+// This possible delay is added to the margin too.
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first
 	since := h.issued // the work began at h.issued or later, even if begun is before h.issued
 	if shared && !dry {
-		since -= atOnce // the shared event may be reached this long before h.issued: see EventBehind
+		since -= atOnce // the shared event may be reached up to atOnce before h.issued: see span.EventBehind
 	}
 	since = max(since, begun-within)
 	early := min(max(h.first-since, 0), took) // by how much the beginning is uncertain

@@ -18,13 +18,13 @@ import (
 )
 
 // A writer turns records into events of the trace (see docs/trace-format.md). One goroutine at a
-// time uses it.
+// time uses a writer.
 //
 // The events of a submission are written after the submission has ended. Device times are exact
 // only to some microseconds. So work may seem to begin before the work in front of it in the stream
-// has ended. Then the writer moves the later work behind the earlier work. The record of a wait may
-// come before the record of its signal. Then the writer draws the arrow when the record of the
-// signal comes.
+// has ended. In that case the writer moves the later work behind the earlier work. The record of a
+// wait may come before the record of the signal for that wait. In that case the writer draws the
+// arrow when the record of the signal comes.
 type writer struct {
 	tracer  *Tracer
 	opt     Options
@@ -233,8 +233,8 @@ func (w *writer) opened(r *Record) {
 	r.Op, r.Err = "", nil
 }
 
-// device returns the process of a device. If the device has none, device makes one, or takes that
-// of a closed device with the same index and name.
+// device returns the process of a device. If the device has no process, the writer makes one, or
+// takes the process of a closed device with the same index and name.
 func (w *writer) device(d *gpu.Device, driver string) *device {
 	x := w.devices[d]
 	if x != nil {
@@ -262,8 +262,8 @@ func (w *writer) device(d *gpu.Device, driver string) *device {
 	return x
 }
 
-// over is called when a device has been closed. It lets a device that is opened later have the
-// process.
+// over is called when a device has been closed. A device that is opened later may then take the
+// process of the closed device.
 func (w *writer) over(d *gpu.Device) {
 	if x := w.devices[d]; x != nil {
 		k := closedDevice{d.Info().Index, d.Info().Name}
@@ -273,7 +273,7 @@ func (w *writer) over(d *gpu.Device) {
 	}
 }
 
-// track makes a track without a name. It takes two thread numbers.
+// track makes a track without a name. A track takes two thread numbers.
 func (x *device) track() *track {
 	x.tids += 2
 	return &track{tid: x.tids - 1}
@@ -437,7 +437,7 @@ func (w *writer) submission(r *Record) {
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at, r.ID})
 		}
-	default: // keep the signal, although it has no slice: otherwise an arrow would begin at a later signal
+	default: // keep the signal, although the submission has no slice: otherwise an arrow would begin at a later signal
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{sub: r.ID})
 		}
@@ -466,7 +466,8 @@ func (w *writer) list(x *device, r *Record) {
 // nameOf returns the name of a record's slice.
 func nameOf(r *Record) string { return cmp.Or(r.Label, r.Kernel, r.Op) }
 
-// A record's own margin is written if it exceeds the margin of the clocks by more than inexact.
+// The writer writes a record's own margin if that margin exceeds the margin of the clocks by more
+// than this constant.
 const inexact = 3 * time.Microsecond
 
 // inexact returns the margin of a record's times if that margin is to be written, otherwise 0.
@@ -484,8 +485,8 @@ func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	from := max(begun-traceformat.Time(r.Early), t.end) // the earliest possible beginning
 	if by := t.end - begun; by > 0 {
 		// Move the slice behind the previous slice, but not beyond the time at which the host saw
-		// the work done. The previous slice may be of later work, because the records may come in
-		// another order than the stream runs the work.
+		// the work done. The previous slice may be of later work, because the records need not come
+		// in the order of the stream's work.
 		begun = min(begun+by, done)
 		ended = max(min(ended+by, done), begun)
 	}
@@ -539,8 +540,8 @@ func (w *writer) commandArgs(r *Record) traceformat.Args {
 	return a
 }
 
-// node writes the slice of a command of a graph. Its times need not lie within the submission's,
-// since another clock may have measured them.
+// node writes the slice of a command of a graph. The times of the command need not lie within the
+// times of the submission, because two clocks may have measured them.
 func (w *writer) node(r *Record) {
 	x := w.device(r.Device, "")
 	w.list(x, r)

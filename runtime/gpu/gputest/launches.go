@@ -14,7 +14,8 @@ import (
 )
 
 // manyParams is code with a kernel that has 32,764 bytes of parameters, the maximum. The kernel
-// writes to out the first and the last element of the array params_all, and params_last.
+// writes three words to the address params_out: the first and the last element of the array
+// params_all, and params_last.
 var manyParams = []byte(`.version 8.1
 .target sm_70
 .address_size 64
@@ -41,7 +42,8 @@ var manyParams = []byte(`.version 8.1
 }
 ` + "\x00")
 
-// code returns the harness's code for a kernel, or image if the harness has none.
+// code returns the harness's code for a kernel. If the harness has no code for it, code returns the
+// parameter image.
 func (e *env) code(image []byte, kernel string) []byte {
 	if other := e.h.Code[kernel]; other != nil {
 		return other
@@ -50,7 +52,8 @@ func (e *env) code(image []byte, kernel string) []byte {
 }
 
 // ofNVIDIA reports whether the first device is an NVIDIA GPU of compute capability 9 or later, with
-// clusters. There the tests expect clusters of 16 blocks, and dependent launches that begin early.
+// clusters. On such a GPU the tests expect clusters of 16 blocks, and dependent launches that begin
+// early.
 func (e *env) ofNVIDIA() bool {
 	i := e.devs[0].Info()
 	return strings.HasPrefix(i.Arch, "sm_") && i.Major >= 9 && i.Clusters
@@ -83,8 +86,8 @@ func wordSlice(e *env, n int) gpu.Slice[uint32] {
 	return xs
 }
 
-// trial submits a launch and waits for it. If the device does not support the launch, it skips the
-// test.
+// trial submits a launch and waits for it. If the device does not support the launch, trial skips
+// the test.
 func (e *env) trial(launch func(o gpu.Order) error) {
 	e.Helper()
 	s := e.sem()
@@ -123,8 +126,8 @@ type meetArgs struct {
 	Counter, Out gpu.Slice[uint32]
 }
 
-// leadArgs are the arguments of kernel lead. followArgs are those of kernel follow, whose launch
-// depends on the launch of lead.
+// leadArgs are the arguments of kernel lead. followArgs are the arguments of kernel follow, whose
+// launch depends on the launch of lead.
 type (
 	leadArgs struct {
 		Flags, Out gpu.Slice[uint32]

@@ -34,8 +34,9 @@ type alone struct {
 	c *collective.Communicator
 }
 
-// do makes a source buffer with the data send, and a destination buffer of size bytes. It does the
-// operation that op makes with them, and checks the destination if want is not nil.
+// do makes a source buffer with the data send, and a destination buffer of size bytes. It submits
+// the operation that op makes with the two buffers. If the parameter want is not nil, do checks the
+// data in the destination buffer.
 func (r *alone) do(what string, send []byte, size int, want []byte, op func(dst, src gpu.Range) collective.Operation) {
 	r.Helper()
 	src, dst := r.buffer(uint64(len(send))), r.buffer(uint64(size))

@@ -11,9 +11,9 @@ import "github.com/puregpu/puregpu/runtime/internal/sema"
 // wait for the work at the marks. The barrier gives its signals when all its waits are reached.
 
 // startBarrier handles a barrier when the work for all its waits has been issued. If some of that
-// work has failed, it fails the barrier. If all the work is done, and no wait is for another
-// barrier that has not given its signal yet, it completes the barrier. Otherwise it publishes the
-// barrier.
+// work has failed, startBarrier fails the barrier. If all the work is done, and no wait is for
+// another barrier that has not given its signal yet, startBarrier completes the barrier. Otherwise
+// startBarrier publishes the barrier.
 func (tl *Timeline) startBarrier(s *Submission) {
 	live := 0
 	for i, m := range s.Deps.marks {
@@ -62,8 +62,8 @@ func (s *Submission) wantDeps() {
 }
 
 // completeBarrier is called when no timepoint of a published barrier is registered any more. It
-// gives the barrier's signals. If s.Err is set or the device is lost, it fails the signals instead.
-// It returns the timepoints to release.
+// gives the barrier's signals. If s.Err is set or the device is lost, completeBarrier fails the
+// signals instead. It returns the timepoints to release.
 func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
 	if tl.Device.unpark(s) {
 		// Decrement at the end: Close waits until npublished is 0, and then the signals must have

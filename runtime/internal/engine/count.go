@@ -2,8 +2,8 @@ package engine
 
 import "sync/atomic"
 
-// HoldLive adds one to a reference count and returns true. If the count is below least, the object
-// is no longer alive: HoldLive adds nothing and returns false.
+// HoldLive adds one to a reference count and returns true. If the count is below the parameter
+// least, the object is no longer alive: HoldLive adds nothing and returns false.
 func HoldLive(refs *atomic.Int32, least int32) bool {
 	for {
 		n := refs.Load()

@@ -2,9 +2,9 @@
 // the order that semaphores define, and finds out when the operations are done.
 //
 // The engine knows devices of a [driver.Driver], timelines, semaphores (package sema) and
-// operations (package work). It does not know the objects that operations use, such as buffers and
-// recordings. The layers above (packages memory, recording, comm and gpu) give it access to these
-// objects through seven small interfaces:
+// operations (package work). The engine does not know the objects that operations use, such as
+// buffers and recordings. The layers above (packages memory, recording, comm and gpu) give the
+// engine access to these objects through seven small interfaces:
 //
 //   - [Owner] is the device object of the layers above. It creates queues, frees memory and makes
 //     errors.
@@ -35,17 +35,17 @@
 //
 // Queue.Submit, in package gpu, calls the function for the kind of its Op, here Queue.fill. That
 // function checks the arguments and takes a Submission from the queue's timeline ([Timeline.Get]).
-// It sets the operation (Op), its address (Dst), the buffer that it uses (Holds), the waits and the
-// signals, and calls [Timeline.Submit]. From then on the Submission belongs to the scheduler. The
-// following steps are taken, each in the file named:
+// Queue.fill sets the operation (Op), the address to fill (Dst), the buffer (Holds), the waits and
+// the signals, and calls [Timeline.Submit]. From then on the Submission belongs to the scheduler.
+// The following steps are taken, each in the file named:
 //
-//  1. timeline.go, Timeline.issue. No lock is held. If the submission has no event, it takes one
-//     from the pool (equip). Its waits are turned into marks (gather). A mark means "behind number
-//     n of timeline t". If the work for a wait has not been issued, the outcome is Early, and step
-//     6 follows.
+//  1. timeline.go, Timeline.issue. No lock is held. If the submission has no event, issue takes one
+//     from the pool (equip). The waits of the submission are turned into marks (gather). A mark
+//     means "behind number n of timeline t". If the work for a wait has not been issued, the
+//     outcome is Early, and step 6 follows.
 //  2. timeline.go, lockFor and findEvents. Marks that the stream is already ordered after are
-//     removed (cover.go). For each other mark the engine looks up an event recorded behind it, or
-//     records one (mark.go). Then it locks Timeline.mu.
+//     removed (cover.go). For each mark that is left, the engine looks up an event recorded behind
+//     the mark, or records one (mark.go). Then the engine locks Timeline.mu.
 //  3. timeline.go, give. With mu locked, the submission's mark is added to the uses of the memory.
 //     Then the stream is made to wait for the events, and the native calls of the operation are
 //     made. An event is recorded if mark.go says that one is needed now.
@@ -66,13 +66,14 @@
 //
 // Timeline.mu is held during the native calls of one submission, and never while waiting for
 // another timeline. On a lane's timeline, the communication library may block the lane's thread
-// inside a call for long, with mu held. So only operations of that timeline and Close wait for its
-// mu.
+// inside a call for long, with Timeline.mu held. So only operations of that timeline and Close wait
+// for this mutex.
 //
-// Three numbers of a timeline only grow: issued (given to the stream), marked (an event is recorded
-// behind it) and passed (an event behind it is complete). Memory, events, recordings and Close
-// depend only on passed. Signals may fail earlier: work can fail before its stream has passed it
-// (earlyfailure.go).
+// Three numbers of a timeline only grow. Timeline.issued is the last number given to the stream.
+// Timeline.marked is the highest number with an event recorded right behind it. Timeline.passed is
+// the highest number that a complete event proves complete. Memory, events, recordings and Close
+// depend only on Timeline.passed. Signals may fail earlier: work can fail before its stream has
+// passed it (earlyfailure.go).
 //
 // One goroutine at a time owns a Submission: the submitter, then the goroutine that issues it, then
 // the goroutine that retires it. Other goroutines read a Submission in the ring under the ring's

@@ -2,7 +2,7 @@ package engine
 
 // A Holder is an object that work uses: memory, code, a recording. A submission holds the object
 // from the call of Submit until the stream has passed the work, so that the object is not freed. If
-// the submission fails before it is issued, it releases the object then.
+// the submission fails before it is issued, the submission releases the object when it fails.
 type Holder interface {
 	// Use records that work may use the object. The work is about to be issued and will have the
 	// mark m. If another device owns the object, Use calls Borrow of that device. If Use returns an
@@ -10,7 +10,7 @@ type Holder interface {
 	Use(m Mark) error
 
 	// Unuse undoes Use if the work was not issued after all. It reports whether another operation
-	// may already be waiting for m. Unuse may be called even if Use was not.
+	// may already be waiting for m. Unuse may be called even if Use was not called.
 	Unuse(m Mark) (awaited bool)
 
 	// Release is called when n submissions no longer hold the object. The caller may hold a

@@ -19,7 +19,7 @@ const (
 // in flight.
 type downloadPoller struct {
 	timer *time.Timer
-	armed atomic.Bool   // the timer runs, or its function is being called
+	armed atomic.Bool   // the timer runs, or the timer's function is being called
 	pause time.Duration // the pause that pollDownloads chose last, or 0; only pollDownloads uses it
 }
 
@@ -46,9 +46,9 @@ func (tl *Timeline) pollDownloadLater(seq uint64) {
 // It returns false if the device is lost.
 func (tl *Timeline) hasDownload() bool { return tl.lastDownload.Load() > tl.passed.Load() && tl.Busy() }
 
-// pollDownloads is the function of the timer. It polls the timelines that have downloads for which
-// nobody waits. It restarts the timer if such downloads are left, unless the device has reached
-// phase isLeft.
+// pollDownloads is the function of the downloadPoller's timer. It polls the timelines that have
+// downloads for which nobody waits. It restarts the timer if such downloads are left, unless the
+// device has reached phase isLeft.
 func (d *Device) pollDownloads() {
 	l := &d.downloads
 	again, further := false, false

@@ -37,8 +37,8 @@ func (d *Device) ClosedError() error {
 	return fmt.Errorf("gpu: device %s: %w", d.Info.Name, sema.ErrClosed)
 }
 
-// halted returns nil if the device still issues submissions that it has accepted. Otherwise it
-// returns the reason.
+// halted returns nil if the device still issues submissions that it has accepted. Otherwise halted
+// returns the reason why not.
 func (d *Device) halted() error {
 	if d.lost.Load() == nil && d.phase.Load() < isStopped {
 		return nil
@@ -54,9 +54,9 @@ func (d *Device) lostBy(err error) *Failure {
 	return &Failure{fmt.Errorf("gpu: device %s: %w", d.Info.Name, err)}
 }
 
-// markLost marks the device as lost, so that it accepts no more work. It reports whether this call
-// was the first to do so. It may be called with locks held, so it does not fail the work. If first
-// is true, the caller must call Check or failAll when it holds no locks.
+// markLost marks the device as lost, so that the device accepts no more work. It returns true if no
+// earlier call has marked the device. Callers of markLost may hold locks, so markLost does not fail
+// the work. If markLost returns true, the caller must call Check or failAll when it holds no locks.
 func (d *Device) markLost(err error) (first bool) {
 	if first = d.lost.CompareAndSwap(nil, d.lostBy(err)); first {
 		d.Owner.IsLost(d.Failed())
@@ -72,8 +72,8 @@ func (d *Device) Lose(err error) {
 	}
 }
 
-// failAll fails all unfinished work of a lost device. Then it loses the devices whose streams wait
-// for that work.
+// failAll fails all unfinished work of a lost device. Then failAll loses the devices whose streams
+// wait for that work.
 func (d *Device) failAll() {
 	d.failInFlight()
 	d.failLanes(d.Failed())
@@ -105,9 +105,9 @@ func (d *Device) failInFlight() {
 	d.cancelParked(err, true)
 }
 
-// Abandon releases everything that the submissions in the ring hold, and recycles them. Nobody
-// retires them any more, because End was called. Abandon runs on the pending-queue thread, at the
-// end of closing.
+// Abandon releases everything that the submissions in the ring hold, and recycles the submissions.
+// Nobody retires submissions any more, because Timeline.End was called. Abandon runs on the
+// pending-queue thread, at the end of closing.
 func (tl *Timeline) Abandon() {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -138,10 +138,10 @@ func (d *Device) loseFollowers() {
 	}
 }
 
-// loseBehind looks for a submission with a number between from and to that waits for unfinished
-// work of a lost device. If there is one, and the stream has not passed it, loseBehind loses the
-// timeline's device. It queries the driver at most once. The caller has locked no timeline of the
-// device.
+// loseBehind looks for a submission that waits for unfinished work of a lost device. It looks at
+// the numbers between from and to. If the stream has not passed such a submission, loseBehind loses
+// the timeline's device. loseBehind queries the driver at most once. The caller has locked no
+// timeline of the device.
 func (tl *Timeline) loseBehind(from, to uint64) {
 	seq, err := tl.behindLost(from, to)
 	if err != nil && tl.Device.lost.Load() == nil && !tl.hasPassed(seq) {
@@ -150,8 +150,8 @@ func (tl *Timeline) loseBehind(from, to uint64) {
 }
 
 // behindLost returns the number of the last submission between from and to that waits for
-// unfinished work of a lost device. It also returns the error with which that device was lost. It
-// returns 0 if there is no such submission.
+// unfinished work of a lost device. It also returns the error with which that device was lost. If
+// there is no such submission, the number is 0.
 func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -163,14 +163,14 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	return 0, nil
 }
 
-// A deadSearch finds work that never begins. This is work that waits for work of a device that the
-// driver has lost, or for other work that never begins. A device that was lost for another reason
-// may go on working, for example a device that Close gave up. The search remembers for each
+// A deadSearch finds work that never begins: work that waits for work of a device that the driver
+// has lost, or work that waits for other work that never begins. A device that was lost for another
+// reason may go on working, for example a device that Close gave up. The search remembers for each
 // timeline how far it has looked, and what it has found.
 type deadSearch map[*Timeline]struct{ upTo, first uint64 }
 
-// first returns the number of the first submission of tl that never begins. It looks at numbers up
-// to last, and returns 0 if there is none.
+// first returns the number of the first submission of tl that never begins. It looks only at
+// submissions with numbers up to the parameter last. If all of these begin, first returns 0.
 func (d deadSearch) first(tl *Timeline, last uint64) uint64 {
 	x := d[tl]
 	if x.first == 0 {
@@ -215,8 +215,8 @@ func (tl *Timeline) followsLost(from, last uint64) (all []follower) {
 	return all
 }
 
-// dead reports whether the driver lost the device before the stream was known to have passed the
-// mark.
+// dead reports whether the driver lost the mark's device before the mark's timeline was known to
+// have passed the mark.
 func (m Mark) dead() bool {
 	var e *driver.Error
 	var behind *behindError
@@ -235,7 +235,7 @@ func (e *behindError) Error() string {
 func (e *behindError) Unwrap() error { return e.err }
 
 // behindLost checks whether the submission is ordered after unfinished work of another device that
-// is lost. If it is, behindLost returns the error with which that device was lost, otherwise nil.
+// is lost. If so, behindLost returns the error with which that device was lost, otherwise nil.
 func (s *Submission) behindLost() error {
 	for _, m := range s.Follows.marks {
 		if err := m.Lost(); err != nil && m.Timeline.Device != s.Timeline.Device {
@@ -245,9 +245,9 @@ func (s *Submission) behindLost() error {
 	return nil
 }
 
-// hasPassed reports whether the stream has passed seq. It queries the driver at most once. The
-// caller knows that an event is recorded behind seq. If Close has already waited for the work in
-// flight, hasPassed returns true.
+// hasPassed reports whether the stream has passed seq. It queries the driver at most once, and
+// returns false if the query fails. The caller knows that an event is recorded behind seq. If Close
+// has already waited for the work in flight, hasPassed returns true.
 func (tl *Timeline) hasPassed(seq uint64) bool {
 	d := tl.Device
 	if d.Stay() != nil {

@@ -13,14 +13,14 @@ import (
 // that are ready for the pending-queue thread. It also lists the running host calls. Device.mu
 // protects runnow, runend, parked, nparked and called, and the links of the lists.
 type pendingQueue struct {
-	wake    chan *Device // wakes the pending-queue thread, which receives its device
+	wake    chan *Device // wakes the pending-queue thread, which receives the device
 	runnow  *Submission  // list of the ready submissions, oldest first
 	runend  **Submission // where the next ready submission is linked
-	running atomic.Int32 // number of goroutines that issue ready submissions, or wait for an event for one
+	running atomic.Int32 // number of goroutines that issue ready submissions, or wait for an event for a ready submission
 	parked  submissionList
 	nparked int
-	// npublished counts published barriers. They are in the list parked, but do not count in
-	// nparked, because they complete without being issued.
+	// npublished counts published barriers. Published barriers are in the list pendingQueue.parked,
+	// but do not count in nparked, because they complete without being issued.
 	npublished wake.Count
 	called     submissionList // running host calls
 }
@@ -30,8 +30,8 @@ func (p *pendingQueue) init() {
 }
 
 // run is the pending-queue thread. It locks its goroutine to an OS thread, creates the queues,
-// issues ready submissions, and in the end destroys all native objects. It sends nil to started
-// when the queues and the first events exist, or it sends the error.
+// issues ready submissions, and in the end destroys all native objects. When the queues and the
+// first events exist, run sends nil to started. If making them fails, run sends the error.
 func (d *Device) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.ending.over)
@@ -77,8 +77,9 @@ func (d *Device) next() *Device {
 	return woken
 }
 
-// work issues the ready submissions. worked reports whether there were any. ended reports that the
-// thread must stop issuing, because the device is closed.
+// work issues the ready submissions. The result worked reports whether there were ready
+// submissions. The result ended reports that the thread must stop issuing, because the device is
+// closed.
 func (d *Device) work() (worked, ended bool) {
 	d.mu.Lock()
 	list := d.pending.runnow
@@ -140,11 +141,11 @@ func (d *Device) awaitEvent(s *Submission) {
 	}()
 }
 
-// mayWait reports whether issuing a ready submission may block. Then the pending-queue thread must
-// not issue the submission. Issuing may block if it makes a graph or an instance of a recording,
-// grows a portable pool, or calls a function of the program. While a new goroutine issues the
-// submission, later submissions may overtake it. That is allowed, because only semaphores order
-// parked submissions.
+// mayWait reports whether issuing a ready submission may block. If so, the pending-queue thread
+// must not issue the submission. Issuing may block if it makes a graph or an instance of a
+// recording, grows a portable pool, or calls a function of the program. While a new goroutine
+// issues the submission, later submissions may overtake it. That is allowed, because only
+// semaphores order parked submissions.
 func (s *Submission) mayWait() bool {
 	return !s.MayBlock() && s.Action != nil && s.Action.Blocks(s)
 }
@@ -172,7 +173,8 @@ func (d *Device) issueAside(s *Submission) {
 }
 
 // signalThread wakes the pending-queue thread. The channel keeps the device reachable until the
-// thread has received it: the blocked thread itself may have no reference to the device (see next).
+// thread has received the device: the blocked thread itself may have no reference to the device
+// (see Device.next).
 func (d *Device) signalThread() {
 	select {
 	case d.pending.wake <- d:
@@ -199,7 +201,7 @@ func (d *Device) Do(fn func() error) error {
 }
 
 // enter makes the pending-queue thread wait, before it destroys native objects, until the caller
-// calls making.Done. It returns false if the thread may already be destroying them.
+// calls d.making.Done. If the thread may already be destroying native objects, enter returns false.
 func (d *Device) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -211,7 +213,8 @@ func (d *Device) enter() bool {
 }
 
 // WhileThere calls fn on the calling goroutine. The pending-queue thread destroys no native objects
-// before fn returns. If it is already destroying them, WhileThere returns an error.
+// before fn returns. If the thread may already be destroying native objects, WhileThere returns an
+// error and does not call fn.
 func (d *Device) WhileThere(fn func() error) error {
 	if !d.enter() {
 		return d.ClosedError()
@@ -223,8 +226,8 @@ func (d *Device) WhileThere(fn func() error) error {
 // ready gives a ready submission to the pending-queue thread, which issues it.
 func (d *Device) ready(s *Submission) { d.readyAll(s, s) }
 
-// readyAll gives the pending-queue thread a list of ready submissions, linked by next from first to
-// last. If the device is in phase isEnded, readyAll fails the submissions.
+// readyAll gives the pending-queue thread the ready submissions from first to last, which are
+// linked by Submission.next. If the device is in phase isEnded, readyAll fails the submissions.
 func (d *Device) readyAll(first, last *Submission) {
 	d.mu.Lock()
 	last.next = nil
@@ -240,7 +243,7 @@ func (d *Device) readyAll(first, last *Submission) {
 		return
 	}
 	d.mu.Unlock()
-	for s := first; s != nil; { // the pending-queue thread issues nothing any more, so fail them here
+	for s := first; s != nil; { // the pending-queue thread issues nothing any more, so fail the submissions here
 		next := s.next
 		s.next = nil
 		s.Err.CompareAndSwap(nil, &Failure{d.ClosedError()})

@@ -9,11 +9,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Submit issues a submission, hands it to the timeline's lane, or parks it. It starts an operation
-// of the host if all its waits are reached, and a barrier (startBarrier) if the work for all its
-// waits has been issued. If the outcome is Refused or NotIssued, the submission has failed and the
-// error says why. With any other outcome the caller ignores the error: the signals tell whether the
-// submission succeeds.
+// Submit issues a submission, hands it to the timeline's lane, or parks it. Submit starts an
+// operation of the host if all waits of the operation are reached. Submit starts a barrier
+// (startBarrier) if the work for all waits of the barrier has been issued. If the outcome is
+// Refused or NotIssued, the submission has failed and the error says why. With any other outcome
+// the caller ignores the error: the signals tell whether the submission succeeds.
 func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	if s.Op.Kind != work.Barrier && !s.ByLane() && s.Mode != UntilReached {
 		if how, err := tl.issue(s); how != Early {
@@ -23,9 +23,9 @@ func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	return tl.takeLater(s)
 }
 
-// takeLater does the work of Submit for submissions that Submit does not issue itself: those for
-// which issue has returned Early, barriers, operations of lanes, and submissions in mode
-// UntilReached, such as operations of the host.
+// takeLater does the work of Submit for submissions that Submit does not issue itself: barriers,
+// operations of lanes, submissions in mode UntilReached (such as operations of the host), and
+// submissions for which Timeline.issue has returned Early.
 func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	switch {
 	case s.ByLane():
@@ -59,14 +59,14 @@ func (tl *Timeline) ParkAgain(s *Submission) {
 }
 
 // registerWaits registers a timepoint for each open wait of a submission, and parks the submission
-// if there is such a wait. If a wait has failed or no more work is accepted, it sets s.Err and
-// cancels the timepoints. Otherwise it publishes the signals if the submission is a published
-// barrier.
+// if it has an open wait. If a wait has failed or no more work is accepted, registerWaits sets
+// s.Err and cancels the timepoints. Otherwise registerWaits publishes the signals if the submission
+// is a published barrier.
 //
 // registerWaits returns false if the submission stays parked. If there is no open wait, or if all
 // timepoints have been released or cancelled before registerWaits ends, the submission does not
 // stay parked: registerWaits completes a published barrier and returns false. For any other
-// submission it returns true, and the caller must start the submission.
+// submission registerWaits returns true, and the caller must start the submission.
 func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 	s.parking.open.Store(1) // one more, so that s cannot become ready before all waits are registered
 	registered := len(s.parking.tps)
@@ -122,8 +122,8 @@ func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 
 // run starts a submission that has no open waits. It hands a group of collectives to the lane. It
 // runs an operation of the host on a new goroutine. It calls startBarrier for a barrier, and
-// IssueReady for any other submission. If s.Err is set, run fails the submission instead. For a
-// group of collectives, the lane does that.
+// IssueReady for any other submission. If s.Err is set, run fails the submission instead. But a
+// group of collectives is failed by the lane.
 func (tl *Timeline) run(s *Submission) {
 	f := s.Err.Load()
 	switch {
@@ -176,8 +176,8 @@ func (s *Submission) failedStream() error {
 	return nil
 }
 
-// call runs an operation of the host, such as a host call or a notification. It is called on a new
-// goroutine.
+// call runs an operation of the host, such as a host call or a notification. Timeline.run starts a
+// goroutine for the operation.
 func (tl *Timeline) call(s *Submission) {
 	d := tl.Device
 	defer d.Leave()

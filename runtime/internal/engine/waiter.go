@@ -13,9 +13,9 @@ func (tl *Timeline) Want(seq uint64) { tl.want(seq) }
 // Passed reports whether the stream is known to have passed seq.
 func (tl *Timeline) Passed(seq uint64) bool { return tl.passed.Load() >= seq }
 
-// PollFor polls the timeline up to the number seq. If by is sema.ByQuery, PollFor always polls.
-// Otherwise it does not poll if the lane's thread polls, or if skipsPoll returns true. It returns
-// the device's policy for waiting.
+// PollFor polls the timeline up to the number seq, and returns the device's policy for waiting. If
+// the parameter by is sema.ByQuery, PollFor always polls. Otherwise PollFor does not poll if the
+// lane's thread polls, or if Timeline.skipsPoll returns true.
 func (tl *Timeline) PollFor(seq uint64, by sema.PollSource) *wake.Policy {
 	rounds, tries := int32(wake.WaiterSkips), watch
 	switch {
@@ -48,12 +48,13 @@ func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 	return list
 }
 
-// TimepointReleased is called when a timepoint of the submission has been released. err is the
-// error of a failed wait, or nil. TimepointReleased subtracts one from parking.open. If the result
-// is above 0, it returns false and nil. Otherwise there are three cases. If s is a published
-// barrier, TimepointReleased gives its signals and returns false and the timepoints that these
-// release. If s is a lane's submission, it hands s to the lane's thread and returns false, or true
-// if the lane refuses s. For any other submission it returns true: s is ready.
+// TimepointReleased is called when a timepoint of the submission s has been released. err is the
+// error of a failed wait, or nil. TimepointReleased subtracts one from s.parking.open. If this
+// count is still above 0, TimepointReleased returns false and nil. Otherwise there are three cases.
+// If s is a published barrier, TimepointReleased gives the signals of s, and returns false and the
+// timepoints that the signals release. If s is a lane's submission, TimepointReleased hands s to
+// the lane's thread and returns false, or true if the lane refuses s. For any other submission
+// TimepointReleased returns true: s is ready.
 func (s *Submission) TimepointReleased(err error) (ready bool, more *sema.Timepoint) {
 	if err != nil { // the submission will fail, so its other waits do not matter
 		s.Err.CompareAndSwap(nil, &Failure{err})
@@ -89,7 +90,7 @@ func (s *Submission) IssueHere() bool {
 	return true
 }
 
-// HandOver gives ready submissions to the pending-queue threads of their devices. list has one
+// HandOver gives ready submissions to the pending-queue threads of their devices. The list has one
 // timepoint of each submission.
 func (s *Submission) HandOver(list *sema.Timepoint) {
 	var ready readyList

@@ -41,8 +41,8 @@ func (d *Device) Init(e *engine.Device, f *faces.Faces, stageSize int) {
 	d.kept, d.leave = context.WithCancel(context.Background())
 }
 
-// LeaveToDriver is called instead of Close if the memory is left to the driver. It ends the trims
-// of growing memory, and the calls of Share that wait for them.
+// LeaveToDriver is called instead of Close if the memory is left to the driver. LeaveToDriver ends
+// the trims of growing memory, and the calls of Share that wait for these trims.
 func (d *Device) LeaveToDriver() { d.leave() }
 
 // Failed returns why the device accepts no more work, or nil.
@@ -58,8 +58,8 @@ func (d *Device) ready(op string) error {
 }
 
 // FreeUnused has the reclaimer free unused memory and trim the pools, and waits until this is done.
-// First it waits for the parked Frees and the trims of growing memory that are about to go on
-// because nothing uses their memory any more (delays.awaitReady). FreeUnused returns early if the
+// But first FreeUnused waits for the parked Frees and the trims of growing memory that are about to
+// go on because nothing uses their memory any more (delays.awaitReady). It returns early if the
 // context ends. If the device is closed, or a stream may be waiting for other code, the reclaimer
 // is not called.
 func (d *Device) FreeUnused(ctx context.Context) {

@@ -20,10 +20,10 @@ import (
 // A Growing is a reserved range of addresses with physical pages mapped at its start. Its buffer
 // has the address of the range, which never changes.
 //
-// The field size is how much the program may use: a call that submits or records a range checks it.
-// The field reach is checked when work is issued (Holding.Ptr). Grow raises both fields after the
-// pages have been mapped. No work uses new pages before that, so mapping disturbs nothing in
-// flight.
+// The field size is how much the program may use. The calls that submit or record a range check
+// the field size. The field reach is checked when work is issued (Holding.Ptr). Grow raises both
+// fields after the pages have been mapped. No work uses new pages before that, so mapping disturbs
+// nothing in flight.
 //
 // Shrink lowers only size, at once, and marks the pages behind the new size as gone. A goroutine
 // (trim.run) then waits for the points given to Shrink. The goroutine lowers reach, and after that
@@ -82,8 +82,8 @@ type physical struct {
 	maps   atomic.Int32 // how many pages of Growings map it
 }
 
-// Reserve reserves max bytes of addresses, rounded up to pages. page is the size of a page; 0 means
-// the driver's granularity. The devices in peers get access to the memory.
+// Reserve reserves max bytes of addresses, rounded up to pages. The parameter page is the size of a
+// page; 0 means the driver's granularity. The devices in peers get access to the memory.
 func (d *Device) Reserve(max, page uint64, peers []*Device) (*Buffer, error) {
 	const op = "reserve addresses"
 	if err := d.ready(op); err != nil {
@@ -168,8 +168,8 @@ func (m *Growing) Page() uint64 { return m.page }
 // allows reports whether a device has access to the memory.
 func (m *Growing) allows(d *Device) bool { return slices.ContainsFunc(m.users, d.same) }
 
-// has returns an error unless pages are mapped for the first size bytes. They stay mapped for work
-// whose mark was added to the uses before this call.
+// has returns an error unless pages are mapped for the first size bytes. These pages stay mapped
+// for work whose mark was added to the uses before the call of has.
 func (m *Growing) has(size uint64) error {
 	if reach := m.reach.Load(); size > reach {
 		return fmt.Errorf("the first %d bytes of growing memory, of which %d are mapped: Shrink has unmapped the others, and nothing orders it after this: %w", size, reach, errs.ErrRange)
@@ -180,7 +180,7 @@ func (m *Growing) has(size uint64) error {
 // at returns the address of a page.
 func (m *Growing) at(i int) driver.Ptr { return m.ptr + driver.Ptr(uint64(i)*m.page) }
 
-// grows begins a call of the program that changes growing memory. leave ends that call.
+// grows begins a call of the program that changes growing memory. The result leave ends that call.
 func (b *Buffer) grows(op string) (m *Growing, leave func(), err error) {
 	if err := b.dev.Failed(); err != nil {
 		return nil, nil, err
@@ -231,8 +231,8 @@ func (b *Buffer) Grow(size uint64) error {
 
 // takeBack keeps trims from unmapping any of the first n pages, also those that Shrink has removed.
 // It returns how many pages are mapped. If at least n pages are mapped and the size is smaller than
-// n pages, takeBack raises the size to n pages. If fewer are mapped, takeBack does not change the
-// size, and no trim unmaps a page before giveAway is called.
+// n pages, takeBack raises the size to n pages. If fewer than n pages are mapped, takeBack does not
+// change the size, and no trim unmaps a page before giveAway is called.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,9 +256,10 @@ func (m *Growing) giveAway() {
 	}
 }
 
-// add maps the pages from number have to number n-1, and raises the size. next returns the physical
-// memory for a page, and has counted the new mapping in maps. If something fails, add undoes
-// everything. add runs on a bound thread.
+// add maps pages until n pages are mapped, and raises the size. The parameter have is the number of
+// pages mapped before. The function next returns the physical memory for a page, and has counted
+// the new mapping in physical.maps. If something fails, add undoes everything. add runs on a bound
+// thread.
 func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (err error) {
 	v := m.dev.Faces.VirtualMem
 	var fresh []page
@@ -289,8 +290,9 @@ func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (e
 	return nil
 }
 
-// giveAccess gives the devices access to the pages from number have to number n-1. Peers that are
-// closed or lost get none. A peer is not closed during the call of the driver.
+// giveAccess gives the devices access to new pages. The parameter have is the number of the first
+// new page. The number of the last new page is n-1. Peers that are closed or lost get no access. A
+// peer is not closed during the call of the driver.
 func (m *Growing) giveAccess(have, n int) error {
 	all := []driver.Device{m.dev.Engine.Native}
 	for _, u := range m.users[1:] {
@@ -302,8 +304,8 @@ func (m *Growing) giveAccess(have, n int) error {
 	return m.dev.Faces.VirtualMem.AccessPages(m.at(have), uint64(n-have)*m.page, all)
 }
 
-// remove unmaps consecutive pages. first is the number of the first page. remove runs on a bound
-// thread.
+// remove unmaps consecutive pages. The parameter first is the number of the first page. remove runs
+// on a bound thread.
 func (m *Growing) remove(first int, pages []page) error {
 	var all []error
 	// Unmap the last page first, to leave no gap in front of pages that are still mapped.
@@ -313,7 +315,8 @@ func (m *Growing) remove(first int, pages []page) error {
 	return errors.Join(all...)
 }
 
-// newPhysical allocates a page, and counts one mapping of it. It runs on a bound thread.
+// newPhysical allocates a page, and counts one mapping of the page. newPhysical runs on a bound
+// thread.
 func (d *Device) newPhysical(size uint64) (*physical, error) {
 	h, err := d.Faces.VirtualMem.NewPages(size)
 	if err != nil {
@@ -336,8 +339,8 @@ func (p *physical) unmap() error {
 }
 
 // Share maps size bytes of other growing memory, from offset on, behind the end of this memory. If
-// pages that Shrink has removed from this memory are still mapped, Share first waits until they are
-// unmapped, or until the context ends.
+// pages that Shrink has removed from this memory are still mapped, Share first waits until those
+// pages are unmapped, or until awaitUnmapped returns an error.
 func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) error {
 	const op = "share pages"
 	if from == nil || from.Growing() == nil {
@@ -389,8 +392,8 @@ func (m *Growing) room(op string, size uint64) error {
 	return nil
 }
 
-// addShared maps size bytes of another Growing, from offset on, behind the mapped pages. have is
-// the number of mapped pages. addShared runs on a bound thread.
+// addShared maps size bytes of another Growing, from offset on, behind the mapped pages. The
+// parameter have is the number of mapped pages. addShared runs on a bound thread.
 func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 	of.mu.Lock()
 	if all := of.Size(); offset > all || size > all-offset {
@@ -407,16 +410,16 @@ func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 		p, shared = shared[0], shared[1:]
 		return p, nil
 	})
-	for _, p := range shared { // after an error, these are not mapped
+	for _, p := range shared { // after an error, the pages left in shared are not mapped
 		err = errors.Join(err, p.unmap())
 	}
 	return err
 }
 
-// awaitUnmapped blocks until no pages that Shrink has removed are left. It returns an error if they
-// will never be unmapped, or the memory is freed, or the context ends. The caller holds growMu.
-// While awaitUnmapped waits, it unlocks growMu: the work that uses the pages may end only after
-// another call of Grow or Shrink.
+// awaitUnmapped blocks until no pages that Shrink has removed are left. It returns an error if
+// these pages will never be unmapped, or the memory is freed, or the context ends. The caller holds
+// growMu. While awaitUnmapped waits, it unlocks growMu: the work that uses the pages may end only
+// after another call of Grow or Shrink.
 func (m *Growing) awaitUnmapped(ctx context.Context) error {
 	for {
 		m.mu.Lock()
@@ -448,10 +451,10 @@ func (m *Growing) awaitUnmapped(ctx context.Context) error {
 	}
 }
 
-// Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. They
-// are unmapped later. First each point must be reached or fail. Then the streams must pass the work
-// that uses the memory and was issued before each point was reached or had failed. A Grow before
-// the unmapping takes the pages back.
+// Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. The
+// pages are unmapped later. First each point must be reached or fail. Then the streams must pass
+// the work that uses the memory and was issued before the last point was reached or had failed. A
+// Grow before the unmapping takes the pages back.
 func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 	const op = "shrink"
 	for _, p := range after {
@@ -495,14 +498,15 @@ type trim struct {
 	of     *Growing
 	number uint64
 	points []sema.Point // the trim first waits for these points: those of its Shrink and of earlier trims
-	// The trim then waits for these uses. uses is nil until each point is reached or has failed.
+	// Then the trim waits for the work in uses, which is nil until each point is reached or has
+	// failed.
 	uses  atomic.Pointer[engine.Frontier]
 	delay *delay // lasts until run returns; FreeUnused waits for it
 }
 
 // run waits for the points and the uses of the trim. Then it makes the reclaimer unmap the pages
-// that Grow has not taken back. It gives up if the memory is freed or left to the driver, or if the
-// device of one of the uses is lost.
+// that Grow has not taken back. run gives up if the memory is freed or left to the driver, or if
+// the device of one of the uses is lost.
 func (t *trim) run() {
 	m := t.of
 	defer m.dev.delays.end(t.delay)
@@ -537,7 +541,7 @@ func (t *trim) run() {
 	m.dev.Engine.Reclaim(func() { m.dev.Engine.NotTaken(m.unmap(t.number)) })
 }
 
-// isReady reports whether nothing uses the pages any more, so that run is about to return.
+// isReady reports whether nothing uses the pages any more, so that trim.run is about to return.
 func (t *trim) isReady() bool {
 	if uses := t.uses.Load(); uses != nil {
 		return uses.Passed()
@@ -569,7 +573,7 @@ func (m *Growing) kept(trim uint64) int {
 }
 
 // unmap unmaps the pages of a trim and of all earlier trims, except pages that Grow has taken back.
-// It runs on a bound thread. If the driver refuses, nobody tries again: a later Grow gets the
+// unmap runs on a bound thread. If the driver refuses, nobody tries again: a later Grow gets the
 // driver's error.
 func (m *Growing) unmap(trim uint64) error {
 	m.mu.Lock()
@@ -596,8 +600,8 @@ func (m *Growing) tell() {
 	}
 }
 
-// free unmaps all pages and gives the addresses back. It runs on a bound thread, when nothing uses
-// the buffer any more.
+// free unmaps all pages and gives the addresses back. free runs on a bound thread, when nothing
+// uses the buffer any more.
 func (m *Growing) free() error {
 	m.cancel()
 	m.mu.Lock()

@@ -49,8 +49,8 @@ func (r Range) Writable(op string) error {
 // ReadOnly reports whether the memory was imported for reading only.
 func (b *Buffer) ReadOnly() bool { return b.rare != nil && b.rare.read }
 
-// CheckRecorded is like Check, but it also allows ranges of placeholders (see Place). It is for
-// operations of recordings.
+// CheckRecorded is like Check, but also allows ranges of placeholders (see Buffer.Place).
+// CheckRecorded is for operations of recordings.
 func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 	b := r.Buffer
 	switch {
@@ -104,7 +104,7 @@ func (b *Buffer) NoValues() string {
 }
 
 // CheckValue returns an error if an operation of the kind cannot write the value to the range, or
-// wait for it there. The range has been checked.
+// wait for the value in the range. The range has been checked.
 func (r Range) CheckValue(kind work.Kind, value uint64) error {
 	op := kind.String()
 	switch {

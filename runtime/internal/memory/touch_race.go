@@ -14,13 +14,13 @@ var touches sync.Mutex
 
 // A touch tells the race detector that an operation in flight may access memory of the program: a
 // goroutine of its own accesses the memory. To the detector, this access is ordered before what the
-// program does later only if the method over is called in between. So if the program accesses the
-// memory without waiting for the operation, the detector reports that, even if the operation is
-// already done.
+// program does later only if the method touch.over is called in between. So if the program accesses
+// the memory without waiting for the operation, the detector reports a race, even if the operation
+// is already done.
 type touch struct{ done chan struct{} }
 
-// touchWritten tells the race detector that an operation writes the memory, until the method over
-// of the returned touch is called.
+// touchWritten tells the race detector that an operation writes the memory, until touch.over is
+// called for the returned touch.
 func touchWritten(p []byte) touch {
 	t := touch{make(chan struct{})}
 	go func() {
@@ -39,7 +39,7 @@ func (t touch) over() {
 	}
 }
 
-// Land copies src to dst. One of them is memory of the program.
+// Land copies src to dst. One of the two is memory of the program.
 func Land(dst, src []byte) {
 	touches.Lock()
 	defer touches.Unlock()

@@ -10,13 +10,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Value is the value of a parameter, as it is in memory.
+// A Value has the bytes of a parameter's value, as in memory.
 type Value [2]uint64
 
 // MaxValue is the size of the largest value, in bytes.
 const MaxValue = int(unsafe.Sizeof(Value{}))
 
-// A Param is a parameter of a recording. Each execution gives it a value, or uses the default.
+// A Param is a parameter of a recording. Each execution gives the parameter a value, or uses the
+// parameter's default.
 type Param struct {
 	of      *Recording
 	index   int
@@ -78,8 +79,8 @@ func (c *Recording) checkUse(op work.Kind, p *Param) error {
 	return nil
 }
 
-// checkUses checks the parameters of a launch. If it refuses an argument, wrong is the argument's
-// number. If it refuses the blocks, or nothing, wrong is -1.
+// checkUses checks the parameters of a launch. If checkUses refuses an argument, the result wrong
+// is the argument's number. If checkUses refuses the blocks, or nothing, wrong is -1.
 func (c *Recording) checkUses(l *Launch) (wrong int, err error) {
 	for _, u := range l.Uses {
 		if err := c.checkUse(work.Launch, u.Param); err != nil {
@@ -166,7 +167,7 @@ func (x *graphOf) noteParams(c *Recording, cmd *command, node int) {
 	put := func(at unsafe.Pointer, size int, p paramRef) {
 		for k := range (size + 7) / 8 {
 			ref := int32(len(c.refers)) + 2*p.param + int32(k)
-			// The three numbers of blocks end in half a word. Arguments take whole words.
+			// The three numbers of blocks fill one and a half words. Arguments take whole words.
 			half := p.index == Blocks && size-8*k < 8
 			x.places = append(x.places, place{work.Address(unsafe.Add(at, 8*k)), c.current.present[ref], 0, ref, int32(node), half})
 		}

@@ -8,15 +8,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A nestedParam is the replacement of a parameter of a nested recording: a parameter of the outer
-// recording or, if outer is nil, the constant value.
+// A nestedParam is the replacement of the parameter inner of a nested recording. The replacement is
+// a parameter of the outer recording, in the field outer. If outer is nil, the replacement is a
+// constant, in the field value.
 type nestedParam struct {
 	inner, outer *Param
 	value        Value
 }
 
-// checkNested checks the parameters of a recording that is to be nested in this one. It returns the
-// replacement of each parameter.
+// checkNested checks the parameters of the recording child, which is to be nested in c. It returns
+// the replacement of each parameter of child.
 func (c *Recording) checkNested(child *Recording, given []Given, uses []Use) ([]nestedParam, error) {
 	if err := child.CheckGiven(given); err != nil {
 		return nil, err
@@ -49,9 +50,9 @@ func (c *Recording) checkNested(child *Recording, given []Given, uses []Use) ([]
 	return params, nil
 }
 
-// forwardLimits adds the limits of nested parameters to the outer parameters. at returns the number
-// that a nested command has in the outer recording. For each command of a body, at returns the
-// number of the control command.
+// forwardLimits adds the limits of nested parameters to the outer parameters. The function at
+// returns the number that a nested command has in the outer recording. For each command of a body,
+// the function at returns the number of the control command.
 func forwardLimits(params []nestedParam, at func(Command) Command) {
 	for _, p := range params {
 		for i := range p.inner.limits {

@@ -26,7 +26,7 @@ func (c *Recording) Barrier(after []Command) (Command, error) {
 	return c.record(&command{op: work.Op{Kind: work.Barrier}, dst: -1, src: -1}, nil)
 }
 
-// Fill records a fill with the pattern in bits, which has width bytes.
+// Fill records a fill. The parameter bits has the pattern, whose size is width bytes.
 func (c *Recording) Fill(dst memory.Range, bits, width uint64, after []Command) (Command, error) {
 	if err := c.Begin(work.Fill); err != nil {
 		return -1, err
@@ -132,10 +132,10 @@ type Bound struct {
 	Range memory.Range
 }
 
-// Launch records a launch. buffers are the arguments that are addresses. words are all arguments,
-// laid out by l.Layout, with zeros for buffers. The call copies both lists. If a range or a
-// parameter is refused, wrong is the number of its argument. Otherwise wrong is -1. The caller has
-// called Begin.
+// Launch records a launch. The list buffers has the arguments that are addresses. The list words
+// has all arguments, laid out by l.Layout, with zeros for buffers. The call copies both lists. If
+// Launch refuses an argument, the result wrong is the argument's number. Otherwise wrong is -1. The
+// caller has called Begin.
 func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []Command) (at Command, wrong int, err error) {
 	arg := l.Layout.Begin(len(c.args))
 	if err := c.roomFor(arg-len(c.args)+l.Layout.Words(), len(buffers)); err != nil {
@@ -176,9 +176,9 @@ func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []C
 	return at, -1, nil
 }
 
-// Native records a call of a function that gives work to a stream. The function is called with the
-// addresses of the ranges in uses. If again is set, no graph captures the work: each execution
-// calls the function.
+// Native records a call of the function fn, which gives work to a stream. fn is called with the
+// addresses of the ranges in uses. If the parameter again is set, no graph captures the work: each
+// execution calls fn.
 func (c *Recording) Native(fn func(driver.Stream, []driver.Ptr) error, uses []memory.Range, again bool, after []Command) (Command, error) {
 	if err := c.Begin(work.Native); err != nil {
 		return -1, err
@@ -286,8 +286,8 @@ func (c *Recording) AddCollective(to []Collective, op *comm.RangeOp) ([]Collecti
 }
 
 // Collect records a command with operations of a communicator. Adjacent commands of one
-// communicator form a group. A command with commands in after begins a new group. The caller has
-// called Begin.
+// communicator form a group. A command with commands in the list after begins a new group. The
+// caller has called Begin.
 func (c *Recording) Collect(lane *comm.Communicator, group []Collective, after []Command) (Command, error) {
 	cmd := command{op: work.Op{Kind: work.Collect}, dst: -1, src: -1, rare: c.cmds.rare(rareCommand{lane: lane, group: group})}
 	if len(group) == 0 {
@@ -297,7 +297,7 @@ func (c *Recording) Collect(lane *comm.Communicator, group []Collective, after [
 }
 
 // Timestamp records a command that notes the time at which the commands before the last barrier and
-// the commands in after are done.
+// the commands in the list after are done.
 func (c *Recording) Timestamp(after []Command) (Command, error) {
 	if err := c.Begin(work.Timestamp); err != nil {
 		return -1, err
@@ -348,10 +348,11 @@ func (c *Recording) Elapsed(from, to Command) (t time.Duration, err error) {
 	return t, err
 }
 
-// Nest records all commands of child. bindings are the ranges for the child's bindings. given has
-// values for some of the child's parameters. In uses, parameters of c replace parameters of the
-// child: Index is the number of the child's parameter. All other parameters have their defaults.
-// All commands come after the commands in after. The returned command stands for all of them.
+// Nest records all commands of child. The parameter bindings has the ranges for the child's
+// bindings. The parameter given has values for some of the child's parameters. In uses, parameters
+// of c replace parameters of the child: Use.Index is the number of the child's parameter. All other
+// parameters of the child have their defaults. All commands of child come after the commands in the
+// list after. The returned command stands for all commands of child.
 func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Given, uses []Use, after []Command) (Command, error) {
 	if err := c.beginNest(child); err != nil {
 		return -1, err
@@ -386,14 +387,14 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Give
 	}
 	end := command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}
 	if lane := child.lastLane(); lane != nil {
-		// With lane set, a collective behind this command continues the child's last group.
+		// With this lane, a collective behind the end command continues the child's last group.
 		end.rare = c.cmds.rare(rareCommand{lane: lane})
 	}
 	return c.record(&end, last)
 }
 
-// lastLane returns the communicator of the last command, or nil if there is no command or it has
-// none.
+// lastLane returns the communicator of the last command. It returns nil if there is no command, or
+// if the last command has no communicator.
 func (c *Recording) lastLane() *comm.Communicator {
 	if c.cmds.n == 0 || c.cmds.at(c.cmds.n-1).rare == nil {
 		return nil
@@ -401,8 +402,8 @@ func (c *Recording) lastLane() *comm.Communicator {
 	return c.cmds.at(c.cmds.n - 1).rare.lane
 }
 
-// leaves returns the commands behind the last barrier, except those that another command has in its
-// list after.
+// leaves returns the commands behind the last barrier, except commands that another command lists
+// in command.after.
 func (c *Recording) leaves() (last []Command) {
 	followed := map[Command]bool{}
 	for i := Command(c.cmds.n) - 1; i >= 0; i-- {
@@ -420,8 +421,8 @@ func (c *Recording) leaves() (last []Command) {
 	return last
 }
 
-// nest records all commands of another command buffer. They come after the command gate, unless
-// gate is -1.
+// nest records all commands of another command buffer. The recorded commands come after the command
+// gate, unless gate is -1.
 func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nestedParam, gate Command) error {
 	// cmds is readable without child.mu, because child has ended.
 	cmds := child.cmds
@@ -464,7 +465,7 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 			cmd.rare.cond.why = why
 		}
 		if cmd.op.Kind == work.Barrier {
-			gate = -1 // later commands come after the barrier, and so after gate
+			gate = -1 // later commands come after the barrier, and so after the command gate
 		} else if len(cmd.after) == 0 && gate >= 0 {
 			cmd.after = append(cmd.after, gate)
 		}
@@ -474,8 +475,8 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 }
 
 // takeData appends the references and the arguments of child, which has ended. The ranges in binds
-// replace the bindings of child. scratch is called to change each reference to scratch memory of
-// child. takeData returns the shift of the references and arguments.
+// replace the bindings of child. The function scratch is called to change each reference to scratch
+// memory of child. takeData returns the shift of the references and arguments.
 func (c *Recording) takeData(child *Recording, binds []memory.Range, scratch func(*reference)) shift {
 	c.args = work.AlignEnd(c.args) // so that the child's arguments keep their alignment
 	by := shift{ref: int32(len(c.refers)), arg: int32(len(c.args))}
@@ -490,7 +491,7 @@ func (c *Recording) takeData(child *Recording, binds []memory.Range, scratch fun
 		c.refers = append(c.refers, r)
 	}
 	c.nrefers = len(c.refers)
-	child.mu.Lock() // an execution of child may be writing addresses into its arguments
+	child.mu.Lock() // an execution of child may be writing addresses into child.args
 	defer child.mu.Unlock()
 	c.args = append(c.args, child.args...)
 	return by
@@ -504,9 +505,9 @@ type shift struct {
 	body    int // added to indexes in bodies
 }
 
-// shifted returns a copy of cmd for c. The command cmd is of another command buffer, and by is
-// added to its numbers. In the copy of a conditional, params replace the parameters. The copy's
-// list after has room for one more command.
+// shifted returns a copy of cmd for c. The command cmd is of another command buffer. The numbers in
+// the parameter by are added to the numbers in the copy. In the copy of a conditional, params
+// replace the parameters. The list command.after of the copy has room for one more command.
 func (c *Recording) shifted(cmd command, by shift, params []nestedParam) command {
 	if cmd.dst >= 0 {
 		cmd.dst += by.ref

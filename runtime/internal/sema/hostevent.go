@@ -8,8 +8,8 @@ import (
 
 // A hostEvent wakes a goroutine that is blocked in Wait or WaitIssued. It contains the timepoints
 // that the goroutine registers with semaphores. After the wait, the semaphore of the first point
-// usually keeps the host event for a later wait (see finish). In a testing/synctest bubble a host
-// event is used only once, because its channel belongs to the bubble.
+// usually keeps the host event for a later wait (see hostEvent.finish). In a testing/synctest
+// bubble a host event is used only once, because its channel belongs to the bubble.
 type hostEvent struct {
 	woken  chan struct{}
 	passed atomic.Int32 // number of calls of wake: one for each released timepoint
@@ -48,8 +48,8 @@ func (e *hostEvent) wake() {
 }
 
 // finish ends a wait. It cancels the timepoints that have not been released, and gives the host
-// event to the semaphore of the first point for reuse. If wake has yet to be called for a released
-// timepoint, the host event is not reused.
+// event to the semaphore of the first point for reuse. The host event is not reused if e.once is
+// set, or if hostEvent.wake has yet to be called for a released timepoint.
 func (e *hostEvent) finish(points []Point) {
 	released := int32(0)
 	for i := range e.tps {
