@@ -30,8 +30,8 @@ func (c *Communicator) Stats() (Stats, error) { return c.in().Stats() }
 // memory until the process ends.
 //
 // NCCL supports Suspend from version 2.30.3 on, and only for communicators made with
-// [Options.Plain], because these share their memory with no other communicator. Otherwise the error
-// is [gpu.ErrUnsupported], and the communicator remains usable.
+// [Options.Plain], because such a communicator shares its memory with no other communicator.
+// Otherwise the error is [gpu.ErrUnsupported], and the communicator remains usable.
 func (c *Communicator) Suspend(ctx context.Context) error { return c.in().Suspend(ctx) }
 
 // Resume allocates the memory of a suspended communicator again. Then the communicator works as

@@ -22,8 +22,8 @@
 // compiler then checks the arguments of launches.
 //
 // An [Op] says what to do. [Fill], [Copy], [Upload], [Download], [Launch], [Execute], [HostCall]
-// and other functions make Ops, and so do methods of Slice and of generated kernels. Three things
-// take them: [Stream.Do], [Queue.Submit] and [CommandBuffer.Add].
+// and other functions make Ops, and so do methods of Slice and of generated kernels. Three methods
+// take Ops: [Stream.Do], [Queue.Submit] and [CommandBuffer.Add].
 //
 // # Beyond one stream
 //

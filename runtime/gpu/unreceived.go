@@ -98,8 +98,8 @@ func (s *record) noteFailure(err error) {
 	d.failedStreams.note(e)
 }
 
-// received notes that the program receives err: it sets the flag received of the first SubmitError
-// in err, and of the SubmitErrors that this one wraps. It returns err.
+// received notes that the program receives err: it sets SubmitError.received in the first
+// SubmitError in err, and in the SubmitErrors that the first one wraps. It returns err.
 func received(err error) error {
 	for e := err; e != nil; {
 		s, ok := e.(*SubmitError)

@@ -494,8 +494,8 @@ var buffers = []test{
 			e.Cleanup(func() { b.Close() })
 			all, names, want = append(all, b), append(names, x.name), append(want, nil)
 		}
-		// copies calls do for a copy from each buffer to every buffer, itself included, and makes
-		// the same copies in want.
+		// copies makes copies with the function do, from each buffer to every buffer, itself
+		// included. It makes the same copies in the slice want.
 		copies := func(do func(dst, src gpu.Range)) {
 			for i, src := range all {
 				for j, dst := range all {

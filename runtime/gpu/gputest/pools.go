@@ -351,7 +351,8 @@ var pools = []test{
 				e.wait(s, 1)
 				e.settled(d)
 				resume := e.h.Stall(0)
-				// Pick must return the queue with less work, or the first if both have the same.
+				// Pick must return the queue with less work, or the first queue if both have the
+				// same amount.
 				picks := func(want int) {
 					e.until("the other queue has less to do, or the first one the same", func() bool {
 						q, err := d.Pick(1<<origin | 1<<next)

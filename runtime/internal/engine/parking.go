@@ -16,7 +16,7 @@ type parking struct {
 	open     atomic.Int32
 	reparked bool // ParkAgain was called: the caller of Submit does not issue the submission any more
 
-	// Device.mu protects in, before and after.
+	// Device.mu protects the fields in, before and after.
 	in            *submissionList // the list that has the submission, or nil
 	before, after *Submission     // neighbours in that list
 
@@ -167,16 +167,17 @@ func (d *Device) wantPublished() {
 
 // isParked reports whether the submission is in the list of parked submissions. If so,
 // registerWaits has registered all its timepoints. The caller, TimepointReleased, has not yet
-// subtracted its timepoint from parking.open, so the submission does not become ready meanwhile.
+// subtracted the released timepoint from parking.open, so the submission does not become ready
+// meanwhile.
 func (s *Submission) isParked() bool {
 	s.Timeline.Device.mu.Lock()
 	defer s.Timeline.Device.mu.Unlock()
 	return s.parking.in != nil
 }
 
-// keepParked adds one to open, so that a parked submission stays parked. It returns false if the
-// submission is ready. The caller holds Device.mu and has found the submission in the list of
-// parked submissions.
+// keepParked adds one to parking.open, so that a parked submission stays parked. It returns false
+// if the submission is ready. The caller holds Device.mu and has found the submission in the list
+// of parked submissions.
 func (s *Submission) keepParked() bool {
 	for {
 		n := s.parking.open.Load()

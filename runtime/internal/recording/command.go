@@ -71,7 +71,7 @@ type rareCommand struct {
 	fn     func() error  // the function of a host call
 	timer  int           // index of a timestamp's event in an instance's timers
 	native func(driver.Stream, []driver.Ptr) error
-	again  bool               // each execution calls native: no graph captures its work
+	again  bool               // each execution calls native: no graph captures native's work
 	lane   *comm.Communicator // the communicator of a group of collectives
 	group  []Collective       // the collectives of the group
 	params []paramRef         // the parameters that a launch uses

@@ -127,9 +127,9 @@ func (s *Semaphore) query() (uint64, error) {
 // Signal raises the value from the host, like [Semaphore.Raise], and notifies the owners of the
 // released timepoints.
 func (s *Semaphore) Signal(value uint64) error {
-	// Read flags after raising the value. A goroutine in Register sets a flag first and then reads
-	// the value. So either this goroutine sees the flag and looks at the list, or Register sees the
-	// new value.
+	// Read s.flags after raising the value. A goroutine in Register sets a flag first and then
+	// reads the value. So either this goroutine sees the flag and looks at the list, or Register
+	// sees the new value.
 	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
 		if s.flags.Load() != 0 {
 			ReleaseFromHost(s.takeReleased(value))
@@ -165,8 +165,8 @@ func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 	}
 }
 
-// Backward returns the error for a signal of p if the semaphore's current value is p.Value or
-// higher. now is the current value.
+// Backward returns the error for a signal of p if the semaphore's current value, which is the
+// parameter now, is p.Value or higher.
 func Backward(p Point, now uint64) error { return backward(p.Value, p.Semaphore.String(), now) }
 
 func backward(value uint64, name string, now uint64) error {
@@ -199,8 +199,8 @@ func (s *Semaphore) Fail(err error) *Timepoint {
 	return released
 }
 
-// TryFail is like Fail. failed reports whether err has become the semaphore's failure. It is false
-// if the semaphore had failed before.
+// TryFail is like Fail. The result failed is true if err has become the semaphore's failure, and
+// false if the semaphore had failed before.
 func (s *Semaphore) TryFail(err error) (released *Timepoint, failed bool) {
 	return s.fail(&failure{err})
 }
@@ -275,7 +275,7 @@ func (s *Semaphore) ExpectSoon() {
 	}
 }
 
-// SetName gives the semaphore a name. An empty name removes it.
+// SetName gives the semaphore a name. An empty name removes the previous name.
 func (s *Semaphore) SetName(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
