@@ -237,9 +237,9 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 // be made, End returns the error, and so does each execution.
 //
 // Some graphs are made by the first execution instead: graphs with a function of [Native] that uses
-// memory which is bound or allocated later, and graphs with a fill or a copy of more than 64 KiB in
-// such memory, if the driver cannot enlarge the node of the fill or copy. CUDA cannot enlarge fills
-// with patterns of 8 bytes, and HIP cannot enlarge any node.
+// memory which is bound or allocated after End, and graphs with a fill or a copy of more than 64
+// KiB in such memory, if the driver cannot enlarge the node of the fill or copy. CUDA cannot
+// enlarge fills with patterns of 8 bytes, and HIP cannot enlarge any node.
 func (c *CommandBuffer) End() error {
 	if c.isZero() {
 		return errs.Zero("end", "CommandBuffer")

@@ -51,8 +51,8 @@ func unreceived(errs []*SubmitError) []*SubmitError {
 }
 
 // err returns an error for the Streams whose errors the program has not received, or nil. If
-// lossTold is set, Close returns the loss of the device, and err leaves out the errors of Streams
-// that the loss has failed.
+// lossTold is true, Close returns the loss of the device, so the result leaves out the errors of
+// Streams that the loss has failed.
 func (f *failedStreams) err(d *Device, lossTold bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,8 +114,8 @@ func received(err error) error {
 	return err
 }
 
-// receipt returns the flag received of a SubmitError for err. All SubmitErrors that say that a
-// device is lost share one flag of d.
+// receipt returns SubmitError.received for a new SubmitError with the error err. All SubmitErrors
+// of d that say that a device is lost share d.lossReceived.
 func (d *Device) receipt(err error) *atomic.Bool {
 	if errors.Is(err, driver.ErrLost) {
 		return &d.lossReceived

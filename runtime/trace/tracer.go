@@ -141,8 +141,8 @@ func (t *Tracer) Stats() TracerStats {
 
 // Take moves records to the slice, oldest first, and returns how many it moved. It reuses the Waits
 // and Signals slices of the records in the slice. First it queries the devices for the times of
-// completed work, which frees their timing events for new work. The queries run on the runtime's
-// own threads, and Take waits for them. To keep all records of a program, call Take every few
+// completed work, which frees timing events for new work. The queries run on the runtime's own
+// threads, and Take waits for them. To keep all records of a program, call Take every few
 // milliseconds.
 func (t *Tracer) Take(to []Record) int {
 	t.takeMu.Lock()

@@ -88,7 +88,7 @@ type Owner interface {
 
 	// Destroy destroys the native objects, or leaves them to the driver, and returns the errors. It
 	// runs once, on the pending-queue thread, as the last step of that thread. No lock is held. No
-	// other call uses the device, unless Close gave up waiting for calls (Overdue).
+	// other call uses the device, unless Close gave up waiting for calls (Device.Overdue).
 	Destroy() []error
 }
 

@@ -41,8 +41,9 @@ type Lane interface {
 	// Device.mu or a Timeline.retireMu, so Halted takes no lock.
 	Halted() (takes, issued error)
 
-	// PollFor makes the lane's thread poll until the work seq is done. If the thread is not free to
-	// poll, PollFor returns false, and the caller must poll. The caller holds no locks.
+	// PollFor makes the lane's thread poll until the work with the number seq is done. If the
+	// thread is not free to poll, PollFor returns false, and the caller must poll. The caller holds
+	// no locks.
 	PollFor(seq uint64) bool
 
 	// ThreadState returns the state of the lane's thread. The caller may hold a Timeline.queryMu,
@@ -59,7 +60,7 @@ type Lane interface {
 	EachReady(fn func(*Submission))
 
 	// Fail fails all submissions of the lane, because the device is lost. It may block until other
-	// calls of the lane return, so the engine calls it on a new goroutine, without locks.
+	// calls of the lane's methods return, so the engine calls it on a new goroutine, without locks.
 	Fail(err error)
 
 	// CloseWithDevice closes the lane. It blocks until the lane's thread no longer uses the driver

@@ -125,9 +125,9 @@ func (tl *Timeline) outcomeOf(s *Submission) error {
 	return s.cause()
 }
 
-// sameSignal returns how many submissions at the start of batch have succeeded, deliver nothing,
-// and have a single signal each, all of the same semaphore and with growing values. One call of
-// Arrive can give all these signals.
+// sameSignal returns how many submissions at the start of the slice batch have succeeded, deliver
+// nothing, and have a single signal each, all of the same semaphore and with growing values. One
+// call of Arrive can give all these signals.
 func sameSignal(batch []*Submission) int {
 	value := uint64(0)
 	for i, s := range batch {

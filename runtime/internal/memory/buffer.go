@@ -51,8 +51,8 @@ type rare struct {
 	watched *watched    // nil unless the device reports dropped buffers
 
 	opened driver.Mem             // memory of another process; the buffer is a part of it
-	close  func(driver.Mem) error // releases opened
-	shared bool                   // opened is from a pool
+	close  func(driver.Mem) error // releases the memory in the field opened
+	shared bool                   // the memory in the field opened is from a pool
 
 	growing *Growing // the pages of growing memory
 }
@@ -338,7 +338,8 @@ func (b *Buffer) free(h driver.Stream) (err error) {
 	return err
 }
 
-// over calls the functions unused and freed, and ends the polling that Close has requested.
+// over calls the functions rare.unused and rare.freed, and ends the polling that Close has
+// requested.
 func (b *Buffer) over() {
 	if b.rare == nil {
 		return

@@ -79,8 +79,8 @@ func (s *books) add(b *Buffer) {
 	s.mu.Unlock()
 }
 
-// link puts a buffer on the list. If the device reports dropped buffers, it puts the buffer's
-// stand-in on the list instead (see watched). The caller holds s.mu.
+// link puts a buffer on the list, or the buffer's stand-in if the device reports dropped buffers
+// (see watched). The caller holds s.mu.
 func (s *books) link(b *Buffer) {
 	if w := b.watchedBy(); w != nil {
 		b = w.standFor(b)
@@ -94,7 +94,7 @@ func (s *books) link(b *Buffer) {
 	s.count(s.bytes(b))
 }
 
-// count adds n new bytes to the counter at, and updates the peaks. The caller holds mu.
+// count adds n new bytes to the counter *at and updates the peaks. The caller holds mu.
 func (s *books) count(at *ByteStats, n uint64) {
 	at.Live += n
 	at.Allocated += n
@@ -111,7 +111,7 @@ func (s *books) remove(b *Buffer) bool {
 }
 
 // removeToFree is like remove, for the reclaimer. The reclaimer then frees the buffer, and calls
-// freed.
+// books.freed.
 func (s *books) removeToFree(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -84,10 +84,10 @@ type argRef struct {
 	ref   int32 // index in Recording.refers
 }
 
-// joins reports whether a command continues a group of the communicator lane. A collective of lane
-// continues the group, unless cmd.after lists commands. A command that does nothing but has a
-// communicator continues any group: a collective that moves no data, or the end of a nested
-// recording.
+// joins reports whether a command continues a group of the communicator lane. A collective of that
+// communicator continues the group, unless cmd.after lists commands. A command that does nothing
+// but has a communicator continues any group: a collective that moves no data, or the end of a
+// nested recording.
 func (cmd *command) joins(lane *comm.Communicator) bool {
 	if cmd.op.Kind == work.Collect && len(cmd.after) > 0 {
 		return false

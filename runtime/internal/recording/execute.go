@@ -229,8 +229,8 @@ func (p *Part) Issued(m engine.Mark) {
 // Execute is the [engine.Action] that runs a part of a recording.
 type Execute struct{ engine.SimpleAction }
 
-// Prepare takes an instance if the execution needs one, and makes the part's graph if it is
-// missing.
+// Prepare takes an instance if the execution needs one, and makes the part's graph if the graph is
+// missing and will be launched.
 func (Execute) Prepare(s *engine.Submission) (engine.Outcome, error) {
 	p := partOf(s)
 	if p.run != nil {

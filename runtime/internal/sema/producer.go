@@ -62,8 +62,8 @@ type WaitState int
 
 const (
 	Reached WaitState = iota // the value is reached
-	Ordered                  // work that signals this value or more has been issued
-	Unknown                  // no work that signals this value or more has been issued
+	Ordered                  // work that signals the value or more has been issued
+	Unknown                  // no work that signals the value or more has been issued
 	Failed                   // the semaphore has failed
 )
 

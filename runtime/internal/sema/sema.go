@@ -238,8 +238,8 @@ func (s *Semaphore) fail(why *failure) (released *Timepoint, failed bool) {
 }
 
 // expect returns s.list, to which the caller may add a signal (flag is hasSignals) or a timepoint
-// (flag is hasWaiters). expect sets flag first, so that Signal and Raise look at the list from then
-// on. The caller holds mu.
+// (flag is hasWaiters). expect sets the flag first, so that Signal and Raise look at the list from
+// then on. The caller holds mu.
 func (s *Semaphore) expect(flag uint32) *expected {
 	if s.list == nil {
 		s.list = new(expected)
@@ -250,7 +250,7 @@ func (s *Semaphore) expect(flag uint32) *expected {
 	return s.list
 }
 
-// updateFlags sets flags according to the entries of the list. The caller holds mu.
+// updateFlags sets s.flags according to the entries of the list. The caller holds mu.
 func (s *Semaphore) updateFlags() {
 	flags := uint32(0)
 	if l := s.list; l != nil {

@@ -25,7 +25,8 @@ func Wait(ctx context.Context, points []Point, all bool) (index int, err error) 
 	return parkUntil(ctx, points, all)
 }
 
-// checkPoints reports whether a wait for points is over. index and err are the results of Wait.
+// checkPoints reports whether a wait for points is over. If so, index and err are the results of
+// Wait.
 func checkPoints(points []Point, all bool) (over bool, index int, err error) {
 	short := 0
 	index = -1
@@ -163,7 +164,7 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	}
 }
 
-// issued reports whether WaitIssued for value may return. err is the error to return.
+// issued reports whether WaitIssued for value may return, and with which error.
 func (s *Semaphore) issued(value uint64) (over bool, err error) {
 	how, _ := s.Next(value, nil)
 	if how == Failed {
