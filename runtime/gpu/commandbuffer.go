@@ -206,8 +206,8 @@ func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) 
 func (c *CommandBuffer) device() *Device { return deviceOf(c.in().Device().Engine) }
 
 // Timestamp records a timestamp: the time when the device is done with all commands before the last
-// barrier, and with the commands in the list after. [CommandBuffer.Elapsed] returns the time
-// between two timestamps. If the device cannot measure times, the error is [ErrUnsupported].
+// barrier, and with the given commands. [CommandBuffer.Elapsed] returns the time between two
+// timestamps. If the device cannot measure times, the error is [ErrUnsupported].
 //
 // [CommandBuffer.End] makes an event for the timestamp. Executions that overlap have events of
 // their own, in their instances (see [Execute]). If the driver does not let an event be recorded

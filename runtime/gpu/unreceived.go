@@ -12,7 +12,7 @@ import (
 
 // A failedStreams records the errors with which a device's Streams have failed. Device.Close
 // returns the first error that the program has not received. For example, a program that does not
-// wait for a Stream may not receive its error.
+// wait for a Stream may not receive the Stream's error.
 type failedStreams struct {
 	mu   sync.Mutex // protects the following fields; no other lock is taken while it is held
 	errs []*SubmitError

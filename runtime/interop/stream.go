@@ -13,7 +13,7 @@ import (
 // own API (C: CUstream, hipStream_t). The queue's work is in order with other work of the stream:
 // an operation runs after the work that the stream has received before the operation is issued, and
 // before work that the stream receives later. To learn when an operation has been issued, call
-// [gpu.Semaphore.WaitIssued] for a point that it signals.
+// [gpu.Semaphore.WaitIssued] for a point that the operation signals.
 //
 // The queue behaves like the device's own queues and has the stream's priority, with these
 // differences. [gpu.Device.Queue] and [gpu.Device.Pick] do not return it. Other code may put long

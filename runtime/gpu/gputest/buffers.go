@@ -408,8 +408,8 @@ var buffers = []test{
 				c.end()
 				x, y, near := alloc(n), alloc(n), e.buffer(n)
 				host, s, v := e.sem(), e.sem(), uint64(0)
-				// Both ranges are in memory of this kind, then one of them is in the device's own
-				// memory, then both are in memory of this kind again.
+				// Both ranges are in memory made by alloc, then one of them is in the device's own
+				// memory, then both are in memory made by alloc again.
 				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} {
 					v++
 					input, own := random(n, v), random(n, 100+v)

@@ -1037,7 +1037,7 @@ var pools = []test{
 		}
 		e.settled(e.devs[0])
 		// These operations are all on one queue, and each waits for the previous operation. Each
-		// records at most one event. Only the first may make the stream wait.
+		// records at most one event. Only the first operation may make the stream wait.
 		records, waits, v := count("record"), count("wait"), uint64(2)
 		for range 10 {
 			b := e.alloc(1, between(s, v, s, v+1), p, 1024)

@@ -50,8 +50,8 @@ func (tl *Timeline) mayGive() error {
 	return err
 }
 
-// AddTimeline adds a timeline to the device's list, so that the device polls it when somebody waits
-// for its work.
+// AddTimeline adds a timeline to the device's list, so that the device polls the timeline when
+// somebody waits for its work.
 func (d *Device) AddTimeline(tl *Timeline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

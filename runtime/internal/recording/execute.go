@@ -130,8 +130,8 @@ func (c *Recording) Executable() error {
 	return nil
 }
 
-// LeaveRest is called when the steps in the slice left, which are of the same execution as x, will
-// not be submitted. These steps no longer count as users of the execution's instance.
+// LeaveRest is called when the given steps, which are of the same execution as x, will not be
+// submitted. These steps no longer count as users of the execution's instance.
 func (x Step) LeaveRest(left []Step) {
 	for _, y := range left {
 		if x.run != nil && y.at().host == nil {

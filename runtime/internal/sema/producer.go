@@ -49,7 +49,7 @@ type Mark struct {
 // then signals. The barrier's signal is given after the signals of the work itself.
 type Signal = points.Point[Producer]
 
-// A join belongs to the signal of a barrier that waits for several producers. It has the marks of
+// A join belongs to the signal of a barrier that waits for several producers, and has the marks of
 // all work that the barrier waits for.
 type join struct {
 	value uint64
@@ -68,15 +68,15 @@ const (
 )
 
 // Publish announces that issued work will signal the semaphore. If p is the signal of a barrier
-// that waits for several producers, the slice behind has the marks of all the work that the barrier
-// waits for, first the mark in p. Publish copies the slice. Some timepoints wait only until work
-// that reaches their value has been issued. Of these, Publish returns the timepoints with the value
-// of p or a lower one, and the caller must release them.
+// that waits for several producers, the parameter behind has the marks of all the work that the
+// barrier waits for, first the mark in p. Publish copies these marks. Some timepoints wait only
+// until work that reaches their value has been issued. Of these, Publish returns the timepoints
+// with the value of p or a lower one, and the caller must release them.
 //
 // The result wanted says whether timepoints remain that Publish has not returned. If so, the caller
-// must poll for the work in p and in the slice behind. Some of the remaining timepoints may wait
-// until the value of p or a lower one is reached. The others wait for a higher value, but if the
-// polled work fails, the semaphore fails and releases them too.
+// must poll for the work of p and of the marks in the parameter behind. Some of the remaining
+// timepoints may wait until the value of p or a lower one is reached. The others wait for a higher
+// value, but if the polled work fails, the semaphore fails and releases them too.
 func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasSignals)
@@ -142,9 +142,8 @@ func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	return released, nil
 }
 
-// addJoin adds a join for the barrier that signals value. It copies the slice behind, which has the
-// marks of all work that the barrier waits for. It reuses the memory of a removed join, if there is
-// one.
+// addJoin adds a join for the barrier that signals value. It copies the given marks, which are of
+// all work that the barrier waits for. It reuses the memory of a removed join, if there is one.
 func (l *expected) addJoin(value uint64, behind []Mark) {
 	n := len(l.joins)
 	l.joins = slices.Grow(l.joins, 1)[:n+1]
@@ -152,8 +151,8 @@ func (l *expected) addJoin(value uint64, behind []Mark) {
 	j.value, j.marks = value, append(j.marks[:0], behind...)
 }
 
-// Forget removes the copies that Publish made of the marks in the slice behind. The owner of the
-// barrier calls it after the barrier has signalled the value.
+// Forget removes the copies that Publish made of the given marks. The owner of the barrier calls it
+// after the barrier has signalled the value.
 func (s *Semaphore) Forget(value uint64, behind []Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,9 +223,9 @@ func (s *Semaphore) endState() WaitState {
 	return Reached
 }
 
-// Outlook describes a wait for value, for error messages. The result now is the semaphore's present
-// value, or math.MaxUint64 if the semaphore has failed. If a signal in flight reaches value, the
-// result next is the lowest such signal, and issued is true.
+// Outlook describes a wait for value, for error messages. It returns the semaphore's present value,
+// or math.MaxUint64 if the semaphore has failed. If a signal in flight reaches value, Outlook also
+// returns the lowest such signal, and true.
 func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

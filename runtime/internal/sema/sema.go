@@ -165,8 +165,8 @@ func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 	}
 }
 
-// Backward returns the error for a signal of p if the semaphore's current value, which is the
-// parameter now, is p.Value or higher.
+// Backward returns the error for a signal of p if the semaphore's current value (now) is p.Value or
+// higher.
 func Backward(p Point, now uint64) error { return backward(p.Value, p.Semaphore.String(), now) }
 
 func backward(value uint64, name string, now uint64) error {
@@ -199,8 +199,7 @@ func (s *Semaphore) Fail(err error) *Timepoint {
 	return released
 }
 
-// TryFail is like Fail. The result failed is true if err has become the semaphore's failure, and
-// false if the semaphore had failed before.
+// TryFail is like Fail, and also reports whether err has become the semaphore's failure.
 func (s *Semaphore) TryFail(err error) (released *Timepoint, failed bool) {
 	return s.fail(&failure{err})
 }

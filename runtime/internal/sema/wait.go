@@ -65,9 +65,8 @@ func pollOnce(points []Point, all bool) (int, error) {
 }
 
 // pollUntil waits by polling the producers. It returns when the wait is over or the context has
-// ended. Then the result over is true, and index and err are the results of Wait. pollUntil also
-// returns, with over false, when the goroutine must park, because it has polled long enough or
-// there is nothing to poll.
+// ended. Then it returns true and the results of Wait. It returns false when the goroutine must
+// park, because the goroutine has polled long enough or there is nothing to poll.
 func pollUntil(ctx context.Context, points []Point, all bool) (over bool, index int, err error) {
 	var w wake.Waiter
 	defer w.End()
