@@ -8,9 +8,9 @@
 // rendezvous has implementations.
 //
 // An [Operation], such as [AllReduce] or [Send], names the memory that a rank sends and the memory
-// that it fills. [Communicator.Group] makes a [gpu.Op] of one or more operations. A stream, a queue
-// or a recording takes this Op like any other. Here every device of the process gets the sum over
-// all devices:
+// that the rank fills. [Communicator.Group] makes a [gpu.Op] of one or more operations. A stream, a
+// queue or a recording takes this Op like any other. Here every device of the process gets the sum
+// over all devices:
 //
 //	group, err := gpu.OpenGroup(drv, gpu.Options{})
 //	ranks, err := collective.NewAll(ctx, group.Devices(), collective.Options{Timeout: time.Minute})
@@ -24,8 +24,8 @@
 //	}
 //
 // All ranks must submit the same operations in the same order with the same sizes. But a send needs
-// only a matching receive on the other rank. A rank waits for the other ranks, even if they never
-// come, so give Options a Timeout. A communicator fails as a whole, with an [Error], because its
-// ranks can go on only together. The device does not fail: close the communicator, and make a new
-// one.
+// only a matching receive on the receiving rank. A rank waits for the other ranks, even if they
+// never come, so give Options a Timeout. A communicator fails as a whole, with an [Error], because
+// its ranks can go on only together. The device does not fail: close the communicator, and make a
+// new one.
 package collective

@@ -18,20 +18,20 @@ func (c *Communicator) Stats() (Stats, error) { return c.in().Stats() }
 // connections (C: ncclCommSuspend). All ranks must call Suspend. Until the context ends, Suspend
 // waits for earlier operations of the communicator and for the other ranks. The library also waits
 // for all work of the device. After the call has begun, the communicator accepts no groups, and
-// registers no memory or windows: such calls fail with [ErrSuspended] or the driver's error.
+// registers no memory or windows: an attempt fails with [ErrSuspended] or the driver's error.
 // Executions of recordings with groups fail too. Registered memory stays registered, and
 // [Memory.Close] returns [ErrSuspended].
 //
 // If the context ends while Suspend waits for earlier operations, the communicator accepts groups
 // again. If the context ends later and before all ranks have called Suspend, or the library fails,
 // the communicator fails. Closing a suspended communicator resumes it first, because the library
-// could not release it completely otherwise. So if one rank closes its end, all other ranks must
-// close or resume theirs. A communicator that is aborted while it is suspended leaks some of its
-// memory until the process ends.
+// could not release it completely otherwise. So if one rank closes its Communicator, all other
+// ranks must close or resume theirs. A communicator that is aborted while it is suspended leaks
+// some of its memory until the process ends.
 //
 // NCCL supports Suspend from version 2.30.3 on, and only for communicators made with
-// [Options.Plain], because these share their memory with no other communicator. Otherwise the error
-// is [gpu.ErrUnsupported], and the communicator remains usable.
+// [Options.Plain], because such a communicator shares its memory with no other communicator.
+// Otherwise the error is [gpu.ErrUnsupported], and the communicator remains usable.
 func (c *Communicator) Suspend(ctx context.Context) error { return c.in().Suspend(ctx) }
 
 // Resume allocates the memory of a suspended communicator again. Then the communicator works as

@@ -22,11 +22,12 @@ type Options struct {
 	Link        []Source
 	LinkOptions []string
 
-	// Revision replaces the Revision of the source, unless it is empty.
+	// Revision, if not empty, replaces the Revision of the source.
 	Revision string
 }
 
-// Compile compiles a source with the additions of the options, and loads it. See [Cache.Compile].
+// Compile compiles a source with the additions of the options, and loads the code. See
+// [Cache.Compile].
 func (o Options) Compile(dev *gpu.Device, src Source) (*gpu.Module, Info, error) {
 	headers := make(map[string]string, len(src.Headers)+len(o.Headers))
 	maps.Copy(headers, src.Headers)

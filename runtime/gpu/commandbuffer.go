@@ -47,7 +47,7 @@ type Command int
 //
 // The simulated GPU checks the order of commands in a graph. If two commands without an order
 // certainly use the same memory, and one of them writes it, the execution fails with an error that
-// names both commands. Other devices do not check this.
+// names both commands. Other devices do not check the order.
 type CommandBuffer recording.Recording
 
 // in returns the command buffer's recording.
@@ -206,7 +206,7 @@ func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) 
 func (c *CommandBuffer) device() *Device { return deviceOf(c.in().Device().Engine) }
 
 // Timestamp records a timestamp: the time when the device is done with all commands before the last
-// barrier, and with the commands in after. [CommandBuffer.Elapsed] returns the time between two
+// barrier, and with the given commands. [CommandBuffer.Elapsed] returns the time between two
 // timestamps. If the device cannot measure times, the error is [ErrUnsupported].
 //
 // [CommandBuffer.End] makes an event for the timestamp. Executions that overlap have events of
@@ -223,8 +223,8 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 
 // Elapsed returns the time from one timestamp to another in the execution that was issued last.
 // Wait for a signal of that execution first. If no execution was issued, or the device has not
-// reached both timestamps, the error is [ErrArgument]. If a later execution is in flight, the time
-// may mean nothing. Elapsed blocks until the driver has answered.
+// reached both timestamps, the error is [ErrArgument]. If an execution is in flight, the time may
+// mean nothing. Elapsed blocks until the driver has answered.
 func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	if c.isZero() {
 		return 0, errs.Zero("elapsed", "CommandBuffer")
@@ -236,9 +236,9 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 // events for timestamps, and memory for buffers of [CommandBuffer.Scratch]. If one of these cannot
 // be made, End returns the error, and so does each execution.
 //
-// Some graphs are made by the first execution instead. A graph is one of them if it has a function
-// of [Native] that uses memory that is bound or allocated later. So is a graph with a fill or a
-// copy of more than 64 KiB in such memory, if the driver cannot enlarge the node: CUDA cannot
+// Some graphs are made by the first execution instead: graphs with a function of [Native] that uses
+// memory which is bound or allocated after End, and graphs with a fill or a copy of more than 64
+// KiB in such memory, if the driver cannot enlarge the node of the fill or copy. CUDA cannot
 // enlarge fills with patterns of 8 bytes, and HIP cannot enlarge any node.
 func (c *CommandBuffer) End() error {
 	if c.isZero() {
@@ -248,8 +248,8 @@ func (c *CommandBuffer) End() error {
 }
 
 // Close releases the command buffer, and returns nil. It may be called before End. Executions in
-// flight, and command buffers in which this one is nested, still use it. After the last use,
-// everything that it holds is released. Closing again does nothing.
+// flight still use the command buffer, and so do command buffers in which it is nested. After the
+// last use, everything that the command buffer holds is released. Closing again does nothing.
 func (c *CommandBuffer) Close() error {
 	return c.in().Close()
 }

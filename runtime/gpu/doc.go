@@ -22,8 +22,8 @@
 // compiler then checks the arguments of launches.
 //
 // An [Op] says what to do. [Fill], [Copy], [Upload], [Download], [Launch], [Execute], [HostCall]
-// and other functions make Ops, and so do methods of Slice and of generated kernels. Three things
-// take them: [Stream.Do], [Queue.Submit] and [CommandBuffer.Add].
+// and other functions make Ops, and so do methods of Slice and of generated kernels. Three methods
+// take Ops: [Stream.Do], [Queue.Submit] and [CommandBuffer.Add].
 //
 // # Beyond one stream
 //
@@ -113,11 +113,11 @@
 // communicators block until the work in flight has ended: Close for up to ten seconds, Shutdown
 // until its context ends. Their error counts the work that did not end in time ([CloseError]), and
 // says whether native objects were left to the driver. Calls that make or free native objects block
-// as long as the driver does: opening, allocating, importing, loading. Submitting blocks only while
-// the call makes something that later calls use again: pinned memory for an upload or a download,
+// as long as the driver does: opening, allocating, importing, loading. Submitting blocks while the
+// call makes something that later calls use again: pinned memory for an upload or a download,
 // memory of a pool that grows, scratch memory of a queue ([Op.Scratch]), a graph, or an instance of
 // a recording ([Execute]). An allocation that finds no memory waits up to a second for unused
-// memory. A caller that submits faster than the runtime makes events waits for an event. Other
+// memory. A caller that submits faster than the runtime makes events waits for an event. Otherwise
 // calls block only if their documentation says so.
 //
 // # Threads

@@ -12,7 +12,7 @@ import (
 
 // A failedStreams records the errors with which a device's Streams have failed. Device.Close
 // returns the first error that the program has not received. For example, a program that does not
-// wait for a Stream may not receive its error.
+// wait for a Stream may not receive the Stream's error.
 type failedStreams struct {
 	mu   sync.Mutex // protects the following fields; no other lock is taken while it is held
 	errs []*SubmitError
@@ -51,8 +51,8 @@ func unreceived(errs []*SubmitError) []*SubmitError {
 }
 
 // err returns an error for the Streams whose errors the program has not received, or nil. If
-// lossTold is set, Close returns the loss of the device, and err leaves out the errors of Streams
-// that the loss has failed.
+// lossTold is true, Close returns the loss of the device, so the result leaves out the errors of
+// Streams that the loss has failed.
 func (f *failedStreams) err(d *Device, lossTold bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,8 +98,8 @@ func (s *record) noteFailure(err error) {
 	d.failedStreams.note(e)
 }
 
-// received notes that the program receives err: it sets the flag received of the first SubmitError
-// in err, and of the SubmitErrors that this one wraps. It returns err.
+// received notes that the program receives err: it sets SubmitError.received in the first
+// SubmitError in err, and in the SubmitErrors that the first one wraps. It returns err.
 func received(err error) error {
 	for e := err; e != nil; {
 		s, ok := e.(*SubmitError)
@@ -114,8 +114,8 @@ func received(err error) error {
 	return err
 }
 
-// receipt returns the flag received of a SubmitError for err. All SubmitErrors that say that a
-// device is lost share one flag of d.
+// receipt returns SubmitError.received for a new SubmitError with the error err. All SubmitErrors
+// of d that say that a device is lost share d.lossReceived.
 func (d *Device) receipt(err error) *atomic.Bool {
 	if errors.Is(err, driver.ErrLost) {
 		return &d.lossReceived

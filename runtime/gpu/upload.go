@@ -11,11 +11,11 @@ import (
 
 // Upload returns an Op that writes host data to a range of the same size. Do not change the data
 // until a signal of the operation is reached or, in a recording, until the Op has been added. If
-// the signals fail, the data may still be in use: see Free in [Order]. Use [UploadCopy] to change
-// the data sooner. Do or Submit copies data of up to [Options.StageSize] bytes to pinned memory,
-// and a recording copies data of any size. Larger data that is submitted goes through pinned memory
-// in pieces: when the waits are reached, up to 8 goroutines begin to move the pieces. Each
-// goroutine uses up to 3 blocks of pinned memory.
+// the signals fail, the data may still be in use: see [Order].Free. Use [UploadCopy] to change the
+// data sooner. [Stream.Do] and [Queue.Submit] copy data of up to [Options.StageSize] bytes to
+// pinned memory, and a recording copies data of any size. Larger data that is submitted goes
+// through pinned memory in pieces: when the waits are reached, up to 8 goroutines begin to move the
+// pieces. Each goroutine uses up to 3 blocks of pinned memory.
 func Upload(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadOp, dst
 	op.setData(data)
@@ -38,9 +38,9 @@ func (q *Queue) upload(o *Order, dst Range, data []byte) error {
 	})
 }
 
-// UploadCopy is like [Upload], but the data may change as soon as Do, Submit or Add has returned:
-// that call copies the data to pinned memory. If no pinned memory is free, the call blocks while
-// the driver makes some.
+// UploadCopy is like [Upload], but the data may change as soon as [Stream.Do], [Queue.Submit] or
+// [CommandBuffer.Add] has returned: that call copies the data to pinned memory. If no pinned memory
+// is free, the call blocks while the driver makes some.
 func UploadCopy(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadCopyOp, dst
 	op.setData(data)
@@ -74,7 +74,7 @@ func (q *Queue) uploadCopy(o *Order, dst Range, data []byte) error {
 
 // Download returns an Op that copies a range to host memory of the same size. Do not use that
 // memory until a signal of the operation is reached. If the signals fail, the memory may still be
-// in use: see Free in [Order]. The data arrives soon after the device is done, even if no goroutine
+// in use: see [Order].Free. The data arrives soon after the device is done, even if no goroutine
 // waits for it. A download larger than [Options.StageSize] goes through pinned memory in pieces, as
 // an [Upload] does. A recording cannot download: download after its execution, or record a copy to
 // a [HostMem] buffer.

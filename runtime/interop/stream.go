@@ -13,16 +13,16 @@ import (
 // own API (C: CUstream, hipStream_t). The queue's work is in order with other work of the stream:
 // an operation runs after the work that the stream has received before the operation is issued, and
 // before work that the stream receives later. To learn when an operation has been issued, call
-// [gpu.Semaphore.WaitIssued] for a point that it signals.
+// [gpu.Semaphore.WaitIssued] for a point that the operation signals.
 //
 // The queue behaves like the device's own queues and has the stream's priority, with these
 // differences. [gpu.Device.Queue] and [gpu.Device.Pick] do not return it. Other code may put long
 // or blocking work into the stream, and the queue's work behind it waits as long. So use another
-// queue for work that must not wait for such work. The queue cannot allocate or free pool memory:
-// the error is [gpu.ErrUnsupported]. Use one of the device's own queues for this, and order the two
-// queues by semaphores. When a lost device is closed, or Close gives up, the queue's work counts as
-// ended, also for [gpu.Order].Free. But the stream may still be running the work, since the device
-// cannot end the stream.
+// queue for work that must not wait for other code. The queue cannot allocate or free pool memory:
+// the error is [gpu.ErrUnsupported]. Allocate and free on one of the device's own queues, and order
+// the two queues by semaphores. When a lost device is closed, or Close gives up, the queue's work
+// counts as ended, also for [gpu.Order].Free. But the stream may still be running the work, since
+// the device cannot end the stream.
 //
 // The caller keeps ownership of the stream, may use it meanwhile from any thread, and must keep it
 // until the queue is closed ([gpu.Queue.Close]). The stream must be of this device, with CUDA in

@@ -78,7 +78,7 @@ func (o *observer) Describes() bool { return true }
 func (o *observer) NewRecordingID() uint64 { return o.tracer.recordings.Add(1) }
 
 // Node notes the command that a node executes. If the timer has no number for the node, nodeOf
-// later finds the command by its kernel's name.
+// later finds the command by the name of the command's kernel.
 func (o *observer) Node(n driver.Node, r *observe.Recording, command int) {
 	ids := o.nodeTimer.NodeIDs(nil, n)
 	o.nodesMu.Lock()
@@ -114,7 +114,7 @@ func (x *span) launchEnds() {
 }
 
 // askNodes makes records of the nodes whose times have become known. If last is set, it waits for
-// the times of all work that the device has done. The caller holds askMu.
+// the times of all work that the device has done. The caller holds deviceTimes.askMu.
 func (o *observer) askNodes(last bool) {
 	if o.nodeTimer == nil {
 		return
@@ -150,8 +150,9 @@ func (o *observer) nodeOf(t *driver.NodeTime) nodeOf {
 	return nodeOf{}
 }
 
-// pushNode adds the record of a node. For a node of Native it takes the kernel's name from the
-// timer: a function of Native may launch several kernels, and only the timer knows their names.
+// pushNode adds the record of a node. For a node of a command of the kind work.Native it takes the
+// kernel's name from the timer: the command's function may launch several kernels, and only the
+// timer knows their names.
 func (o *observer) pushNode(t *driver.NodeTime, n nodeOf) {
 	c := &n.recording.Commands[n.command]
 	begun := max(t.Begun.Sub(o.tracer.start), 1)

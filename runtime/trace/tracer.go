@@ -22,8 +22,8 @@ import (
 // tracer numbers the semaphores. All methods may be called concurrently.
 //
 // A tracer changes neither the order of work nor its results. While the standard library's
-// runtime/trace is enabled, each submission is also one of its tasks, and each wait of the host one
-// of its regions.
+// runtime/trace is enabled, each submission is also a task of runtime/trace, and each wait of the
+// host a region.
 type Tracer struct {
 	opt        TracerOptions
 	start      time.Time
@@ -120,7 +120,7 @@ func NewTracer(o TracerOptions) (*Tracer, error) {
 	}
 	t.self = weak.Make(t)
 	if p := observe.Profilers.Load(); p != nil && o.Times == CommandTimes {
-		p.Start() // must be called before a device is opened; Observe reports its error
+		p.Start() // must be called before a device is opened; Observe reports the error of Start
 	}
 	return t, nil
 }
@@ -141,9 +141,9 @@ func (t *Tracer) Stats() TracerStats {
 
 // Take moves records to the slice, oldest first, and returns how many it moved. It reuses the Waits
 // and Signals slices of the records in the slice. First it queries the devices for the times of
-// completed work, which frees their timing events for new work. These driver calls run on the
-// runtime's own threads, and Take waits for them. To keep all records of a program, call Take every
-// few milliseconds.
+// completed work, which frees timing events for new work. The queries run on the runtime's own
+// threads, and Take waits for them. To keep all records of a program, call Take every few
+// milliseconds.
 func (t *Tracer) Take(to []Record) int {
 	t.takeMu.Lock()
 	defer t.takeMu.Unlock()

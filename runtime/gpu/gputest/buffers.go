@@ -408,8 +408,8 @@ var buffers = []test{
 				c.end()
 				x, y, near := alloc(n), alloc(n), e.buffer(n)
 				host, s, v := e.sem(), e.sem(), uint64(0)
-				// Both ranges are in memory of this kind, then one of them is in the device's own
-				// memory, then both are in memory of this kind again.
+				// Both ranges are in memory made by alloc, then one of them is in the device's own
+				// memory, then both are in memory made by alloc again.
 				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} {
 					v++
 					input, own := random(n, v), random(n, 100+v)
@@ -494,8 +494,8 @@ var buffers = []test{
 			e.Cleanup(func() { b.Close() })
 			all, names, want = append(all, b), append(names, x.name), append(want, nil)
 		}
-		// copies calls do for a copy from each buffer to every buffer, itself included, and makes
-		// the same copies in want.
+		// copies makes copies with the function do, from each buffer to every buffer, itself
+		// included. It makes the same copies in the slice want.
 		copies := func(do func(dst, src gpu.Range)) {
 			for i, src := range all {
 				for j, dst := range all {

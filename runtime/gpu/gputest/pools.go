@@ -351,7 +351,8 @@ var pools = []test{
 				e.wait(s, 1)
 				e.settled(d)
 				resume := e.h.Stall(0)
-				// Pick must return the queue with less work, or the first if both have the same.
+				// Pick must return the queue with less work, or the first queue if both have the
+				// same amount.
 				picks := func(want int) {
 					e.until("the other queue has less to do, or the first one the same", func() bool {
 						q, err := d.Pick(1<<origin | 1<<next)
@@ -1036,7 +1037,7 @@ var pools = []test{
 		}
 		e.settled(e.devs[0])
 		// These operations are all on one queue, and each waits for the previous operation. Each
-		// records at most one event. Only the first may make the stream wait.
+		// records at most one event. Only the first operation may make the stream wait.
 		records, waits, v := count("record"), count("wait"), uint64(2)
 		for range 10 {
 			b := e.alloc(1, between(s, v, s, v+1), p, 1024)

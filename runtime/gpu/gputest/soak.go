@@ -111,7 +111,7 @@ func passQueues(t *testing.T, ctx context.Context, dev *gpu.Device) {
 }
 
 // A soaker does a part of a soak on a goroutine of its own, mostly on queue number q. The semaphore
-// s orders its work, and v is the value that the last order of next signals.
+// s orders the soaker's work, and v is the value that the last result of soaker.next signals.
 type soaker struct {
 	t     *testing.T
 	ctx   context.Context

@@ -25,8 +25,8 @@ func (tl *Timeline) FailedBy() error {
 }
 
 // halted returns nil if work may be issued to the stream, otherwise the reason why not. The caller
-// holds tl.mu. CloseAdopted sets closed under mu, so an open queue stays open until the caller
-// unlocks mu.
+// holds tl.mu. CloseAdopted sets tl.closed under tl.mu, so an open queue stays open until the
+// caller unlocks tl.mu.
 func (tl *Timeline) halted() error {
 	if tl.Adopted {
 		if err := tl.mayGive(); err != nil {
@@ -37,8 +37,8 @@ func (tl *Timeline) halted() error {
 }
 
 // mayGive returns nil if work may be issued to this adopted stream now. It returns an error if the
-// queue was closed, if other code is capturing the stream into a graph, or if the driver call that
-// checks this fails. The caller holds tl.mu.
+// queue was closed, if other code is capturing the stream into a graph, or if the driver cannot
+// tell. The caller holds tl.mu.
 func (tl *Timeline) mayGive() error {
 	if tl.closed.Load() {
 		return tl.closedError()
@@ -50,8 +50,8 @@ func (tl *Timeline) mayGive() error {
 	return err
 }
 
-// AddTimeline adds a timeline to the device's list, so that the device polls it when somebody waits
-// for its work.
+// AddTimeline adds a timeline to the device's list, so that the device polls the timeline when
+// somebody waits for its work.
 func (d *Device) AddTimeline(tl *Timeline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,7 +63,7 @@ func (d *Device) AddTimeline(tl *Timeline) {
 // work fails.
 func (tl *Timeline) CloseAdopted() {
 	// Locking mu waits until no goroutine is issuing work. Goroutines that lock mu later see that
-	// closed is true.
+	// tl.closed is true.
 	wake.Lock(context.Background(), &tl.mu)
 	tl.closed.Store(true)
 	tl.mu.Unlock()
@@ -73,7 +73,8 @@ func (tl *Timeline) CloseAdopted() {
 	tl.Device.removeSpent()
 }
 
-// removeSpent removes closed timelines that have no work left (see spent) from the device's list.
+// removeSpent removes closed timelines that have no work left (see Timeline.spent) from the
+// device's list.
 func (d *Device) removeSpent() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

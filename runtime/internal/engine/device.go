@@ -33,12 +33,12 @@ type Device struct {
 	reclaimer  reclaimer
 	slots      chan struct{}  // has one element for each running call of Do; the capacity is callsAtOnce
 	making     sync.WaitGroup // counts calls between enter and making.Done; Destroy runs after them
-	calls      wake.Count     // counts running host calls, and calls between Stay and Leave
+	calls      wake.Count     // counts running host calls, and calls of Stay not undone by Leave
 
 	lost   atomic.Pointer[Failure] // nil unless the device is lost
 	phase  atomic.Int32            // isOpen to isEnded; only grows; set to isEnded under mu
 	ending ending
-	lent   loan // the work of other devices that uses memory or events of this one
+	lent   loan // other devices' work that uses memory or events of this device
 
 	// Short counts closed buffers and closed shared events that other code owns and that work may
 	// still use. While Short is above 0, all work that may use them is polled, so that the other
@@ -48,8 +48,8 @@ type Device struct {
 	letsGo bool
 
 	// mu protects pending and lanes. It is also held while timelines is replaced, and while phase
-	// is set to isEnded. While it is held, no other lock is taken, except
-	// that Timeline.spent tries to lock queryMu.
+	// is set to isEnded. While it is held, no other lock is taken, except that Timeline.spent tries
+	// to lock Timeline.queryMu.
 	mu      sync.Mutex
 	pending pendingQueue
 	lanes   []Lane
@@ -78,7 +78,7 @@ type Owner interface {
 	Failure(s *Submission, err error) error
 
 	// OfWork reports whether err was made by Failure. For a semaphore that has failed with err,
-	// this tells whether work or the program has failed the semaphore.
+	// OfWork tells whether work or the program has failed the semaphore.
 	OfWork(err error) bool
 
 	// StreamFailed is called when a Stream has failed with err because its submission s has failed.
@@ -88,7 +88,7 @@ type Owner interface {
 
 	// Destroy destroys the native objects, or leaves them to the driver, and returns the errors. It
 	// runs once, on the pending-queue thread, as the last step of that thread. No lock is held. No
-	// other call uses the device, unless Close gave up waiting for calls (Overdue).
+	// other call uses the device, unless Close gave up waiting for calls (Device.Overdue).
 	Destroy() []error
 }
 

@@ -15,9 +15,9 @@ import (
 // A group goes through a lane as follows. The submitter calls Take and registers the waits. When
 // the work for all waits has been issued, Ready is called, by the submitter, by the goroutine that
 // released the last timepoint, or by the pending-queue thread. Then the lane's thread calls
-// Timeline.IssueReady or Device.FailSubmission. If a wait is for a device of another driver, the
-// outcome of IssueReady is Foreign: the group is parked again until its waits are reached, and then
-// Ready is called a second time. Until then the lane issues nothing else.
+// Timeline.IssueReady or Device.FailSubmission. If a wait is for work of another driver's device,
+// the outcome of IssueReady is Foreign: the group is parked again until its waits are reached, and
+// then Ready is called a second time. Until then the lane issues nothing else.
 //
 // Any goroutine may call the methods. Only CloseWithDevice waits for the lane's thread.
 type Lane interface {
@@ -35,14 +35,15 @@ type Lane interface {
 	// recursion could become too deep.
 	Ready(s *Submission) error
 
-	// Halted returns two errors. takes is nil if the lane accepts work, otherwise the reason why
-	// not. issued is the error with which the lane's issued work fails, or nil. While a lane is
-	// being closed, it accepts no work but its work in flight goes on. The caller may hold
-	// Device.mu or a retireMu, so Halted takes no lock.
+	// Halted returns two errors. The first is nil if the lane accepts work, otherwise the reason
+	// why not. The second is the error with which the lane's issued work fails, or nil. While a
+	// lane is being closed, it accepts no work but its work in flight goes on. The caller may hold
+	// Device.mu or a Timeline.retireMu, so Halted takes no lock.
 	Halted() (takes, issued error)
 
-	// PollFor makes the lane's thread poll until the work seq is done. If the thread is not free to
-	// poll, PollFor returns false, and the caller must poll. The caller holds no locks.
+	// PollFor makes the lane's thread poll until the work with the number seq is done. If the
+	// thread is not free to poll, PollFor returns false, and the caller must poll. The caller holds
+	// no locks.
 	PollFor(seq uint64) bool
 
 	// ThreadState returns the state of the lane's thread. The caller may hold a Timeline.queryMu,
@@ -59,7 +60,7 @@ type Lane interface {
 	EachReady(fn func(*Submission))
 
 	// Fail fails all submissions of the lane, because the device is lost. It may block until other
-	// calls of the lane return, so the engine calls it on a new goroutine, without locks.
+	// calls of the lane's methods return, so the engine calls it on a new goroutine, without locks.
 	Fail(err error)
 
 	// CloseWithDevice closes the lane. It blocks until the lane's thread no longer uses the driver
@@ -77,7 +78,7 @@ const (
 	LaneLost              // in a native call that does not return; the thread may hold Timeline.mu
 )
 
-// ByLane reports whether the lane issues the submission. A lane issues only collective operations.
+// ByLane reports whether a lane issues the submission. A lane issues only collective operations.
 // Other operations that a program submits to a lane's queue are issued as on any other queue.
 func (s *Submission) ByLane() bool { return s.Op.Kind.ByLane() }
 

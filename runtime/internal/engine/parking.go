@@ -16,7 +16,7 @@ type parking struct {
 	open     atomic.Int32
 	reparked bool // ParkAgain was called: the caller of Submit does not issue the submission any more
 
-	// Device.mu protects in, before and after.
+	// Device.mu protects the fields in, before and after.
 	in            *submissionList // the list that has the submission, or nil
 	before, after *Submission     // neighbours in that list
 
@@ -77,7 +77,7 @@ func Now() Moment { return Moment(time.Since(moment0)) }
 // park adds a submission that has open waits to the list of parked submissions. If the device, the
 // queue or the lane accepts no more work, park returns an error. Then the caller must make the
 // submission fail, because the call that fails all parked submissions may already be over. The
-// caller has added one to open, so that the submission does not become ready during park.
+// caller has added one to parking.open, so that the submission does not become ready during park.
 func (d *Device) park(s *Submission) error {
 	if s.Mode != published {
 		s.parking.since = Now()
@@ -109,7 +109,7 @@ func (d *Device) unlink(s *Submission) {
 }
 
 // unpark removes a submission from the list of parked submissions, and reports whether it was
-// there. A published barrier still counts in npublished until it is complete.
+// there. A published barrier still counts in pendingQueue.npublished until the barrier is complete.
 func (d *Device) unpark(s *Submission) (parked bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,14 +127,14 @@ func (d *Device) toIssue() bool {
 	return d.pending.runnow != nil || d.pending.running.Load() > 0
 }
 
-// cancelParked makes all parked submissions fail with err. Published barriers fail only if all is
-// set.
+// cancelParked makes all parked submissions fail with err. Published barriers fail only if the
+// parameter all is true.
 func (d *Device) cancelParked(err error, all bool) {
 	d.cancelMatching(err, func(s *Submission) bool { return all || s.Mode != published })
 }
 
-// cancelMatching makes every parked submission for which match returns true fail with err. It calls
-// match with d.mu locked.
+// cancelMatching makes the parked submissions for which match returns true fail with err, except
+// those that have become ready. It calls match with d.mu locked.
 func (d *Device) cancelMatching(err error, match func(*Submission) bool) {
 	d.mu.Lock()
 	var list []*Submission
@@ -167,16 +167,17 @@ func (d *Device) wantPublished() {
 
 // isParked reports whether the submission is in the list of parked submissions. If so,
 // registerWaits has registered all its timepoints. The caller, TimepointReleased, has not yet
-// subtracted its timepoint from parking.open, so the submission does not become ready meanwhile.
+// subtracted the released timepoint from parking.open, so the submission does not become ready
+// meanwhile.
 func (s *Submission) isParked() bool {
 	s.Timeline.Device.mu.Lock()
 	defer s.Timeline.Device.mu.Unlock()
 	return s.parking.in != nil
 }
 
-// keepParked adds one to open, so that a parked submission stays parked. It returns false if the
-// submission is ready. The caller holds Device.mu and has found the submission in the list of
-// parked submissions.
+// keepParked adds one to parking.open, so that a parked submission stays parked. It returns false
+// if the submission is ready. The caller holds Device.mu and has found the submission in the list
+// of parked submissions.
 func (s *Submission) keepParked() bool {
 	for {
 		n := s.parking.open.Load()

@@ -35,8 +35,8 @@ func (tl *Timeline) retire(seq uint64) bool {
 const retireAtOnce = 64
 
 // retireReady retires submissions up to seq, or up to the first one that cannot be retired yet. If
-// work of another timeline must be retired first, before is the mark of that work. If a barrier
-// must give its signals first, held is true.
+// work of another timeline must be retired first, retireReady returns the mark of that work. It
+// also reports whether a barrier must give its signals first (held).
 func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -55,8 +55,8 @@ func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 				}
 			}
 			if s.Deps.afterBarrier && !s.waited() {
-				// If this batch is not empty, held is cleared below, because retiring the batch may
-				// complete the barrier.
+				// If this batch is not empty, the variable held becomes false below, because
+				// retiring the batch may complete the barrier.
 				held = true
 				break take
 			}
@@ -125,9 +125,9 @@ func (tl *Timeline) outcomeOf(s *Submission) error {
 	return s.cause()
 }
 
-// sameSignal returns how many submissions at the start of batch have succeeded, deliver nothing,
-// and have a single signal each, all of the same semaphore and with growing values. One call of
-// Arrive can give all these signals.
+// sameSignal returns how many submissions at the start of the slice batch have succeeded, deliver
+// nothing, and have a single signal each, all of the same semaphore and with growing values. One
+// call of Arrive can give all these signals.
 func sameSignal(batch []*Submission) int {
 	value := uint64(0)
 	for i, s := range batch {
@@ -140,9 +140,9 @@ func sameSignal(batch []*Submission) int {
 	return len(batch)
 }
 
-// arriveTogether gives the signals of the submissions in run, which sameSignal has found, with one
-// call of Arrive. If the semaphore returns an error, arriveTogether returns false, and the caller
-// must give each signal by itself.
+// arriveTogether gives the signals of submissions that sameSignal has found, with one call of
+// Arrive. If the semaphore returns an error, arriveTogether returns false, and the caller must give
+// each signal by itself.
 func (tl *Timeline) arriveTogether(run []*Submission, released *sema.List) bool {
 	first, end := run[0], run[len(run)-1]
 	list, err := first.Signals[0].Semaphore.Arrive(sema.Signal{Value: first.Signals[0].Value, Producer: tl, Seq: first.Seq},

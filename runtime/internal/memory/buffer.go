@@ -39,7 +39,7 @@ type Buffer struct {
 	before, after *Buffer // neighbours in the device's list
 }
 
-// rare has fields that few buffers need: those of imported and growing memory, of parts of other
+// rare has fields that few buffers need: fields of imported and growing memory, of parts of other
 // objects, of placeholders, and of buffers that the device reports if the program drops them.
 type rare struct {
 	place   Place       // the place of a placeholder in a recording
@@ -51,8 +51,8 @@ type rare struct {
 	watched *watched    // nil unless the device reports dropped buffers
 
 	opened driver.Mem             // memory of another process; the buffer is a part of it
-	close  func(driver.Mem) error // releases opened
-	shared bool                   // opened is from a pool
+	close  func(driver.Mem) error // releases the memory in the field opened
+	shared bool                   // the memory in the field opened is from a pool
 
 	growing *Growing // the pages of growing memory
 }
@@ -149,7 +149,7 @@ func NewPlaceholder(d *Device, size uint64, p Place) *Buffer {
 }
 
 // NewPart makes a buffer from memory that is a part of another object, such as a variable of loaded
-// code. unused is called when nothing uses the memory any more. It must not block.
+// code. The function unused is called when nothing uses the memory any more, and must not block.
 func NewPart(d *Device, m driver.Mem, unused func()) *Buffer {
 	b := newBuffer(d, m.Size)
 	b.mem = m
@@ -195,8 +195,8 @@ func (b *Buffer) Ptr() driver.Ptr {
 	return b.mem.Ptr
 }
 
-// Bytes returns the memory as the host sees it. It is nil if Ptr returns 0, or if the host cannot
-// access the memory.
+// Bytes returns the memory as the host sees it. The slice is nil if Ptr returns 0, or if the host
+// cannot access the memory.
 func (b *Buffer) Bytes() []byte {
 	if b == nil || b.closed.Load() || b.HasNoAddress() || b.mem.Host == nil {
 		return nil
@@ -209,8 +209,8 @@ func (b *Buffer) Bytes() []byte {
 // address never changes, but its pages may be unmapped.
 func (b *Buffer) Late() bool { return b.hasUses() || b.Place().Recording != nil }
 
-// hasUses reports whether the buffer records the uses of its memory. Pool memory and growing memory
-// need this, because they can be taken away while the buffer is open.
+// hasUses reports whether the buffer records the uses of its memory. A buffer does so for pool
+// memory and growing memory, because such memory can be taken away while the buffer is open.
 func (b *Buffer) hasUses() bool { return b.from == pooled || b.from == mapped }
 
 // usesOf returns the uses of the memory. hasUses must be true for the buffer.
@@ -338,7 +338,8 @@ func (b *Buffer) free(h driver.Stream) (err error) {
 	return err
 }
 
-// over calls the functions unused and freed, and ends the polling that Close has requested.
+// over calls the functions rare.unused and rare.freed, and ends the polling that Close has
+// requested.
 func (b *Buffer) over() {
 	if b.rare == nil {
 		return

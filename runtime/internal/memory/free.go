@@ -67,7 +67,7 @@ func (u *Holding) Unuse(m engine.Mark) (awaited bool) {
 // Release releases n references.
 func (u *Holding) Release(n int32) { (*Buffer)(u).releaseAll(n) }
 
-// Ptr returns the address of the memory, or an error if its first size bytes are not allocated.
+// Ptr returns the address of the memory, or an error if fewer bytes than size are allocated.
 func (u *Holding) Ptr(size uint64) (driver.Ptr, error) {
 	b := (*Buffer)(u)
 	if b.from == mapped {
@@ -131,8 +131,8 @@ func (p *Part) awaitUses(s *engine.Submission) {
 	s.Timeline.ParkAgain(s)
 }
 
-// endAwait ends the wait that awaitUses has begun, and the delay of the Free. Without such a wait
-// it does nothing.
+// endAwait ends the wait that awaitUses has begun, and the delay in p.awaiting. It does nothing if
+// p.awaiting is nil.
 func (p *Part) endAwait() {
 	if f := p.awaiting; f != nil {
 		p.awaiting = nil

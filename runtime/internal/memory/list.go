@@ -14,9 +14,9 @@ type Statistics struct {
 	Host      ByteStats
 }
 
-// ByteStats count the bytes that the runtime has allocated for buffers, either those of host memory
-// or those of all other memory. Memory from elsewhere does not count, such as imported memory and
-// variables of loaded code. Nor does memory that a pool over a buffer hands out.
+// ByteStats count the bytes that the runtime has allocated for buffers, either in host memory or in
+// all other memory. Memory from elsewhere does not count, such as imported memory and variables of
+// loaded code. Nor does memory that a pool over a buffer hands out.
 type ByteStats struct {
 	Live      uint64
 	Peak      uint64 // highest value of Live
@@ -47,7 +47,7 @@ type books struct {
 type bufferSlab [97]Buffer
 
 // fresh returns a zero buffer of a bufferSlab. A slab stays in memory as long as any of its
-// buffers, so fresh is for buffers that do not live long. The caller holds mu.
+// buffers, so fresh is for buffers that do not live long. The caller holds s.mu.
 func (s *books) fresh() *Buffer {
 	if s.slab == nil || s.used == len(s.slab) {
 		s.slab, s.used = new(bufferSlab), 0
@@ -79,7 +79,8 @@ func (s *books) add(b *Buffer) {
 	s.mu.Unlock()
 }
 
-// link puts a buffer, or its stand-in, on the list. The caller holds mu.
+// link puts a buffer on the list, or the buffer's stand-in if the device reports dropped buffers
+// (see watched). The caller holds s.mu.
 func (s *books) link(b *Buffer) {
 	if w := b.watchedBy(); w != nil {
 		b = w.standFor(b)
@@ -93,7 +94,7 @@ func (s *books) link(b *Buffer) {
 	s.count(s.bytes(b))
 }
 
-// count adds n new bytes to the counter at, and updates the peaks. The caller holds mu.
+// count adds n new bytes to the counter *at and updates the peaks. The caller holds mu.
 func (s *books) count(at *ByteStats, n uint64) {
 	at.Live += n
 	at.Allocated += n
@@ -110,7 +111,7 @@ func (s *books) remove(b *Buffer) bool {
 }
 
 // removeToFree is like remove, for the reclaimer. The reclaimer then frees the buffer, and calls
-// freed.
+// books.freed.
 func (s *books) removeToFree(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,8 +195,8 @@ func (s *books) haveNative() bool {
 	return false
 }
 
-// close frees the remaining buffers. If pools is set, it frees only buffers from pools. It passes h
-// to Buffer.free. It runs on the pending-queue thread.
+// close frees the remaining buffers. If the parameter pools is true, close frees only buffers from
+// pools. It passes h to Buffer.free. It runs on the pending-queue thread.
 func (s *books) close(pools bool, h driver.Stream) (errs []error) {
 	var left *Buffer
 	s.mu.Lock()

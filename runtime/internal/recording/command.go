@@ -71,7 +71,7 @@ type rareCommand struct {
 	fn     func() error  // the function of a host call
 	timer  int           // index of a timestamp's event in an instance's timers
 	native func(driver.Stream, []driver.Ptr) error
-	again  bool               // each execution calls native: no graph captures its work
+	again  bool               // each execution calls native: no graph captures native's work
 	lane   *comm.Communicator // the communicator of a group of collectives
 	group  []Collective       // the collectives of the group
 	params []paramRef         // the parameters that a launch uses
@@ -84,10 +84,10 @@ type argRef struct {
 	ref   int32 // index in Recording.refers
 }
 
-// joins reports whether a command continues a group of the communicator lane. A collective of lane
-// continues the group, unless cmd.after lists commands. A command that does nothing but has a
-// communicator continues any group: a collective that moves no data, or the end of a nested
-// recording.
+// joins reports whether a command continues a group of the communicator lane. A collective of that
+// communicator continues the group, unless cmd.after lists commands. A command that does nothing
+// but has a communicator continues any group: a collective that moves no data, or the end of a
+// nested recording.
 func (cmd *command) joins(lane *comm.Communicator) bool {
 	if cmd.op.Kind == work.Collect && len(cmd.after) > 0 {
 		return false

@@ -64,10 +64,10 @@ type Step struct {
 	c    *Recording
 	part int
 	// held says that the caller of AddSteps holds the bound buffers and the recording. The program
-	// may have closed them.
+	// may have closed the buffers and the recording.
 	held bool
 	// run is nil if the execution needs no instance. It is also nil if the execution has one part
-	// only: then the run is in the submission's record.
+	// only: then SetRun makes the run in Part.run1.
 	run *run
 }
 
@@ -96,8 +96,9 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 }
 
 // AddSteps appends the steps of an execution of the command buffer to a list. The execution has the
-// bound ranges binds and the parameter values given. If held is set, the caller holds the ranges'
-// buffers and the recording. The program may have closed them.
+// bound ranges binds and the parameter values given. If the parameter held is true, the caller
+// holds the ranges' buffers and the recording. The program may have closed the buffers and the
+// recording.
 func (c *Recording) AddSteps(to []Step, binds []memory.Range, given []Given, held bool) []Step {
 	l := c.layouts[byGraph]
 	if l != c.layouts[byHost] && !c.graphsCan(l, binds, given) {
@@ -129,8 +130,8 @@ func (c *Recording) Executable() error {
 	return nil
 }
 
-// LeaveRest is called when the steps in left, of the same execution as x, will not be submitted.
-// They no longer count as users of the execution's instance.
+// LeaveRest is called when the given steps, which are of the same execution as x, will not be
+// submitted. These steps no longer count as users of the execution's instance.
 func (x Step) LeaveRest(left []Step) {
 	for _, y := range left {
 		if x.run != nil && y.at().host == nil {
@@ -187,8 +188,8 @@ func (c *Recording) HoldFor(s *engine.Submission) error {
 	return nil
 }
 
-// SetRun sets the part and the run of a submission to those of a step. If the execution needs an
-// instance and has only this part, SetRun makes the run. It is called before Set.
+// SetRun gives a submission the part and the run of a step. If the execution needs an instance and
+// has only this part, SetRun makes the run. It is called before Set.
 func (p *Part) SetRun(x Step) {
 	p.part = x.part
 	if x.at().host != nil {
@@ -228,8 +229,8 @@ func (p *Part) Issued(m engine.Mark) {
 // Execute is the [engine.Action] that runs a part of a recording.
 type Execute struct{ engine.SimpleAction }
 
-// Prepare takes an instance if the execution needs one, and makes the part's graph if it is
-// missing.
+// Prepare takes an instance if the execution needs one, and makes the part's graph if the graph is
+// missing and will be launched.
 func (Execute) Prepare(s *engine.Submission) (engine.Outcome, error) {
 	p := partOf(s)
 	if p.run != nil {
@@ -317,7 +318,8 @@ func (u *holding) Use(m engine.Mark) error {
 	return (*Recording)(u).held.use(m)
 }
 
-// Unuse undoes Use. It returns true: a Free of one of the buffers may have seen the mark.
+// Unuse undoes Use. It returns true, because a Free of one of the recording's buffers may already
+// wait for the mark.
 func (u *holding) Unuse(m engine.Mark) (awaited bool) {
 	(*Recording)(u).held.lowerUse(m)
 	return true
@@ -402,7 +404,7 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 			}
 		}
 		if cmd.op.Kind == work.Launch && x.Launch.Grid[0] == 0 {
-			// A parameter gives the launch 0 blocks, so skip it.
+			// A parameter gives the launch 0 blocks, so skip the launch.
 			continue
 		}
 		if timed || seen != nil && c.names.labels[Command(i)] != "" {

@@ -49,7 +49,7 @@ type Mark struct {
 // then signals. The barrier's signal is given after the signals of the work itself.
 type Signal = points.Point[Producer]
 
-// A join belongs to the signal of a barrier that waits for several producers. It has the marks of
+// A join belongs to the signal of a barrier that waits for several producers, and has the marks of
 // all work that the barrier waits for.
 type join struct {
 	value uint64
@@ -62,20 +62,21 @@ type WaitState int
 
 const (
 	Reached WaitState = iota // the value is reached
-	Ordered                  // work that signals this value or more has been issued
-	Unknown                  // no work that signals this value or more has been issued
+	Ordered                  // work that signals the value or more has been issued
+	Unknown                  // no work that signals the value or more has been issued
 	Failed                   // the semaphore has failed
 )
 
 // Publish announces that issued work will signal the semaphore. If p is the signal of a barrier
-// that waits for several producers, behind has the marks of all the work that the barrier waits
-// for, first the mark in p. Publish copies behind. Some timepoints wait only until work that
-// reaches their value has been issued. Publish returns those with the value of p or a lower one,
-// and the caller must release them.
+// that waits for several producers, the parameter behind has the marks of all the work that the
+// barrier waits for, first the mark in p. Publish copies these marks. Some timepoints wait only
+// until work that reaches their value has been issued. Of these, Publish returns the timepoints
+// with the value of p or a lower one, and the caller must release them.
 //
-// wanted reports whether other timepoints remain. If so, the caller must poll for the work at p and
-// at behind. Some of these timepoints may wait until the value of p or a lower one is reached. The
-// others wait for a higher value, but if the work fails, the semaphore fails and releases them too.
+// The result wanted says whether timepoints remain that Publish has not returned. If so, the caller
+// must poll for the work of p and of the marks in the parameter behind. Some of the remaining
+// timepoints may wait until the value of p or a lower one is reached. The others wait for a higher
+// value, but if the polled work fails, the semaphore fails and releases them too.
 func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasSignals)
@@ -100,13 +101,13 @@ func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wante
 	return released, wanted
 }
 
-// Arrive gives the signals of one producer from first to last, because their work is done. It
-// raises the value to that of last, and returns the timepoints to release. If the semaphore has
-// failed, or if first does not raise the value, Arrive returns an error and changes nothing.
+// Arrive gives the signals of one producer from the signal first to the signal last, because their
+// work is done. It raises the value to last.Value, and returns the timepoints to release. If the
+// semaphore has failed, or its value is already first.Value or higher, Arrive returns an error and
+// changes nothing.
 //
-// There is one exception, if first and last are the same signal. Independent work of another
-// producer may already have raised the value further. Then Arrive returns no error and the value
-// stays.
+// There is one exception. If first and last are the same signal, and independent work of another
+// producer has already raised the value further, Arrive returns no error and the value stays.
 func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +142,8 @@ func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	return released, nil
 }
 
-// addJoin adds a join for the barrier that signals value. It copies behind, the marks of all work
-// that the barrier waits for. It reuses the memory of a removed join, if there is one.
+// addJoin adds a join for the barrier that signals value. It copies the given marks, which are of
+// all work that the barrier waits for. It reuses the memory of a removed join, if there is one.
 func (l *expected) addJoin(value uint64, behind []Mark) {
 	n := len(l.joins)
 	l.joins = slices.Grow(l.joins, 1)[:n+1]
@@ -150,8 +151,8 @@ func (l *expected) addJoin(value uint64, behind []Mark) {
 	j.value, j.marks = value, append(j.marks[:0], behind...)
 }
 
-// Forget removes the copies that Publish made of the marks in behind. The owner of the barrier
-// calls it after the barrier has signalled the value.
+// Forget removes the copies that Publish made of the given marks. The owner of the barrier calls it
+// after the barrier has signalled the value.
 func (s *Semaphore) Forget(value uint64, behind []Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,8 +188,8 @@ func (l *expected) marksOf(p Signal) []Mark {
 
 // Next returns the state of a wait for a value. If the state is Ordered, Next also returns the
 // lowest signal in flight that reaches the value. If that signal belongs to a barrier that waits
-// for several producers (see Publish), and joined is not nil, Next calls joined with each mark of
-// the barrier. It holds the semaphore's mutex during these calls.
+// for several producers (see Publish), and the function joined is not nil, Next calls joined with
+// each mark of the barrier. Next holds the semaphore's mutex during these calls.
 func (s *Semaphore) Next(value uint64, joined func(Mark)) (WaitState, Signal) {
 	if value <= s.value.Load() {
 		return s.endState(), Signal{}
@@ -222,9 +223,9 @@ func (s *Semaphore) endState() WaitState {
 	return Reached
 }
 
-// Outlook describes a wait for value, for error messages. now is the semaphore's present value, or
-// math.MaxUint64 if the semaphore has failed. If a signal in flight reaches value, next is the
-// lowest such signal, and issued is true.
+// Outlook describes a wait for value, for error messages. It returns the semaphore's present value,
+// or math.MaxUint64 if the semaphore has failed. If a signal in flight reaches value, Outlook also
+// returns the lowest such signal, and true.
 func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,10 +236,11 @@ func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool)
 }
 
 // next returns the mark of the work that a waiter for a value should poll. That is the work of the
-// lowest signal in flight that reaches the value. If there is none, it is the work of another
-// signal in flight, because the semaphore fails if that work fails. If the signal belongs to a
-// barrier that waits for several producers, next returns one of the barrier's marks whose work is
-// not done yet, if there is one. If no signal is in flight, the Producer of the result is nil.
+// lowest signal in flight that reaches the value. If no signal in flight reaches the value, next
+// chooses the work of another signal in flight, because the semaphore fails if that work fails. If
+// the chosen signal belongs to a barrier that waits for several producers, next returns one of the
+// barrier's marks whose work is not done yet, if any. If no signal is in flight, the Producer of
+// the result is nil.
 func (s *Semaphore) next(value uint64) Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -127,9 +127,9 @@ func (s *Semaphore) query() (uint64, error) {
 // Signal raises the value from the host, like [Semaphore.Raise], and notifies the owners of the
 // released timepoints.
 func (s *Semaphore) Signal(value uint64) error {
-	// Read flags after raising the value. A goroutine in Register sets a flag first and then reads
-	// the value. So either this goroutine sees the flag and looks at the list, or Register sees the
-	// new value.
+	// Read s.flags after raising the value. A goroutine in Register sets a flag first and then
+	// reads the value. So either this goroutine sees the flag and looks at the list, or Register
+	// sees the new value.
 	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
 		if s.flags.Load() != 0 {
 			ReleaseFromHost(s.takeReleased(value))
@@ -165,8 +165,8 @@ func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 	}
 }
 
-// Backward returns the error for a signal of p if the semaphore's current value is p.Value or
-// higher. now is the current value.
+// Backward returns the error for a signal of p if the semaphore's current value (now) is p.Value or
+// higher.
 func Backward(p Point, now uint64) error { return backward(p.Value, p.Semaphore.String(), now) }
 
 func backward(value uint64, name string, now uint64) error {
@@ -199,8 +199,7 @@ func (s *Semaphore) Fail(err error) *Timepoint {
 	return released
 }
 
-// TryFail is like Fail. failed reports whether err has become the semaphore's failure. It is false
-// if the semaphore had failed before.
+// TryFail is like Fail, and also reports whether err has become the semaphore's failure.
 func (s *Semaphore) TryFail(err error) (released *Timepoint, failed bool) {
 	return s.fail(&failure{err})
 }
@@ -238,8 +237,8 @@ func (s *Semaphore) fail(why *failure) (released *Timepoint, failed bool) {
 }
 
 // expect returns s.list, to which the caller may add a signal (flag is hasSignals) or a timepoint
-// (flag is hasWaiters). expect sets flag first, so that Signal and Raise look at the list from then
-// on. The caller holds mu.
+// (flag is hasWaiters). expect sets the flag first, so that Signal and Raise look at the list from
+// then on. The caller holds mu.
 func (s *Semaphore) expect(flag uint32) *expected {
 	if s.list == nil {
 		s.list = new(expected)
@@ -250,7 +249,7 @@ func (s *Semaphore) expect(flag uint32) *expected {
 	return s.list
 }
 
-// updateFlags sets flags according to the entries of the list. The caller holds mu.
+// updateFlags sets s.flags according to the entries of the list. The caller holds mu.
 func (s *Semaphore) updateFlags() {
 	flags := uint32(0)
 	if l := s.list; l != nil {
@@ -275,7 +274,7 @@ func (s *Semaphore) ExpectSoon() {
 	}
 }
 
-// SetName gives the semaphore a name. An empty name removes it.
+// SetName gives the semaphore a name. An empty name removes the previous name.
 func (s *Semaphore) SetName(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

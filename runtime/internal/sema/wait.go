@@ -25,7 +25,8 @@ func Wait(ctx context.Context, points []Point, all bool) (index int, err error) 
 	return parkUntil(ctx, points, all)
 }
 
-// checkPoints reports whether a wait for points is over. index and err are the results of Wait.
+// checkPoints reports whether a wait for points is over. If so, index and err are the results of
+// Wait.
 func checkPoints(points []Point, all bool) (over bool, index int, err error) {
 	short := 0
 	index = -1
@@ -64,8 +65,8 @@ func pollOnce(points []Point, all bool) (int, error) {
 }
 
 // pollUntil waits by polling the producers. It returns when the wait is over or the context has
-// ended. Then over is true, and index and err are the results of Wait. It also returns when the
-// goroutine must park: it has polled long enough, or there is nothing to poll. Then over is false.
+// ended. Then it returns true and the results of Wait. It returns false when the goroutine must
+// park, because the goroutine has polled long enough or there is nothing to poll.
 func pollUntil(ctx context.Context, points []Point, all bool) (over bool, index int, err error) {
 	var w wake.Waiter
 	defer w.End()
@@ -162,7 +163,7 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	}
 }
 
-// issued reports whether WaitIssued for value may return. err is the error to return.
+// issued reports whether WaitIssued for value may return, and with which error.
 func (s *Semaphore) issued(value uint64) (over bool, err error) {
 	how, _ := s.Next(value, nil)
 	if how == Failed {
