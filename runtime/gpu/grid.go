@@ -48,8 +48,8 @@ func flawed(err error) Grid {
 	return Grid{Blocks: all, Threads: all, flaw: err}
 }
 
-// check checks a grid for a kernel, and replaces zero dimensions by one. In a launch that does
-// nothing, it leaves Blocks as they are.
+// check checks a grid for a kernel, and replaces zero dimensions by one. If the launch does
+// nothing, check leaves Blocks as they are.
 func (g *Grid) check(k *Kernel) error {
 	if g.flaw != nil {
 		return g.flaw

@@ -4,8 +4,9 @@ import (
 	"sync/atomic"
 )
 
-// A lent has the points of an operation's Order.Free. It signals the points when nothing uses the
-// operation's memory any more. All submissions of an operation share one lent.
+// A lent has the points of an operation's Order.Free. The lent signals the points when nothing uses
+// the operation's memory any more, or fails them if Close leaves the operation to the driver. All
+// submissions of an operation share one lent.
 type lent struct {
 	left   atomic.Int32 // submissions that may still use the memory
 	shared bool         // the operation may have several submissions; see record.Release

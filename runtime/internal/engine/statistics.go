@@ -83,5 +83,5 @@ func FindProducer(p sema.Signal, fn func(*Submission)) (tl *Timeline) {
 }
 
 // IsListed reports whether the timeline is in its device's list. A closed timeline is removed from
-// the list when removeSpent is called after its work is done.
+// the list by the first call of removeSpent after the timeline's work is done.
 func (tl *Timeline) IsListed() bool { return slices.Contains(tl.Device.All(), tl) }

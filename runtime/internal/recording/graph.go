@@ -35,8 +35,8 @@ type graphOf struct {
 // A place is a location in a node. It holds a word of a parameter, the address of a reference, or
 // an address some bytes behind a reference.
 type place struct {
-	// at points into ops, or into a kernel's arguments. The graphs of all instances share these
-	// arguments.
+	// The field at points into graphOf.ops, or into a kernel's arguments. The graphs of all
+	// instances share the kernel's arguments.
 	at     *driver.Ptr
 	has    driver.Ptr // the address or word that was last set in this place
 	behind driver.Ptr // bytes from the reference to the address; 0 for a parameter
@@ -89,8 +89,9 @@ func (c *Recording) standIn(p *part) bool {
 }
 
 // build makes the graph of a part with the addresses in c.current.present. If stands is set,
-// standIn has put the stand-in's addresses there. Then build cuts the operations that use the
-// stand-in, so that each fits into half of the stand-in. build runs on a bound thread.
+// standIn has put addresses of the stand-in (see standInSize) into c.current.present. Then build
+// cuts the operations that use the stand-in, so that each fits into half of the stand-in. build
+// runs on a bound thread.
 func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.Faces.Graphs
 	dynamic := 0
@@ -131,8 +132,8 @@ type building struct {
 	stands bool         // addresses that only an execution knows are the stand-in's
 }
 
-// addNodes adds the nodes of the commands from index from to index to-1 of b.list to a graph. It
-// returns the nodes that have no successor.
+// addNodes adds to a graph the nodes of the commands of b.list whose index i is in the range from
+// <= i < to. It returns the nodes that have no successor.
 func (c *Recording) addNodes(b *building, from, to int) (ends []driver.Node, err error) {
 	g := c.dev.Faces.Graphs
 	order := nodeOrder{from: from - b.first, ends: make([][]driver.Node, to-from)}
@@ -161,7 +162,7 @@ func (c *Recording) addNodes(b *building, from, to int) (ends []driver.Node, err
 }
 
 // observeNode tells the observer which command of the recording has made a node. For a node in a
-// body it names the control command that has the body.
+// body, observeNode names the control command that has the body.
 func (c *Recording) observeNode(b *building, n driver.Node, number int) {
 	if o := c.dev.Memory.Observer; o != nil && o.TimesNodes() {
 		if b.body != nil {
@@ -215,7 +216,7 @@ func (c *Recording) addCommand(b *building, cmd *command, number int, before []d
 		nodes = append(nodes, n)
 		c.observeNode(b, n, number)
 		if cmd.moves {
-			does.Count = cmd.op.Count // not cut: the node is set to this size before its first launch
+			does.Count = cmd.op.Count // without Cut: the node is set to the full size before its first launch
 			made.noteNode(c, cmd, n, &does)
 		}
 	}
@@ -325,7 +326,7 @@ func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driv
 func (x *graphOf) made() bool { return x.exec != 0 && !x.unknown }
 
 // mayMake reports whether issuing a part of an execution may have to make an instance or a graph,
-// or call functions of Native. If an instance is free, the execution takes it.
+// or call functions of Native. mayMake may take a free instance for the execution.
 func (p *Part) mayMake(s *engine.Submission) bool {
 	c, x := p.recording, &p.recording.parts[p.part]
 	if x.native || p.run != nil && !p.takeInstance(s) {
