@@ -25,8 +25,8 @@ type Grid struct {
 // GridFor returns a one-dimensional grid with a thread for each of n elements, in blocks of the
 // given number of threads. The last block may have threads without an element, so kernels must
 // compare their index with n. If n is 0, the launch runs no kernel, and gives its signals after its
-// waits. If n is negative, threads is not positive, or there are too many blocks, the error of the
-// launch is [ErrArgument].
+// waits. If n is negative, threads is not positive or too large, or there are too many blocks, the
+// error of the launch is [ErrArgument].
 func GridFor(n, threads int) Grid {
 	if n < 0 || threads <= 0 || uint64(threads) > math.MaxUint32 {
 		return flawed(errs.Argument("grid", "%d elements in blocks of %d threads", n, threads))

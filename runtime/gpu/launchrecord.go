@@ -11,9 +11,9 @@ import (
 )
 
 // setBuffer makes the address of the range r the kernel argument with this index, and holds the
-// range's buffer. The caller sets ended if the device is lost or closed, so that the submission
-// will fail with the device's error. Then setBuffer does not hold the buffer: the hold would fail
-// if the buffer is closed.
+// range's buffer. The caller sets ended if the device is lost or closed. In that case the
+// submission will fail with the device's error, and setBuffer does not hold the buffer: holding a
+// closed buffer would fail with another error.
 func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	at, err := r.Check("launch", s.q.dev.mem())
 	if err == nil {

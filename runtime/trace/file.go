@@ -20,8 +20,8 @@ import (
 
 // Environment variables.
 const (
-	// Variable names the file of the trace. If it is empty, there is no trace. %p and %r in the
-	// name are replaced as in [Create].
+	// Variable names the file of the trace. If the variable is empty, there is no trace. %p and %r
+	// in the name are replaced as in [Create].
 	Variable = "PUREGPU_TRACE"
 	// TimesVariable selects the work whose device times are recorded: submissions (the default),
 	// commands, or none.
@@ -30,9 +30,9 @@ const (
 	SlowVariable = "PUREGPU_TRACE_SLOW"
 )
 
-// FromEnv starts the trace that the environment variables describe. It returns nil if they describe
-// none. It calls lookup to read variables. If lookup is nil, FromEnv reads the environment of the
-// process. That environment counts as empty if the program has more rights than its caller. The
+// FromEnv starts the trace that the environment variables describe, or returns nil if they describe
+// none. FromEnv calls lookup to read variables. If lookup is nil, FromEnv reads the environment of
+// the process. That environment counts as empty if the program has more rights than its caller. The
 // trace need not be closed: it is written regularly, and when devices are closed.
 func FromEnv(lookup func(string) (string, bool)) (*Trace, error) {
 	if lookup == nil {

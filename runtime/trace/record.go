@@ -82,7 +82,7 @@ type Record struct {
 	Op      string // for example "launch"
 	Label   string // the label of the operation
 	Kernel  string // the kernel's name, or the operation of a collective
-	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, the live bytes: see [gpu.Stats]
+	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, live bytes: see [gpu.Stats]
 	Grid    [3]uint32
 	Block   [3]uint32
 	Part    int // the part of an execution, from 0; an execution may be several submissions
@@ -97,7 +97,7 @@ type Record struct {
 	Communicator string // the communicator's name
 	Collective   uint64 // the number of the group among all groups issued on the communicator, from 1
 	Rank         int
-	Ranks        int // 0 unless this is a collective, or a communicator failed
+	Ranks        int // 0 except in records of collectives and of failed communicators
 
 	// For KindSubmission and KindCommand: the call that submitted the operation began. For other
 	// kinds: the event began; 0 if the record has no such time.

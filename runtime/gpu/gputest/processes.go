@@ -20,8 +20,8 @@ import (
 // A Far is a connection to another process, the far process, which runs [RunFar]. The process of
 // the test is the near process.
 type Far struct {
-	To   io.WriteCloser // the process's input; closing it ends the process
-	From io.Reader      // the process's output
+	To   io.WriteCloser // the far process's input; closing To ends the process
+	From io.Reader      // the far process's output
 	Kill func()         // ends the process at once
 }
 
@@ -41,7 +41,8 @@ type (
 )
 
 // RunFar does the work of the far process in the suite's tests. It opens device 0 of a driver, and
-// executes and answers requests until its input ends.
+// executes and answers requests until its input ends. Waits of the far process fail one minute
+// after its start.
 func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -73,11 +74,11 @@ func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 type far struct {
 	dev       *gpu.Device
 	ctx       context.Context
-	own, near *gpu.Buffer // memory of this process, and imported memory of the near process
+	own, near *gpu.Buffer // memory of the far process, and imported memory of the near process
 	// The field ready has an event of the far process, and the field there an event of the near
 	// process. Both are nil if the devices cannot share events.
 	ready, there *interop.Event
-	left         chan struct{} // gets one value after near is freed, and one after the near process's event is
+	left         chan struct{} // gets one value after near is freed, and one after the imported event is
 	s            gpu.Semaphore
 	n            uint64 // the value of s that the last operation signals
 }

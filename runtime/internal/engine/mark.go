@@ -92,8 +92,8 @@ func (tl *Timeline) tryMark(seq uint64) (err error) {
 }
 
 // eventBehind returns the first event recorded behind seq, and adds a reference, which the caller
-// must Drop. If the submission with that number has been retired it returns nil and true. If no
-// event is recorded behind seq yet, it returns nil and false.
+// must Drop. If the submission with the number seq has been retired, eventBehind returns nil and
+// true. If no event is recorded behind seq yet, eventBehind returns nil and false.
 func (tl *Timeline) eventBehind(seq uint64) (*Event, bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()

@@ -139,9 +139,9 @@ func (Alloc) Issued(s *engine.Submission, tl *engine.Timeline, broken bool) bool
 	return false
 }
 
-// Undo gives the block of a portable pool back. With the outcome Early or Foreign, the submission
-// is parked again, and the memory is pending again. With any other outcome the allocation has
-// failed.
+// Undo gives the block of a portable pool back. With the outcome Early or Foreign, the memory is
+// pending again, because the submission may be issued later. With any other outcome the allocation
+// has failed.
 func (Alloc) Undo(s *engine.Submission, how engine.Outcome) {
 	b := partOf(s).buffer
 	if how == engine.Early || how == engine.Foreign {
@@ -152,8 +152,8 @@ func (Alloc) Undo(s *engine.Submission, how engine.Outcome) {
 }
 
 // Retries reports whether a native pool has found no memory and may find some after unused memory
-// has been freed. It returns false for a portable pool, because Prepare has already taken the block
-// from that pool.
+// has been freed. Retries returns false for a portable pool, because Prepare has already taken the
+// block from that pool.
 func (Alloc) Retries(s *engine.Submission, err error) bool {
 	b := partOf(s).buffer
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)

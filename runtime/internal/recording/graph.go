@@ -180,8 +180,8 @@ func (c *Recording) nameIn(b *building, number int) string {
 	return b.body.nameOf(number)
 }
 
-// addCommand adds nodes for a command to a graph that is being made, behind the nodes in before. It
-// returns the added nodes.
+// addCommand adds nodes for a command to a graph that is being made, behind the given nodes
+// (before). It returns the added nodes.
 func (c *Recording) addCommand(b *building, cmd *command, number int, before []driver.Node) (nodes []driver.Node, err error) {
 	if cmd.op.Kind == work.Control {
 		return c.addConditional(b, cmd, number, before)
@@ -216,7 +216,7 @@ func (c *Recording) addCommand(b *building, cmd *command, number int, before []d
 		nodes = append(nodes, n)
 		c.observeNode(b, n, number)
 		if cmd.moves {
-			does.Count = cmd.op.Count // without Cut: the node is set to the full size before its first launch
+			does.Count = cmd.op.Count // without Cut: the node gets this size before its first launch
 			made.noteNode(c, cmd, n, &does)
 		}
 	}
@@ -262,7 +262,7 @@ func (o *nodeOrder) before(cmd *command) []driver.Node {
 	return nodes
 }
 
-// add notes the nodes of a command. These nodes come after the nodes in before.
+// add notes the nodes of a command, which come after the given nodes (before).
 func (o *nodeOrder) add(command int, before, nodes []driver.Node) {
 	o.open = slices.DeleteFunc(o.open, func(n driver.Node) bool { return slices.Contains(before, n) })
 	o.open = append(o.open, nodes...)

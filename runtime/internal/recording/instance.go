@@ -12,10 +12,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// An instance has scratch memory, the events of timestamps, and the graphs that were made with
-// these. If a recording has neither scratch memory of its own nor timestamps, all its executions
-// share one instance. Otherwise an instance belongs to one execution at a time. End makes the first
-// instance. An execution takes a free instance, or makes one more.
+// An instance has scratch memory, the events of timestamps, and the graphs that were made with that
+// memory and these events. If a recording has neither scratch memory of its own nor timestamps, all
+// its executions share one instance. Otherwise an instance belongs to one execution at a time. End
+// makes the first instance. An execution takes a free instance, or makes one more.
 //
 // An execution takes its instance when the first part that uses it is about to be issued. By then
 // the work for all waits of the execution has been issued, so a parked execution has no instance.
