@@ -389,9 +389,9 @@ func (Free) Release(s *engine.Submission) {
 	p.buffer = nil
 }
 
-// A freed is the buffer of a Free as an engine.Holder. The submission holds the buffer, but does
-// not count as a use of the memory. If another device owns the memory, Close of that device waits
-// for the Free.
+// The type freed is the buffer of a Free as an engine.Holder. The submission holds the buffer, but
+// does not count as a use of the memory. If another device owns the memory, Close of that device
+// waits for the Free.
 type freed Buffer
 
 // Use tells the device that owns the memory about the work, if another device does the work.
