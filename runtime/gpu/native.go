@@ -29,9 +29,9 @@ type NativeCall struct {
 
 // Native returns an Op that calls fn. The function fn gives work to a stream, through the driver's
 // own API or a library such as cuBLAS. This work is the operation: it runs after the waits, and
-// before the signals. name is the Op's label. The ranges in uses are the memory that the work uses.
-// Their buffers are held until the operation is done. Memory of pools must have been allocated when
-// fn is called.
+// before the signals. The argument name is the Op's label. The arguments uses are the ranges of
+// memory that the work uses. The buffers of the ranges are held until the operation is done. Memory
+// of pools must have been allocated when fn is called.
 //
 // In a queue or a [Stream] fn is called at most once. Do or Submit calls fn if the work for all
 // waits has been issued; otherwise a goroutine of the runtime does. If a wait fails or the device

@@ -22,7 +22,7 @@ import (
 // event ([NewEvent]), or the code does ([AdoptEvent]). The code uses [Event.Native].
 //
 // A wait is for the last record that either side issued before the wait was issued. If there is no
-// record, a wait waits for nothing. So both sides must notify each other, for example by a pipe
+// record, the wait is over at once. So both sides must notify each other, for example by a pipe
 // between processes. The recorder waits until the record is issued ([gpu.Semaphore.WaitIssued]),
 // and then notifies the waiter. The waiter, when its wait is issued, notifies the recorder that the
 // event may be recorded again. If the device cannot record a pending event again

@@ -339,8 +339,9 @@ func (p *Part) mayMake(s *engine.Submission) bool {
 	return x.graph && !p.instance().graphs[p.part].made()
 }
 
-// makeGraph makes the graph of a part that is about to be launched, unless the part has a graph
-// that can be launched. The timeline is not locked yet.
+// makeGraph makes the graph of a part that is about to be issued, if the execution launches the
+// part as a graph and the instance has no graph of the part that can be launched. The timeline is
+// not locked yet.
 func (c *Recording) makeGraph(b *instance, part int, binds []memory.Range, values []Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -144,8 +144,8 @@ func (p *Part) takeInstance(s *engine.Submission) bool {
 
 // comesAfter reports whether the execution comes after a mark: the work at the mark is done, or the
 // execution's timeline or waits order the execution after it. If the recording has timestamps, and
-// an event cannot be recorded again before the host has seen it done, only done work counts. A zero
-// mark is before everything.
+// an event cannot be recorded again before the host has seen that the event is complete, the work
+// at the mark must be done. A zero mark is before everything.
 func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	if m.Timeline == nil || m.Passed() || m.Retiring() {
 		return true
