@@ -31,7 +31,8 @@ func (d *Device) Compiler() (driver.Compiler, error) {
 	return d.openCompiler(compilers.Compiler)
 }
 
-// openCompiler calls open, which opens a compiler or a linker, on a bound thread.
+// openCompiler calls the function open on a bound thread. The function opens a compiler or a
+// linker.
 func (d *Device) openCompiler(open func() (driver.Compiler, error)) (driver.Compiler, error) {
 	c := compiler{dev: d}
 	err := d.native.Do(func() (err error) {
@@ -69,6 +70,6 @@ func (c compiler) Linker() (driver.Compiler, error) {
 	return c.dev.openCompiler(linkers.Linker)
 }
 
-// Once calls fn if this is the first call of Once for the device. Package compile uses it to log,
-// once for each device, that it does not trust the folder of its cache.
+// Once calls fn if this is the first call of Once for the device. Package compile uses Once to log,
+// once for each device, that the folder of the package's cache is not trusted.
 func (c compiler) Once(fn func()) { c.dev.warned.Do(fn) }

@@ -25,8 +25,8 @@ type Grid struct {
 // GridFor returns a one-dimensional grid with a thread for each of n elements, in blocks of the
 // given number of threads. The last block may have threads without an element, so kernels must
 // compare their index with n. If n is 0, the launch runs no kernel, and gives its signals after its
-// waits. If n is negative, threads is not positive, or there are too many blocks, the error of the
-// launch is [ErrArgument].
+// waits. If n is negative, threads is not positive or too large, or there are too many blocks, the
+// error of the launch is [ErrArgument].
 func GridFor(n, threads int) Grid {
 	if n < 0 || threads <= 0 || uint64(threads) > math.MaxUint32 {
 		return flawed(errs.Argument("grid", "%d elements in blocks of %d threads", n, threads))
@@ -48,8 +48,8 @@ func flawed(err error) Grid {
 	return Grid{Blocks: all, Threads: all, flaw: err}
 }
 
-// check checks a grid for a kernel, and replaces zero dimensions by one. In a launch that does
-// nothing, it leaves Blocks as they are.
+// check checks a grid for a kernel, and replaces zero dimensions by one. If the launch does
+// nothing, check leaves Blocks as they are.
 func (g *Grid) check(k *Kernel) error {
 	if g.flaw != nil {
 		return g.flaw

@@ -11,9 +11,9 @@ import (
 )
 
 // setBuffer makes the address of the range r the kernel argument with this index, and holds the
-// range's buffer. ended says that the device is lost or closed, so that the submission will fail
-// with the device's error. If ended is set, setBuffer does not hold the buffer: the hold would fail
-// if the buffer is closed.
+// range's buffer. The caller sets ended if the device is lost or closed. In that case the
+// submission will fail with the device's error, and setBuffer does not hold the buffer: holding a
+// closed buffer would fail with another error.
 func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	at, err := r.Check("launch", s.q.dev.mem())
 	if err == nil {
@@ -32,8 +32,8 @@ func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	return nil
 }
 
-// holdCode holds the kernel's module, and the event begun if it is not nil, until the record is
-// released. If holdCode returns an error, it has dropped the record.
+// holdCode holds the kernel's module until the record is released, and also the event that the
+// launch records, unless begun is nil. If holdCode returns an error, it has dropped the record.
 func (s *record) holdCode(k *Kernel, begun *events.Event) error {
 	if err := k.exe.hold(); err != nil {
 		s.drop()

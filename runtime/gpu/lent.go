@@ -4,8 +4,9 @@ import (
 	"sync/atomic"
 )
 
-// A lent has the points of an operation's Order.Free. It signals the points when nothing uses the
-// operation's memory any more. All submissions of an operation share one lent.
+// The type lent has the points of an operation's Order.Free. It signals the points when nothing
+// uses the operation's memory any more, or fails the points if Close leaves the operation to the
+// driver. All submissions of an operation share one lent.
 type lent struct {
 	left   atomic.Int32 // submissions that may still use the memory
 	shared bool         // the operation may have several submissions; see record.Release
@@ -24,7 +25,7 @@ func newLent(submissions int, points []Point) *lent {
 func (l *lent) add() { l.left.Add(1) }
 
 // over notes that a number of submissions no longer use the memory, or were never made. If no
-// submission is left, it signals the points.
+// submission is left, over signals the points.
 func (l *lent) over(submissions int) {
 	if l.left.Add(-int32(submissions)) == 0 {
 		l.tell(nil)

@@ -22,25 +22,26 @@ type NativeCall struct {
 	Device driver.Device // current on the thread
 	Stream driver.Stream // the native stream that the function gives work to
 	// Ptrs are the addresses of the ranges, in order. If the operation has scratch memory
-	// ([Op.Scratch]), its address is the last element. The slice is valid until the function
-	// returns.
+	// ([Op.Scratch]), the address of the scratch memory is the last element. The slice is valid
+	// until the function returns.
 	Ptrs []driver.Ptr
 }
 
 // Native returns an Op that calls fn. The function fn gives work to a stream, through the driver's
 // own API or a library such as cuBLAS. This work is the operation: it runs after the waits, and
-// before the signals. name is the Op's label. The ranges in uses are the memory that the work uses.
-// Their buffers are held until the operation is done. Memory of pools must have been allocated when
-// fn is called.
+// before the signals. The argument name is the Op's label. The arguments uses are the ranges of
+// memory that the work uses. The buffers of the ranges are held until the operation is done. Memory
+// of pools must have been allocated when fn is called.
 //
-// In a queue or a [Stream] fn is called once. Do or Submit calls fn if the work for all waits has
-// been issued; otherwise a goroutine of the runtime does. If a wait fails before the call, fn is
-// not called. fn must only give work to the stream, and return soon: other work of this queue is
-// issued only when fn has returned. fn must not use this package, except for functions that only
-// return information, such as [Buffer.Size]. It must not use the Stream that it runs in, wait for
-// the native stream, begin or end a capture, or end its goroutine. If fn returns an error, the
-// signals fail with that error. If fn panics, the signals fail with a [PanicError]. Work that fn
-// had given to the stream by then still runs, and the ranges are held until that work is over.
+// In a queue or a [Stream] fn is called at most once. Do or Submit calls fn if the work for all
+// waits has been issued; otherwise a goroutine of the runtime does. If a wait fails or the device
+// is lost or closed before the call, fn is not called. fn must only give work to the stream, and
+// return soon: other work of this queue is issued only when fn has returned. fn must not use this
+// package, except for functions that only return information, such as [Buffer.Size]. fn must not
+// use the [Stream] of the operation, wait for the native stream, begin or end a capture, or end the
+// goroutine that runs fn. If fn returns an error, the signals fail with that error. If fn panics,
+// the signals fail with a [PanicError]. Work that fn had given to the stream by then still runs,
+// and the ranges are held until that work is over.
 //
 // In a recording that becomes a graph, fn is called when the graph is made, if the driver can
 // capture a stream's work (Caps.Capture). End makes the graph if the addresses of all ranges are
@@ -63,15 +64,15 @@ func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
 }
 
 // Scratch returns the Op of a [Native] with scratch memory: size bytes of device memory whose
-// contents are undefined before and after the operation. Its address is the last element of
-// [NativeCall].Ptrs, and a multiple of [Alignment]. If size is 0, there is no scratch memory. For
-// an Op that is not a Native, the error is [ErrArgument].
+// contents are undefined before and after the operation. The address of the memory is the last
+// element of [NativeCall].Ptrs, and a multiple of [Alignment]. If size is 0, there is no scratch
+// memory. For an Op that is not a Native, the error is [ErrArgument].
 //
 // All operations of a queue, and of its Streams, share one block of scratch memory. The first
 // operation with scratch memory allocates the block, and a later operation that needs more bytes
 // allocates a larger block. Do or Submit blocks while the driver allocates. The queue keeps the
-// block until the queue or the device is closed. In a recording, the operation gets its scratch
-// memory from [CommandBuffer.Scratch].
+// largest block until the queue or the device is closed. In a recording, the operation gets its
+// scratch memory from [CommandBuffer.Scratch].
 func (op Op) Scratch(size uint64) Op {
 	switch op.kind {
 	case nativeOp:

@@ -45,8 +45,9 @@ type Op struct {
 	label  string
 	timing *Timing
 	grid   Grid // of a native operation: Blocks[0] and Blocks[1] are the scratch size (see Scratch)
-	// args are the ranges of the operation, its destination first. An argument that is no range,
-	// such as a pattern or a scalar of a kernel, is in Offset and Size of an element.
+	// The field args has the ranges of the operation, first the destination. An argument that is no
+	// range, such as a pattern or a scalar of a kernel, is in Range.Offset and Range.Size of an
+	// element.
 	args [opArgs]Range
 }
 
@@ -122,7 +123,7 @@ func (op *Op) kernelName() string {
 }
 
 // BadOp returns an Op that Do, Submit and Add refuse with the error err. A function that makes Ops
-// can return it for wrong arguments. If err is nil, BadOp returns the zero Op.
+// can return BadOp(err) for wrong arguments. If err is nil, BadOp returns the zero Op.
 func BadOp(err error) Op {
 	if err == nil {
 		return Op{}
@@ -130,10 +131,10 @@ func BadOp(err error) Op {
 	return Op{kind: wrongOp, obj: err}
 }
 
-// Barrier returns an Op without work. In a queue its signals are reached when its waits are
-// reached. In a [Stream] it waits for the points given to [Stream.After]. So a later [Stream.Wait]
-// waits for these points, and a later [Stream.Point] is reached only after them. In a recording all
-// later commands come after all earlier ones.
+// Barrier returns an Op without work. In a queue the Op's signals are reached when its waits are
+// reached. In a [Stream] the Op waits for the points given to [Stream.After]. So a later
+// [Stream.Wait] waits for these points, and a later [Stream.Point] is reached only after them. In a
+// recording all later commands come after all earlier ones.
 func Barrier() Op { return Op{kind: barrierOp} }
 
 // setRanges copies any number of ranges into the Op.
@@ -161,10 +162,10 @@ func (op *Op) setData(data []byte) {
 func (op *Op) bytes() []byte { return unsafe.Slice((*byte)(op.data), op.args[1].Size) }
 
 // Submit submits an operation that waits for the points in o.Wait and signals the points in
-// o.Signal. It returns without waiting for the device to run the operation. If it returns an error,
-// the operation does not run. Reasons are, for example, a wrong argument, an operation that the
-// device does not support, no memory, and a lost or closed device. If the device is lost or closed,
-// the points in o.Signal fail too.
+// o.Signal. Submit returns without waiting for the device to run the operation. If Submit returns
+// an error, the operation does not run. Reasons are, for example, a wrong argument, an operation
+// that the device does not support, no memory, and a lost or closed device. If the device is lost
+// or closed, the points in o.Signal fail too.
 //
 // Submit may block while the driver makes something that later calls reuse: an event, pinned
 // memory for an upload or a download, memory of a pool that grows, scratch memory of a queue
@@ -260,7 +261,7 @@ func (q *Queue) doRare(o *Order, op *Op) error {
 var errZeroOp = errs.Argument("do", "a zero Op: functions such as Fill and Launch make Ops")
 
 // Do adds operations to the stream, one behind the other. Operations of other calls come before or
-// after all of them. Do returns without waiting for the device to run them. It may block as
+// after all of them. Do returns without waiting for the device to run them. Do may block as
 // [Queue.Submit] may. If Do returns an error, the stream has failed with that error. The operation
 // that was refused and the operations behind it were not added. Without operations Do adds nothing,
 // and returns the error of a stream that has failed.

@@ -180,10 +180,10 @@ func (r *record) Release() {
 		r.shared.Release()
 	}
 	r.staging.Release()
-	// If a group of collectives is refused, the submitting call returns an error, and the points
-	// of Order.Free are not signalled. But a lent that several submissions share must count the
-	// refused group as over. Otherwise the lent would never signal its points, although other
-	// submissions were accepted.
+	// If a group of collectives is refused, the submitting call returns an error, and the points of
+	// Order.Free are not signalled. But if several submissions share r.lent, the refused group must
+	// be counted as over. Otherwise the points would never be signalled, although other submissions
+	// were accepted.
 	if r.lent != nil && (r.lent.shared || !r.group.Refused()) {
 		r.lent.over(1)
 	}
@@ -195,8 +195,8 @@ func (r *record) Release() {
 	r.label, r.lent, r.shared, r.fn = "", nil, nil, nil
 }
 
-// Leave fails the points of Order.Free with why. It is called instead of Release, if the native
-// objects are left to the driver.
+// Leave fails the points of Order.Free with the error why. Leave is called instead of Release if
+// the native objects are left to the driver.
 func (r *record) Leave(why error) {
 	if r.lent != nil {
 		r.lent.tell(why)

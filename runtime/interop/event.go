@@ -17,25 +17,26 @@ import (
 // behind it. To import the other code's record, submit an operation that waits for the event and
 // signals a point.
 //
-// For other processes, one process makes the event ([NewSharedEvent]) and exports it, and others
-// import it ([ImportEvent]). For code of this process, the runtime makes the event ([NewEvent]), or
-// the code does ([AdoptEvent]). The code uses [Event.Native].
+// For other processes, one process makes the event ([NewSharedEvent]) and exports the event, and
+// other processes import the event ([ImportEvent]). For code of this process, the runtime makes the
+// event ([NewEvent]), or the code does ([AdoptEvent]). The code uses [Event.Native].
 //
-// A wait is for the last record that either side issued before the wait was issued. Without a
-// record it waits for nothing. So both sides must notify each other, for example by a pipe between
-// processes. The recorder waits until the record is issued ([gpu.Semaphore.WaitIssued]), and then
-// notifies the waiter. The waiter, when its wait is issued, notifies the recorder that the event
-// may be recorded again. If the device cannot record a pending event again
+// A wait is for the last record that either side issued before the wait was issued. If there is no
+// record, the wait is over at once. So both sides must notify each other, for example by a pipe
+// between processes. The recorder waits until the record is issued ([gpu.Semaphore.WaitIssued]),
+// and then notifies the waiter. The waiter, when its wait is issued, notifies the recorder that the
+// event may be recorded again. If the device cannot record a pending event again
 // ([driver.Caps].RerecordEvents), each side must notify the other only when its record or its wait
 // is complete. A call of the driver's own API, such as cuEventRecord, has issued its work when it
 // returns. Do not wait for an event that was recorded in a stream under capture.
 //
-// The process that made the event must keep it until the others have released theirs. According to
-// CUDA, using an event whose process has destroyed it is undefined. If a process ends before its
-// record is complete, a wait for the record may never end. This blocks only the work behind the
-// wait: in the same native stream, or ordered after it by semaphores. To recover, fail the
-// semaphore that the wait signals ([gpu.Semaphore.Fail]), and close the device. Close gives up
-// after ten seconds ([gpu.CloseError]). Use a separate queue for such waits.
+// The process that made the event must keep it until the other processes have released their
+// imported events. According to CUDA, it is undefined what happens if an event is used after the
+// process that made the event has destroyed it. If a process ends before its record is complete, a
+// wait for the record may never end. This blocks only the work behind the wait: in the same native
+// stream, or ordered after the wait by semaphores. To recover, fail the semaphore that the wait
+// signals ([gpu.Semaphore.Fail]), and close the device. Close gives up after ten seconds
+// ([gpu.CloseError]). Use a separate queue for such waits.
 //
 // All methods may be called concurrently. A zero Event was neither made nor imported: Export, and
 // Ops that use it, return [gpu.ErrArgument].
@@ -53,16 +54,18 @@ func eventsOf(dev *gpu.Device) *events.Device {
 }
 
 // NewEvent makes an event for code of this process that uses the driver's own API (C: cuEventCreate
-// with CU_EVENT_DISABLE_TIMING), or for launches to record ([Begun]). Every device supports it. The
-// event cannot be exported. NewEvent blocks while the driver does.
+// with CU_EVENT_DISABLE_TIMING), or for launches to record ([Begun]). Every device supports such
+// events, but not every device supports Begun. The event cannot be exported. NewEvent blocks while
+// the driver does.
 func NewEvent(dev *gpu.Device) (*Event, error) {
 	e, err := eventsOf(dev).New()
 	return (*Event)(e), err
 }
 
 // NewSharedEvent makes an event for other processes (C: cuEventCreate with CU_EVENT_INTERPROCESS).
-// It blocks while the driver does. If the device does not support this, the error is
-// [gpu.ErrUnsupported]. HIP does not, because its events of this kind are unreliable.
+// NewSharedEvent blocks while the driver does. If the device does not support events for other
+// processes, the error is [gpu.ErrUnsupported]. This is so on HIP, whose events for other processes
+// are unreliable.
 func NewSharedEvent(dev *gpu.Device) (*Event, error) {
 	e, err := eventsOf(dev).NewShared()
 	return (*Event)(e), err
@@ -88,10 +91,10 @@ func ImportEvent(dev *gpu.Device, h EventHandle, freed func()) (*Event, error) {
 
 // AdoptEvent returns an Event for an event that the program made with the driver's own API on the
 // device dev (C: CUevent, hipEvent_t). The caller keeps ownership, and must keep its event until
-// the returned Event has been closed and the last use is over. Then freed is called, unless it is
-// nil, on a goroutine of its own. If event is 0, the error is [gpu.ErrArgument]. AdoptEvent cannot
-// check whether other numbers are events. If the driver gives no access to its objects
-// ([driver.Caps].Native), the error is [gpu.ErrUnsupported].
+// the returned Event has been closed and the last use of the returned Event is over. Then freed is
+// called, unless it is nil, on a goroutine of its own. If event is 0, the error is
+// [gpu.ErrArgument]. AdoptEvent cannot check whether other numbers are events. If the driver gives
+// no access to its objects ([driver.Caps].Native), the error is [gpu.ErrUnsupported].
 func AdoptEvent(dev *gpu.Device, event driver.Event, freed func()) (*Event, error) {
 	e, err := eventsOf(dev).Adopt(event, freed)
 	return (*Event)(e), err
@@ -134,9 +137,9 @@ func (e *Event) Close() error {
 
 // RecordEvent returns an Op that records an event of the queue's device. The record is behind the
 // operation's waits and behind all earlier work of the queue's native stream. Waits for the event
-// that are issued later, by any code, wait for all of this. To learn when the record is issued,
-// call [gpu.Semaphore.WaitIssued] for a point that the operation signals. The signals are reached
-// when the record is complete. A recording refuses the Op.
+// that are issued later, by any code, wait for all work in front of the record. To learn when the
+// record is issued, call [gpu.Semaphore.WaitIssued] for a point that the operation signals. The
+// signals are reached when the record is complete. A recording refuses the Op.
 func RecordEvent(e *Event) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.EventRecord, Event: e.in()})
 }
@@ -161,14 +164,14 @@ func WaitEvent(e *Event) gpu.Op {
 //	stream.Do(interop.Begun(gpu.Launch(kernel, grid, args...), event))
 //
 // The event must be from [NewEvent], or from [AdoptEvent] if the event does not record times, on
-// the kernel's device. If the device has no such events ([driver.Caps].LaunchEvents), or in a
-// recording, the error is [gpu.ErrUnsupported]. For an Op that is not a launch, and for a nil
-// event, it is [gpu.ErrArgument].
+// the kernel's device. If launches of the device cannot record events ([driver.Caps].LaunchEvents),
+// or in a recording, the error is [gpu.ErrUnsupported]. For an Op that is not a launch, and for a
+// nil event, the error is [gpu.ErrArgument].
 //
-// The event does not say that the kernel has written anything. The device treats it as a hint: the
-// wait may last until the kernel has ended. The record is issued with the launch
-// ([gpu.Semaphore.WaitIssued]). The launch holds the event. A launch without blocks records it too,
-// as [RecordEvent] does.
+// The event does not say that the kernel has written anything. The device treats the event as a
+// hint: the wait may last until the kernel has ended. The record is issued with the launch
+// ([gpu.Semaphore.WaitIssued]). The launch holds the event. A launch without blocks records the
+// event too, as [RecordEvent] does.
 func Begun(launch gpu.Op, e *Event) gpu.Op {
 	if e == nil {
 		return gpu.BadOp(errs.Argument("launch", "a nil event to record when the launch has begun"))

@@ -20,8 +20,8 @@ import (
 
 // Environment variables.
 const (
-	// Variable names the file of the trace. If it is empty, there is no trace. %p and %r in the
-	// name are replaced as in [Create].
+	// Variable names the file of the trace. If the variable is empty, there is no trace. %p and %r
+	// in the name are replaced as in [Create].
 	Variable = "PUREGPU_TRACE"
 	// TimesVariable selects the work whose device times are recorded: submissions (the default),
 	// commands, or none.
@@ -30,9 +30,9 @@ const (
 	SlowVariable = "PUREGPU_TRACE_SLOW"
 )
 
-// FromEnv starts the trace that the environment variables describe. It returns nil if they describe
-// none. It calls lookup to read variables. If lookup is nil, FromEnv reads the environment of the
-// process. That environment counts as empty if the program has more rights than its caller. The
+// FromEnv starts the trace that the environment variables describe, or returns nil if they describe
+// none. FromEnv calls lookup to read variables. If lookup is nil, FromEnv reads the environment of
+// the process. That environment counts as empty if the program has more rights than its caller. The
 // trace need not be closed: it is written regularly, and when devices are closed.
 func FromEnv(lookup func(string) (string, bool)) (*Trace, error) {
 	if lookup == nil {
@@ -67,8 +67,9 @@ func FromEnv(lookup func(string) (string, bool)) (*Trace, error) {
 	return t, nil
 }
 
-// rankOf returns the rank of this process and the number of processes from variables of the
-// runtime or of a launcher. If there are none, world is 0.
+// rankOf returns the rank of this process and the number of processes from environment variables of
+// the runtime or of a launcher. If no pair of variables has a rank and a number of processes, world
+// is 0.
 func rankOf(lookup func(string) (string, bool)) (rank, world int) {
 	for _, names := range [...][2]string{{"PUREGPU_RANK", "PUREGPU_WORLD_SIZE"}, {"RANK", "WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
 		{"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}} {
@@ -84,7 +85,8 @@ func rankOf(lookup func(string) (string, bool)) (rank, world int) {
 }
 
 // create creates and locks the file of a trace. If another trace is being written to a file of this
-// name, create adds the process id to the name. Only the file's owner can read the file.
+// name, create adds the process id to the name, and a number too if that name is also in use. Only
+// the file's owner can read the file.
 func create(name string, rank, world int) (*os.File, error) {
 	if world > 1 && !strings.Contains(name, "%r") && !strings.Contains(name, "%p") {
 		name = before(name, ".rank%r")
@@ -123,7 +125,8 @@ func failed(name string, err error) error {
 	return fmt.Errorf("cannot make the file %s: %w", printable.Text(name), err)
 }
 
-// anew creates and locks a file. If the file exists, anew removes it first. So a trace is never
+// anew creates and locks a file. If a regular file of this name exists, anew removes that file
+// first. For anything else of this name, such as a link, anew returns an error. So a trace is never
 // written through a link, or to a file that also has another name. If a trace is being written to
 // the existing file, anew returns [filelock.ErrLocked].
 func anew(root *os.Root, name string) (*os.File, error) {

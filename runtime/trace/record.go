@@ -27,16 +27,16 @@ const (
 	KindName                   // the semaphore in Signals is called Label
 	KindClock                  // the clocks were compared: Done, Within, Drift
 	KindCounters               // the device's counters: ParkedNow, InFlight, Bytes, Reserved and Used
-	// The device was opened. Label names its driver. Op names the timer of the nodes of graphs; it
+	// The device was opened. Label names its driver. Op names the timer of the nodes of graphs, or
 	// is empty if nodes are not timed. Err, if not nil, says why the timer cannot be used.
 	KindOpen
 	// The device was lost, or a communicator failed. Err says why. If a communicator failed, Err is
 	// a [collective.Error], and Communicator, Rank and Ranks are set.
 	KindLost
 	KindClosed // the device was closed
-	// A command that is a node of a graph. ID is the submission's, or 0 if it is unknown. The
-	// record may come before or after the submission's. A function of Native may have several
-	// records.
+	// A command that is a node of a graph. ID is the submission's ID, or 0 if that ID is unknown.
+	// The record may come before or after the submission's record. A function of Native may have
+	// several records.
 	KindNode
 	kinds
 )
@@ -81,8 +81,8 @@ type Record struct {
 
 	Op      string // for example "launch"
 	Label   string // the label of the operation
-	Kernel  string // the kernel's name; of a collective, its operation
-	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, live ones: see [gpu.Stats]
+	Kernel  string // the kernel's name, or the operation of a collective
+	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, live bytes: see [gpu.Stats]
 	Grid    [3]uint32
 	Block   [3]uint32
 	Part    int // the part of an execution, from 0; an execution may be several submissions
@@ -97,7 +97,7 @@ type Record struct {
 	Communicator string // the communicator's name
 	Collective   uint64 // the number of the group among all groups issued on the communicator, from 1
 	Rank         int
-	Ranks        int // 0 unless this is a collective, or a communicator failed
+	Ranks        int // 0 except in records of collectives and of failed communicators
 
 	// For KindSubmission and KindCommand: the call that submitted the operation began. For other
 	// kinds: the event began; 0 if the record has no such time.
@@ -111,8 +111,8 @@ type Record struct {
 	Done time.Duration
 
 	Within time.Duration // error margin of the device times
-	// The device may have begun the work before Begun, by up to Early. This happens if the device
-	// was idle while the host was still giving it this work.
+	// The device may have begun the work up to the duration Early before the time Begun. This
+	// happens if the device was idle while the host was still giving the work to the device.
 	Early time.Duration
 	Drift float64 // seconds that the device's clock loses in a second
 	Err   error

@@ -73,7 +73,7 @@ var adopted = []test{
 		v++
 		for last < n-4 {
 			on(q)
-			e.must(s.WaitIssued(e.ctx, v)) // the native copy must come after this copy
+			e.must(s.WaitIssued(e.ctx, v)) // the native copy must come after the queue's copy
 			last++
 			to := b.Ptr() + driver.Ptr(8*last)
 			e.natively(e.devs[0], func(d driver.Device) error { return d.Copy(h, to, to-8, 8) })
@@ -464,8 +464,8 @@ var adopted = []test{
 	}},
 }
 
-// back waits until the native stream h has done its work so far and s has reached v. Then it
-// signals v+1 from the host.
+// back waits until the native stream h has done its work so far and s has reached v. Then the host
+// signals the value v+1 of s.
 func (e *env) back(d *gpu.Device, h driver.Stream, s *gpu.Semaphore, v uint64) {
 	e.Helper()
 	e.natively(d, func(dev driver.Device) error {

@@ -208,7 +208,7 @@ var commandBuffers = []test{
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 300_000
 			a, b, c := e.buffer(n), e.buffer(n), e.commands(m)
-			// small begins at an odd offset of its array.
+			// The slice small begins at an odd offset of its array.
 			data, small := random(n, 3), []byte{0, 1, 2, 3, 4, 5}[1:]
 			want := slices.Clone(data)
 			c.update(a.All(), data)

@@ -23,8 +23,8 @@ var controls = []test{
 				c.end()
 				return gpu.Execute(c.CommandBuffer)
 			}
-			// A step of the loop copies the first number of the list to kind, executes the case for
-			// that number, and removes the number from the list.
+			// A step of the loop copies the first number of the list to kind[0], executes the case
+			// for that number, and removes the number from the list.
 			step := e.commands(m)
 			step.copy(kind.Range(), list.Slice(0, 1).Range())
 			step.barrier()

@@ -334,7 +334,8 @@ var groups = []test{
 		for _, n := range []uint64{0, 1, 100, stage / 2, stage/2 + 1, stage, stage + 1, 5*stage + 77} {
 			a, b, c := e.bufferOn(mine, n+16), e.bufferOn(other, n+16), e.bufferOn(mine, n+16)
 			data := random(int(n), n)
-			// In the first round a queue of one driver copies, in the second a queue of the other.
+			// In the first round a queue of one driver copies, in the second a queue of the other
+			// driver.
 			for _, q := range []*gpu.Queue{mine.Queue(0), other.Queue(1)} {
 				s := e.sem()
 				e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Upload(a.Range(3, n), data)))
@@ -478,9 +479,9 @@ func (e *env) kernelOn(d *gpu.Device, name string) *gpu.Kernel {
 	return k
 }
 
-// randomGroup makes random fills and copies on the devices of a group. Semaphores order them, and
-// they are submitted in random order. The result must be as if they ran one after the other, in the
-// order in which randomGroup made them.
+// randomGroup makes random fills and copies on the devices of a group. Semaphores order the
+// operations, which are submitted in random order. The result must be as if the operations ran one
+// after the other, in the order in which randomGroup made them.
 func randomGroup(e *env, seed uint64) {
 	const ops, size = 200, 256
 	r := rand.New(rand.NewPCG(seed, 116))

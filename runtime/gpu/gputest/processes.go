@@ -20,8 +20,8 @@ import (
 // A Far is a connection to another process, the far process, which runs [RunFar]. The process of
 // the test is the near process.
 type Far struct {
-	To   io.WriteCloser // the process's input; closing it ends the process
-	From io.Reader      // the process's output
+	To   io.WriteCloser // the far process's input; closing To ends the process
+	From io.Reader      // the far process's output
 	Kill func()         // ends the process at once
 }
 
@@ -41,7 +41,8 @@ type (
 )
 
 // RunFar does the work of the far process in the suite's tests. It opens device 0 of a driver, and
-// executes and answers requests until its input ends.
+// executes and answers requests until its input ends. Waits of the far process fail one minute
+// after its start.
 func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -69,15 +70,15 @@ func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 	}
 }
 
-// A far is the state of the far process.
+// The type far is the state of the far process.
 type far struct {
 	dev       *gpu.Device
 	ctx       context.Context
-	own, near *gpu.Buffer // memory of this process, and imported memory of the near process
-	// The event ready belongs to the far process, and the event there to the near process. Both
-	// are nil if the devices cannot share events.
+	own, near *gpu.Buffer // memory of the far process, and imported memory of the near process
+	// The field ready has an event of the far process, and the field there an event of the near
+	// process. Both are nil if the devices cannot share events.
 	ready, there *interop.Event
-	left         chan struct{} // gets one value when near is released, and one when there is released
+	left         chan struct{} // gets one value after near is freed, and one after the imported event is
 	s            gpu.Semaphore
 	n            uint64 // the value of s that the last operation signals
 }
@@ -163,7 +164,7 @@ func isFreed(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// An other is a test's connection to the far process.
+// The type other is a test's connection to the far process.
 type other struct {
 	*env
 	Far
@@ -172,7 +173,7 @@ type other struct {
 }
 
 // other starts the far process. The process ends with the test. If the harness cannot start
-// processes, other skips the test.
+// processes, the test is skipped.
 func (e *env) other() *other {
 	e.Helper()
 	if e.h.Far == nil {
@@ -220,21 +221,22 @@ func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 	return in
 }
 
-// A table has the objects with which the near process exchanges memory with the far process. own is
-// memory of the near process. far is memory of the far process, which the near process has
-// imported. s orders the operations of the near process: the last operation signals n.
+// A table has the objects with which the near process exchanges memory with the far process. The
+// buffer own is memory of the near process. The buffer far is memory of the far process, imported
+// by the near process. The semaphore s orders the operations of the near process: the last
+// operation signals the value n.
 type table struct {
 	*other
 	own, far *gpu.Buffer
-	// The event there belongs to the near process, and the event ready to the far process. Both
-	// are nil if the devices cannot share events.
+	// The field there has an event of the near process, and the field ready an event of the far
+	// process. Both are nil if the devices cannot share events.
 	there, ready *interop.Event
 	s            *gpu.Semaphore
 	n            uint64
 }
 
-// table makes memory in each process, and shares it with the other process. It does the same with
-// events if the devices can share events.
+// table makes memory in each process, and shares it with the other process. If the devices can
+// share events, table also makes and shares an event in each process.
 func (o *other) table(size uint64) *table {
 	o.Helper()
 	d := o.devs[0]

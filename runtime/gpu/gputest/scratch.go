@@ -29,7 +29,8 @@ func (r *recorder) scratchSize() uint64 {
 // A scratchValue is a scratch buffer of a scratchProgram, with its contents and its last uses.
 type scratchValue struct {
 	b *gpu.Buffer
-	// If input[i] is set, byte i of b is byte i of the execution's input. Otherwise it is data[i].
+	// If input[i] is set, byte i of b equals byte i of the execution's input. Otherwise byte i of b
+	// equals data[i].
 	data  []byte
 	input []bool
 	wrote gpu.Command   // the last write
@@ -167,8 +168,8 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 	return p
 }
 
-// scratchSum fills n new scratch buffers of size bytes each, and copies scratch buffer i to the
-// buffer to at the offset i*size. It returns the number of bytes copied.
+// scratchSum fills n new scratch buffers of size bytes each, and copies buffer number i to the
+// destination (to), at the offset i*size. It returns the number of bytes copied.
 func scratchSum(r *recorder, to *gpu.Buffer, n int, size uint64) uint64 {
 	for i := range uint64(n) {
 		b := r.scratch(size)

@@ -88,7 +88,8 @@ func (d *Device) Recycle(s *Submission) {
 
 // releaseHeld releases everything that a submission holds, except its Holders, and resets the
 // Submission. The Submission keeps its event for its next use, unless there are other references to
-// the event. releaseHeld adds the Holders to held, so that they are released in batches.
+// the event. releaseHeld adds the Holders to the parameter held, so that they are released in
+// batches.
 func (d *Device) releaseHeld(s *Submission, held *holderRun) {
 	if len(s.Observers) > 0 {
 		for _, o := range s.Observers {

@@ -1,9 +1,9 @@
 package engine
 
-// Covers reports whether work issued to tl from now on is known to run after the work seq of the
-// timeline other, without another native wait. It is known in three cases: both timelines are the
-// same, the stream of tl has been given a wait for seq or a later number, or the stream of other
-// has passed seq.
+// Covers reports whether work issued to tl from now on is known to run after the work with the
+// number seq of the second timeline (other), without a further native wait. This is known in three
+// cases: both timelines are the same, the stream of tl has been given a wait for seq or a later
+// number, or the stream of the second timeline has passed seq.
 func (tl *Timeline) Covers(other *Timeline, seq uint64) bool {
 	if other == tl || other.passed.Load() >= seq {
 		return true

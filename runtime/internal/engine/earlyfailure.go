@@ -7,11 +7,11 @@ import (
 )
 
 // Work may fail while it is still in a stream: its device is lost, its lane fails, or the driver
-// took only a part of it. Then its signals fail at once, but the device may still run it. A
+// took only a part of it. Then its signals fail at once, but the device may still run the work. A
 // semaphore that work signals may also fail for another reason, for example because the program
 // fails it. So a failed signal says nothing about the stream. Failed work keeps everything that it
-// holds (buffers, modules, recordings, pinned memory, events) until its stream has passed it. Other
-// streams that wait for it keep waiting.
+// holds (buffers, modules, recordings, pinned memory, events) until its stream has passed the work.
+// Other streams that wait for the work keep waiting.
 
 // A failedRange is a range of a timeline's issued submissions that have failed. A submission with
 // the outcome IssuedBroken needs no range, because its signals were not published.
@@ -36,9 +36,9 @@ func (m Mark) failed() error {
 }
 
 // status reports whether the stream has passed a mark, and returns the error if the work at the
-// mark has failed. A caller that needs both must call status, because it loads passed first. A
-// failure is stored before passed is raised, so a goroutine that sees passed raised also sees the
-// failure.
+// mark has failed. A caller that needs both must call status, because status loads Timeline.passed
+// first. A failure is stored before Timeline.passed is raised, so a goroutine that sees the raised
+// number also sees the failure.
 func (m Mark) status() (passed bool, err error) {
 	passed = m.Timeline.passed.Load() >= m.Seq
 	return passed, m.failed()
@@ -125,11 +125,12 @@ func (s *Submission) cause() error {
 }
 
 // If the work for one of the submission's waits has failed, waitFailed returns the error of that
-// work, otherwise nil. It finds the failure even if the semaphores of that work have not failed
-// yet.
+// work, otherwise nil. waitFailed finds the failure even if the semaphores of that work have not
+// failed yet.
 //
-// It checks Waits and not Follows. Follows also has marks of earlier work that used the same memory
-// or the same instance of a recording. If that work fails, the submission does not fail.
+// waitFailed checks Waits and not Follows. Follows also has marks of earlier work that used the
+// same memory or the same instance of a recording. If that work fails, the submission does not
+// fail.
 func (s *Submission) waitFailed() error {
 	// Check all waits, also those for which no native wait was made because earlier work in the
 	// stream had waited already.

@@ -6,9 +6,9 @@ import (
 )
 
 // Behind most submissions an event is recorded at once, by the goroutine that issues them. Behind
-// two kinds of submissions it is recorded later: behind work of a Stream, and behind allocations
-// and frees that have no signals. Timeline.records has the exceptions. Behind these two kinds an
-// event is recorded
+// two kinds of submissions the event is recorded later: behind work of a Stream, and behind
+// allocations and frees that have no signals. Timeline.records has the exceptions. Behind these two
+// kinds an event is recorded
 //   - when somebody needs it: the program asks for a point of the Stream, a goroutine waits,
 //     another timeline waits for the work, or Close of a device must know whether work of a lost
 //     device still uses memory (Timeline.hasPassedIn);
@@ -22,7 +22,7 @@ import (
 // Points, waits and retiring refer to numbers, never to events. Code that needs an event looks it
 // up by number. The lookup returns only recorded events: for an event that was never recorded,
 // drivers report that it is complete. Each submission gets its event before it is issued, so
-// recording one later never needs a new event.
+// recording the event later never needs a new one.
 
 // markEvery is the largest number of submissions that share one event.
 const markEvery = 64
@@ -34,8 +34,9 @@ func (tl *Timeline) records(s *Submission, seq uint64) bool {
 		seq-tl.marked.Load() >= markEvery || !s.onDemand()
 }
 
-// onDemand reports whether the event behind the submission may be recorded later, when it is
-// needed: the submission signals only Streams, or it allocates or frees memory and has no signals.
+// onDemand reports whether the submission signals only Streams, or allocates or frees memory and
+// has no signals. Then the event behind the submission may be recorded later, when the event is
+// needed. Timeline.records has the exceptions.
 func (s *Submission) onDemand() bool {
 	for i := range s.Signals {
 		if s.Signals[i].Semaphore.Tag.Load() == 0 {
@@ -58,7 +59,9 @@ func (tl *Timeline) mark() error {
 	if tl.marked.Load() == last || tl.ended.Load() { // after End, all work is passed or has failed
 		return nil
 	}
-	tl.ring.mu.Lock() // last is still in the ring, because work without an event behind it cannot be retired
+	// The submission with the number last is still in the ring: work without an event behind it is
+	// not retired.
+	tl.ring.mu.Lock()
 	s := tl.ring.at(last)
 	e := s.event
 	e.Hold()
@@ -89,8 +92,8 @@ func (tl *Timeline) tryMark(seq uint64) (err error) {
 }
 
 // eventBehind returns the first event recorded behind seq, and adds a reference, which the caller
-// must Drop. If the submission with that number has been retired it returns nil and true. If no
-// event is recorded behind seq yet, it returns nil and false.
+// must Drop. If the submission with the number seq has been retired, eventBehind returns nil and
+// true. If no event is recorded behind seq yet, eventBehind returns nil and false.
 func (tl *Timeline) eventBehind(seq uint64) (*Event, bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -125,8 +128,8 @@ func (m Mark) event() (*Event, error) {
 // Record records an event behind the mark, unless one is recorded there already. The caller holds
 // no Timeline.mu.
 func (m Mark) Record() error {
-	// The lane's thread may hold mu for long, so do not wait for mu. That thread records an event
-	// behind everything that it issues.
+	// The lane's thread may hold m.Timeline.mu for long, so do not wait for that mutex. The thread
+	// records an event behind everything that it issues.
 	if m.Timeline.Lane != nil {
 		m.untilIssued()
 		return nil
@@ -134,13 +137,13 @@ func (m Mark) Record() error {
 	for m.Seq > m.Timeline.marked.Load() {
 		// Do not call Lock: a function of the program may be running with mu held, and may take
 		// long. An event was recorded before that function was called, so this loop soon sees that
-		// marked has reached m.Seq.
+		// m.Timeline.marked has reached m.Seq.
 		if !m.Timeline.mu.TryLock() {
 			runtime.Gosched()
 			continue
 		}
-		// mark records behind m.Seq or behind later work: whoever issued m.Seq held mu until it was
-		// issued.
+		// mark records an event behind m.Seq or behind later work: whoever gave m.Seq to the stream
+		// held mu, so by now m.Seq has been issued.
 		err := m.Timeline.mark()
 		m.Timeline.mu.Unlock()
 		if err != nil {
@@ -153,9 +156,9 @@ func (m Mark) Record() error {
 }
 
 // untilIssued waits until the work at the mark is in the ring. The signals of that work have been
-// published, so the goroutine that issues it needs only a few more instructions and does not block.
-// untilIssued does not lock mu, because a lane's thread may lock it for the next group and hold it
-// for long.
+// published, so the goroutine that issues the work needs only a few more instructions and does not
+// block. untilIssued does not lock Timeline.mu, because a lane's thread may hold that mutex for
+// long, for its next group.
 func (m Mark) untilIssued() {
 	for m.Timeline.issued.Load() < m.Seq {
 		runtime.Gosched()

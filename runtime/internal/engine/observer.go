@@ -9,13 +9,13 @@ type Observer interface {
 	Parks()
 
 	// Begins is called right before the native calls of the operation, with the timeline locked.
-	// waits says whether the stream has got native waits for the submission. Begins may record
-	// events, and may set s.Timed.
+	// The parameter waits says whether the stream has got native waits for the submission. Begins
+	// may record events, and may set s.Timed.
 	Begins(s *Submission, waits bool)
 
-	// Begun is called right after the native calls of the operation, with the timeline locked. some
-	// says whether the stream has got any of these calls. If it has got none, Begins may be called
-	// again. Begun may record events, and may clear s.Timed.
+	// Begun is called right after the native calls of the operation, with the timeline locked. The
+	// parameter some says whether the stream has got any of these calls. If the stream has got
+	// none, Begins may be called again. Begun may record events, and may clear s.Timed.
 	Begun(s *Submission, some bool)
 
 	// Recorded is called, with the timeline locked, when issuing the submission has recorded an
@@ -24,9 +24,10 @@ type Observer interface {
 	Recorded(e *Event)
 
 	// EventBehind returns the event behind the submission, with a reference for the caller. It
-	// returns nil if the observer has no event, or if the stream may have been idle since. now is
-	// the present time. The observer of the next submission takes the time of the returned event as
-	// the time at which the stream became free. The caller holds a ring's mu.
+	// returns nil if the observer has no event, or if the stream may have been idle after the
+	// submission's work. The parameter now is the present time. The observer of the next submission
+	// takes the time of the returned event as the time at which the stream became free. The caller
+	// holds a ring's mu.
 	EventBehind(now time.Duration) *Event
 
 	// Fails is called when the signals fail. Fails may be called more than once.
@@ -40,7 +41,7 @@ type Observer interface {
 // InFront returns the event behind the submission issued last, with a reference for the caller. It
 // returns nil if that submission has been retired, or if EventBehind of each of its observers
 // returns nil. Observers take the time of the returned event as the time at which the stream is
-// free for the work that is being issued. The caller holds mu.
+// free for the work that is being issued. The caller holds tl.mu.
 func (tl *Timeline) InFront(now time.Duration) *Event {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -58,7 +59,7 @@ func (tl *Timeline) InFront(now time.Duration) *Event {
 
 // RecordTime records a spare event (EventPool.Spare) in the stream and returns it, with a reference
 // for the caller. It returns nil if there is no spare event, or if the driver refuses to record the
-// event. The caller holds mu.
+// event. The caller holds tl.mu.
 func (tl *Timeline) RecordTime() *Event {
 	e := tl.Device.Events.Spare()
 	if e == nil {

@@ -52,9 +52,9 @@ func (s OpenState) String() string {
 	return [...]string{"parked", "running", "behind other groups"}[s]
 }
 
-// EachOpen calls fn for each submission in one of the states of OpenState. fn may run under d.mu,
-// so it must not lock a mutex. During the call of fn the submission's Waits and Signals do not
-// change.
+// EachOpen calls fn for each submission in one of the states of OpenState, except barriers in mode
+// published. fn may run under d.mu, so it must not lock a mutex. During the call of fn the
+// submission's Waits and Signals do not change.
 func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 	d.mu.Lock()
 	for s := range d.pending.parked.all() {
@@ -83,5 +83,5 @@ func FindProducer(p sema.Signal, fn func(*Submission)) (tl *Timeline) {
 }
 
 // IsListed reports whether the timeline is in its device's list. A closed timeline is removed from
-// the list when removeSpent is called after its work is done.
+// the list by the first call of removeSpent after the timeline's work is done.
 func (tl *Timeline) IsListed() bool { return slices.Contains(tl.Device.All(), tl) }

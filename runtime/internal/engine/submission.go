@@ -25,8 +25,8 @@ type Submission struct {
 	// Action is nil, the engine calls Rest.Start instead of Op.Run.
 	UsesRest bool
 	Across   bool // the operation uses memory of another device; implies UsesRest
-	// Lends says that Rest.Release tells the program that it may reuse memory (Order.Free). So the
-	// work is polled even if nobody waits for Signals.
+	// Lends says that Rest.Release signals the points of Order.Free: the program may then reuse
+	// memory. So the work is polled even if nobody waits for Signals.
 	Lends    bool
 	Delivers bool   // Rest.Deliver must be called before the signals are given
 	Timed    bool   // an Observer needs an event right behind the work
@@ -73,8 +73,8 @@ type Rest interface {
 	// of a download. err is nil, or the error with which the signals will fail.
 	Deliver(err error)
 
-	// Call runs an operation of the host, except a notification. For a host call it calls the
-	// program's function. It runs on a goroutine of its own, without locks.
+	// Call runs an operation of the host, except a notification. For a host call, Call calls the
+	// program's function. Call runs on a goroutine of its own, without locks.
 	Call() error
 
 	// Notice returns the program's function of a notification (Kind Notify). The engine calls the
@@ -86,8 +86,8 @@ type Rest interface {
 	Release()
 
 	// Leave is called for each submission in flight when Close leaves all native objects to the
-	// driver. Then Release is not called. why is an error that Close returns. The caller holds a
-	// Timeline.retireMu and the ring's mu.
+	// driver. Then Release is not called. The parameter why is an error that Close returns. The
+	// caller holds a Timeline.retireMu and the ring's mu.
 	Leave(why error)
 }
 
@@ -120,11 +120,11 @@ type waitMode uint8
 
 const (
 	// In mode untilIssued, the submission is issued when the work for all its waits has been
-	// issued. Its stream waits for that work.
+	// issued. The timeline's stream waits for that work.
 	untilIssued waitMode = iota
 	// In mode UntilReached, the submission is issued when all its waits are reached. An operation
-	// of the host is run then instead. Submissions that wait for a device of another driver also
-	// have this mode.
+	// of the host is not issued: the host runs it when its waits are reached. Submissions that wait
+	// for a device of another driver also have this mode.
 	UntilReached
 	// In mode published, the submission gives its signals when all its waits are reached. Published
 	// barriers have this mode.
@@ -209,7 +209,7 @@ func (s *Submission) mayUse(m Mark) error {
 }
 
 // unused undoes mayUse after the submission was refused. It reports whether another operation may
-// already be waiting for m, although no submission has that number now.
+// already be waiting for m, although no submission has the number of m now.
 func (s *Submission) unused(m Mark) (awaited bool) {
 	for _, h := range s.Holds {
 		if h.Unuse(m) {

@@ -101,7 +101,7 @@ func (p *Pool) allocateOpen(tl *engine.Timeline, size uint64) (m driver.Mem, err
 }
 
 // crosses reports whether a native pool may make a timeline's stream wait for another stream,
-// because the pool reuses memory freed there.
+// because the pool reuses memory that was freed in that other stream.
 func (p *Pool) crosses(tl *engine.Timeline) bool {
 	freed := p.freed.Load()
 	return freed != nil && (freed != tl || p.shared.Load())
@@ -139,8 +139,9 @@ func (Alloc) Issued(s *engine.Submission, tl *engine.Timeline, broken bool) bool
 	return false
 }
 
-// Undo gives the block of a portable pool back. If how is Early or Foreign, the submission is
-// parked again, and the memory is pending again. Otherwise the allocation has failed.
+// Undo gives the block of a portable pool back. With the outcome Early or Foreign, the memory is
+// pending again, because the submission may be issued later. With any other outcome the allocation
+// has failed.
 func (Alloc) Undo(s *engine.Submission, how engine.Outcome) {
 	b := partOf(s).buffer
 	if how == engine.Early || how == engine.Foreign {
@@ -151,8 +152,8 @@ func (Alloc) Undo(s *engine.Submission, how engine.Outcome) {
 }
 
 // Retries reports whether a native pool has found no memory and may find some after unused memory
-// has been freed. It returns false for a portable pool, because Prepare has already taken the block
-// from that pool.
+// has been freed. Retries returns false for a portable pool, because Prepare has already taken the
+// block from that pool.
 func (Alloc) Retries(s *engine.Submission, err error) bool {
 	b := partOf(s).buffer
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
@@ -247,7 +248,7 @@ func (b *Buffer) alloc(s *engine.Submission, tl *engine.Timeline) (started bool,
 			}
 			return false, err
 		}
-		b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // other goroutines may be reading the other fields
+		b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // other goroutines may be reading b.mem's other fields
 	} else if b.mem.Kind != driver.DeviceMem {
 		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
 	}
@@ -362,8 +363,8 @@ func (Free) Issued(s *engine.Submission, _ *engine.Timeline, _ bool) bool {
 	return partOf(s).buffer.pool.closed.Load()
 }
 
-// Undo makes the memory allocated again if how is Early. It ends the wait for uses if how is
-// Foreign. If how is Deferred, Undo parks the Free until the streams have passed the uses.
+// Undo undoes takeAway for the outcome Early (giveUp). For Foreign, Undo ends the wait for uses.
+// For Deferred, Undo parks the Free until the streams have passed the uses.
 func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	p := partOf(s)
 	switch how {
@@ -377,7 +378,8 @@ func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 }
 
 // Release makes the pool give back memory above its threshold, and forgets the buffer. If the Free
-// was not issued, the memory is allocated again.
+// was not issued, giveUp makes the memory allocated again, or closes the buffer if a lost device
+// uses the memory.
 func (Free) Release(s *engine.Submission) {
 	p := partOf(s)
 	p.giveUp()
@@ -387,9 +389,9 @@ func (Free) Release(s *engine.Submission) {
 	p.buffer = nil
 }
 
-// A freed is the buffer of a Free as an engine.Holder. The submission holds the buffer, but does
-// not count as a use of the memory. If another device owns the memory, Close of that device waits
-// for the Free.
+// The type freed is the buffer of a Free as an engine.Holder. The submission holds the buffer, but
+// does not count as a use of the memory. If another device owns the memory, Close of that device
+// waits for the Free.
 type freed Buffer
 
 // Use tells the device that owns the memory about the work, if another device does the work.
@@ -420,8 +422,8 @@ func (b *Buffer) hasGone() bool {
 	return state == isGone || state == isFreed
 }
 
-// freeAsync frees memory of a native pool in the stream h. That is the timeline's stream, except
-// while the device is being closed. The caller holds the timeline's mu.
+// freeAsync frees memory of a native pool in the stream h: the timeline's stream or, while the
+// device is being closed, another stream. The caller holds the timeline's mu.
 func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
 	p := b.pool
 	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) && !p.shared.Load() {

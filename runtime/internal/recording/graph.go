@@ -35,8 +35,8 @@ type graphOf struct {
 // A place is a location in a node. It holds a word of a parameter, the address of a reference, or
 // an address some bytes behind a reference.
 type place struct {
-	// at points into ops, or into a kernel's arguments. The graphs of all instances share these
-	// arguments.
+	// The field at points into graphOf.ops, or into a kernel's arguments. The graphs of all
+	// instances share the kernel's arguments.
 	at     *driver.Ptr
 	has    driver.Ptr // the address or word that was last set in this place
 	behind driver.Ptr // bytes from the reference to the address; 0 for a parameter
@@ -89,8 +89,9 @@ func (c *Recording) standIn(p *part) bool {
 }
 
 // build makes the graph of a part with the addresses in c.current.present. If stands is set,
-// standIn has put the stand-in's addresses there. Then build cuts the operations that use the
-// stand-in, so that each fits into half of the stand-in. build runs on a bound thread.
+// standIn has put addresses of the stand-in (see standInSize) into c.current.present. Then build
+// cuts the operations that use the stand-in, so that each fits into half of the stand-in. build
+// runs on a bound thread.
 func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.Faces.Graphs
 	dynamic := 0
@@ -131,8 +132,8 @@ type building struct {
 	stands bool         // addresses that only an execution knows are the stand-in's
 }
 
-// addNodes adds the nodes of the commands from index from to index to-1 of b.list to a graph. It
-// returns the nodes that have no successor.
+// addNodes adds to a graph the nodes of the commands of b.list whose index i is in the range from
+// <= i < to. It returns the nodes that have no successor.
 func (c *Recording) addNodes(b *building, from, to int) (ends []driver.Node, err error) {
 	g := c.dev.Faces.Graphs
 	order := nodeOrder{from: from - b.first, ends: make([][]driver.Node, to-from)}
@@ -161,7 +162,7 @@ func (c *Recording) addNodes(b *building, from, to int) (ends []driver.Node, err
 }
 
 // observeNode tells the observer which command of the recording has made a node. For a node in a
-// body it names the control command that has the body.
+// body, observeNode names the control command that has the body.
 func (c *Recording) observeNode(b *building, n driver.Node, number int) {
 	if o := c.dev.Memory.Observer; o != nil && o.TimesNodes() {
 		if b.body != nil {
@@ -179,8 +180,8 @@ func (c *Recording) nameIn(b *building, number int) string {
 	return b.body.nameOf(number)
 }
 
-// addCommand adds nodes for a command to a graph that is being made, behind the nodes in before. It
-// returns the added nodes.
+// addCommand adds nodes for a command to a graph that is being made, behind the given nodes
+// (before). It returns the added nodes.
 func (c *Recording) addCommand(b *building, cmd *command, number int, before []driver.Node) (nodes []driver.Node, err error) {
 	if cmd.op.Kind == work.Control {
 		return c.addConditional(b, cmd, number, before)
@@ -215,7 +216,7 @@ func (c *Recording) addCommand(b *building, cmd *command, number int, before []d
 		nodes = append(nodes, n)
 		c.observeNode(b, n, number)
 		if cmd.moves {
-			does.Count = cmd.op.Count // not cut: the node is set to this size before its first launch
+			does.Count = cmd.op.Count // without Cut: the node gets this size before its first launch
 			made.noteNode(c, cmd, n, &does)
 		}
 	}
@@ -261,7 +262,7 @@ func (o *nodeOrder) before(cmd *command) []driver.Node {
 	return nodes
 }
 
-// add notes the nodes of a command. These nodes come after the nodes in before.
+// add notes the nodes of a command, which come after the given nodes (before).
 func (o *nodeOrder) add(command int, before, nodes []driver.Node) {
 	o.open = slices.DeleteFunc(o.open, func(n driver.Node) bool { return slices.Contains(before, n) })
 	o.open = append(o.open, nodes...)
@@ -325,7 +326,7 @@ func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driv
 func (x *graphOf) made() bool { return x.exec != 0 && !x.unknown }
 
 // mayMake reports whether issuing a part of an execution may have to make an instance or a graph,
-// or call functions of Native. If an instance is free, the execution takes it.
+// or call functions of Native. mayMake may take a free instance for the execution.
 func (p *Part) mayMake(s *engine.Submission) bool {
 	c, x := p.recording, &p.recording.parts[p.part]
 	if x.native || p.run != nil && !p.takeInstance(s) {
@@ -338,8 +339,9 @@ func (p *Part) mayMake(s *engine.Submission) bool {
 	return x.graph && !p.instance().graphs[p.part].made()
 }
 
-// makeGraph makes the graph of a part that is about to be launched, unless the part has a graph
-// that can be launched. The timeline is not locked yet.
+// makeGraph makes the graph of a part that is about to be issued, if the execution launches the
+// part as a graph and the instance has no graph of the part that can be launched. The timeline is
+// not locked yet.
 func (c *Recording) makeGraph(b *instance, part int, binds []memory.Range, values []Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,17 +12,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// An instance has scratch memory, the events of timestamps, and the graphs that were made with
-// these. If a recording has neither scratch memory of its own nor timestamps, all its executions
-// share one instance. Otherwise an instance belongs to one execution at a time. End makes the first
-// instance. An execution takes a free instance, or makes one more.
+// An instance has scratch memory, the events of timestamps, and the graphs that were made with that
+// memory and these events. If a recording has neither scratch memory of its own nor timestamps, all
+// its executions share one instance. Otherwise an instance belongs to one execution at a time. End
+// makes the first instance. An execution takes a free instance, or makes one more.
 //
 // An execution takes its instance when the first part that uses it is about to be issued. By then
 // the work for all waits of the execution has been issued, so a parked execution has no instance.
 // The execution keeps the instance until each part that uses the instance has been issued or has
-// failed (see run.left). Then another execution may take the instance, and its work comes after
-// these parts. Executions of one instance run one after the other on the device, and so do the
-// parts of an execution. So the mark of the last use covers all uses.
+// failed (run.left and returnInstance have the exceptions). Then another execution may take the
+// instance, and the work of that execution comes after these parts. Executions of one instance run
+// one after the other on the device, and so do the parts of an execution. So the mark of the last
+// use covers all uses.
 type instance struct {
 	mem    *memory.Buffer // the scratch memory, or nil
 	timers []driver.Event // events of the timestamps, in order
@@ -39,7 +40,7 @@ type instances struct {
 	timers int  // how many timestamps there are
 
 	// mu protects the field all, and the fields of instances and runs that say so. Only coverMu and
-	// ring.mu of timelines and Semaphore.mu are locked while it is held.
+	// ring.mu of timelines and Semaphore.mu are locked while mu is held.
 	mu  sync.Mutex
 	all []*instance // End adds the first; none is removed
 }
@@ -76,7 +77,7 @@ func (b *instances) poll() {
 // A run is an execution that needs an instance. The submissions of its parts share the run.
 type run struct {
 	of       *Recording
-	instance *instance // nil until the first part that uses it is about to be issued
+	instance *instance // nil until the first part that uses an instance is about to be issued
 
 	// instances.mu of the recording protects the following fields.
 	begun bool // a stream has received a part of the execution
@@ -122,8 +123,9 @@ func (p *Part) instance() *instance {
 	return p.recording.instances.all[0]
 }
 
-// takeInstance takes a free instance for the execution, unless the execution has an instance
-// already. It returns false if no instance is free.
+// takeInstance takes an instance for the execution, unless the execution has one already. The
+// instance must be free, and the execution must come after the last use of the instance
+// (comesAfter). If there is no such instance, takeInstance returns false.
 func (p *Part) takeInstance(s *engine.Submission) bool {
 	r := p.run
 	r.of.instances.mu.Lock()
@@ -142,8 +144,8 @@ func (p *Part) takeInstance(s *engine.Submission) bool {
 
 // comesAfter reports whether the execution comes after a mark: the work at the mark is done, or the
 // execution's timeline or waits order the execution after it. If the recording has timestamps, and
-// an event cannot be recorded again before the host has seen it done, only done work counts. A zero
-// mark is before everything.
+// an event cannot be recorded again before the host has seen that the event is complete, the work
+// at the mark must be done. A zero mark is before everything.
 func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	if m.Timeline == nil || m.Passed() || m.Retiring() {
 		return true
@@ -181,8 +183,8 @@ func (p *Part) findInstance(s *engine.Submission) error {
 	return nil
 }
 
-// addInstance gives the execution an instance after takeInstance has found no free one. It polls,
-// calls takeInstance again, and makes an instance if there is still no free one.
+// addInstance gives the execution an instance after takeInstance has found none. addInstance polls,
+// calls takeInstance again, and makes an instance if takeInstance still finds none.
 func (p *Part) addInstance(s *engine.Submission) error {
 	r := p.run
 	if r.of.instances.poll(); p.takeInstance(s) {
@@ -260,7 +262,7 @@ func (r *run) leaveInstance(m engine.Mark) {
 }
 
 // returnInstance gives the instance back if no stream has a part of the execution. The execution
-// takes an instance again when it is issued.
+// takes an instance again when a part that uses one is issued.
 func (r *run) returnInstance() {
 	r.of.instances.mu.Lock()
 	defer r.of.instances.mu.Unlock()
