@@ -70,13 +70,12 @@ test-tags: ## test the packages that depend on a build tag, under each tag
 	CGO_ENABLED=0 $(GO) test -vet=off -timeout $(TIMEOUT) -short -tags puregpu_static $(STATIC)
 
 # The longest tests use one core half of the time, so the two targets run side by side. build-matrix
-# tests copies of the examples and builds them for other systems. Only test-plain runs the tests that
-# -short leaves out. If a package fails, the remaining packages are still tested. The target test has
+# tests copies of the examples. Only test-plain runs the tests that -short leaves out. If a package fails, the remaining packages are still tested. The target test has
 # run go vet before, and build-matrix runs it for each tag, so go test need not.
 .PHONY: test-plain test-race
 test-plain:
 	@failed=0; export CGO_ENABLED=0; set -x; \
-	$(GO) test -vet=off -timeout $(TIMEOUT) -skip '^TestCopyOut$$/^(tests|other_systems)$$' $$($(NOTCORE)) || failed=1; \
+	$(GO) test -vet=off -timeout $(TIMEOUT) -skip '^TestCopyOut$$/^tests$$' $$($(NOTCORE)) || failed=1; \
 	$(GO) test -vet=off -timeout $(TIMEOUT) $(CORE) || failed=1; \
 	exit $$failed
 test-race:
@@ -168,29 +167,29 @@ build-matrix: ## build for every platform and tag, vet where the code differs, a
 		echo "$(BUILD)/gpuinfo-nogpu is dynamic: with the tag nogpu no package that loads libraries may be linked in" >&2; exit 1; \
 	fi
 	@echo "$(BUILD)/gpuinfo-nogpu is static"
-	CGO_ENABLED=0 $(GO) test -vet=off -timeout $(TIMEOUT) -run '^TestCopyOut$$/^(tests|other_systems)$$' ./runtime/examples
+	CGO_ENABLED=0 $(GO) test -vet=off -timeout $(TIMEOUT) -run '^TestCopyOut$$/^tests$$' ./runtime/examples
 
+# Nothing of these builds is run. Without optimizations they take a quarter less time.
 $(PLATFORMS:%=build-for/%): build-for/%:
 	@set -ex; export CGO_ENABLED=0 GOOS=$(*D) GOARCH=$(*F); \
-	$(GO) build ./...; \
+	$(GO) build -gcflags='all=-N -l' ./...; \
 	case $* in \
 	linux/amd64 | windows/arm64 | freebsd/amd64) ;; \
-	*) $(GO) vet $(VET) ./... ;; \
+	*) $(GO) vet -gcflags='all=-N -l' $(VET) ./... ;; \
 	esac
 
-# go vet compiles imported packages and type-checks the others. That is enough for the second processor.
-# With the tag nogpu the files are the same for every processor.
+# Code for a tag and a processor together is only in runtime/dl, and in gpuinfo, which test-abi builds.
 $(TAGS:%=build-with/%): build-with/%:
 	@set -ex; export CGO_ENABLED=0 GOOS=linux; \
 	GOARCH=amd64 $(GO) build -tags $* ./...; \
-	for arch in amd64 $(if $(filter nogpu,$*),,arm64); do \
-		GOARCH=$$arch $(GO) vet $(VET) -tags $* $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
-	done
+	GOARCH=amd64 $(GO) vet $(VET) -tags $* $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
+	GOARCH=arm64 $(GO) vet $(VET) -tags $* ./runtime/dl/...
 
 .PHONY: vet-static
 vet-static:
 	@set -ex; export CGO_ENABLED=0 GOOS=linux; \
-	for arch in amd64 arm64; do GOARCH=$$arch $(GO) vet $(VET) -tags puregpu_static $(STATIC); done
+	GOARCH=amd64 $(GO) vet $(VET) -tags puregpu_static $(STATIC); \
+	GOARCH=arm64 $(GO) vet $(VET) -tags puregpu_static ./runtime/dl/...
 
 .PHONY: gputrace-browser
 gputrace-browser: ## open gputrace's pages in headless Chromium and operate them by mouse and keys (needs: apt-get install chromium)

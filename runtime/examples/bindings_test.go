@@ -21,7 +21,7 @@ func TestBindings(t *testing.T) {
 		t.Skip("no go command")
 	}
 	bin := t.TempDir()
-	goCommand(t, ".", nil, "build", "-o", bin+string(filepath.Separator), "./saxpy", "./ncclrank")
+	goCommand(t, ".", "build", "-o", bin+string(filepath.Separator), "./saxpy", "./ncclrank")
 	absent := filepath.Join(bin, "absent.so")
 	for _, test := range []struct {
 		program      string

@@ -261,6 +261,9 @@ func testManyRows(t *testing.T, devices []*gpu.Device) {
 	t.Helper()
 	o := model.Options{Slots: 40, ChunkTokens: 16, Pages: 240}
 	for _, kind := range []checkpoint.DType{checkpoint.BF16, checkpoint.F16} {
+		if testing.Short() && kind != checkpoint.BF16 {
+			continue
+		}
 		ck := written(t, tiny)
 		if kind != checkpoint.BF16 {
 			ck = converted(t, tiny, kind)
