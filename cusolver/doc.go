@@ -17,10 +17,10 @@
 //
 // A [DnHandle] is the state of the library for one device, as in C. [Library.NewDnContext] makes a
 // [DnContext], which has a handle and a Close; [Library.SpDestroy] and [Library.RfDestroy] free
-// handles of the other parts. A handle belongs to the CUDA context that is current when it is made,
-// and the same context must be current in all its calls. Calls with one handle must come from one
-// goroutine at a time; all other methods may be called concurrently. Work runs in order on the
-// handle's stream ([Library.DnSetStream]), and most calls do not wait for it.
+// handles of the other parts. A handle belongs to the CUDA context that is current when the handle
+// is made, and the same context must be current in all calls with the handle. Calls with one handle
+// must come from one goroutine at a time; all other methods may be called concurrently. Work runs
+// in order on the handle's stream ([Library.DnSetStream]), and most calls do not wait for it.
 //
 // cuSOLVER has its own release numbers, and versions in this package are these numbers:
 //

@@ -316,7 +316,7 @@ func (w *lowering) aliases() {
 			}
 		}
 		if len(later) == len(pending) {
-			break // structures lowers the others: aliases of structs, callbacks and pointers
+			break // the method structures lowers the others: aliases of structs, callbacks and pointers
 		}
 		pending = later
 	}

@@ -2,7 +2,7 @@ package hipfft
 
 import "sync/atomic"
 
-// A Plan owns a [Handle]; Close destroys it.
+// A Plan owns a [Handle], which Close destroys.
 type Plan struct {
 	lib    *Library
 	handle Handle

@@ -13,10 +13,11 @@
 //
 // # Versions
 //
-// If a function has several ABIs, the plain name is the one that NVML's header gives the plain
-// name, such as nvmlDeviceGetCount_v2 for [Library.DeviceGetCount]. The names of methods for other
-// ABIs end in V and a number ([Library.DeviceGetCountV1]). The field Version of a structure names
-// its layout. Set the field before the call, to the constant named after the structure:
+// If a function has several ABIs, the method with the plain name calls the ABI that NVML's header
+// selects for that name, such as nvmlDeviceGetCount_v2 for [Library.DeviceGetCount]. The names of
+// methods for other ABIs end in V and a number ([Library.DeviceGetCountV1]). The field Version of a
+// structure names its layout. Set the field before the call, to the constant named after the
+// structure:
 //
 //	m := nvml.MemoryV2{Version: nvml.MemoryV2Version}
 //	err := lib.DeviceGetMemoryInfoV2(device, &m)

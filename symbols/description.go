@@ -10,9 +10,9 @@ import (
 )
 
 // A Description holds facts about a library for the extractor, the generator and the loader. It is
-// the file library.json, beside the table and the overlay, and is written by hand. These programs
-// have no special case for a library's name: a peculiarity of a library is a field here, which
-// other libraries may use too.
+// the file library.json, beside the table and the overlay, and is written by hand. No program has a
+// special case for a library's name: a peculiarity of a library is a field here, which other
+// libraries may use too.
 type Description struct {
 	Library     string    `json:"library"`               // name of the Go package, and of the library in the table: "cuda"
 	Brand       string    `json:"brand"`                 // name in front of release numbers: "CUDA", for "since CUDA 12.5"
@@ -24,7 +24,8 @@ type Description struct {
 
 	// Grown are structs that begin with their size and get new members in later releases. The
 	// package gets lists of their layouts, such as configLayouts and configFields for a Go type
-	// Config. Handwritten code of the package uses them to fill the struct for the open release.
+	// Config. Handwritten code of the package uses these lists to fill the struct for the open
+	// release.
 	Grown []string `json:"grown,omitempty"`
 
 	// Pointers are rules for parameters of many functions, each with a reason. A rule may say that
@@ -39,8 +40,8 @@ type Description struct {
 	Lends *Lends   `json:"lends,omitempty"` // types that headers of other libraries may take, or nil
 
 	// Implementations are the libraries with this API. The table is named after the first one,
-	// which the function Open opens. For each of the others, the name of the function is Open and
-	// the implementation's Lib in capitals: OpenRCCL.
+	// which the function Open opens. For each of the others, the function's name is "Open" and
+	// Implementation.Lib in capitals: OpenRCCL.
 	Implementations []Implementation `json:"implementations"`
 
 	Lenders Lenders `json:"-"` // the libraries in Uses that are not embedded
@@ -125,7 +126,7 @@ type Headers struct {
 	Settled bool `json:"settled,omitempty"`
 
 	// Old is a macro that makes the headers declare replaced ABI versions under their plain names.
-	// If Old is not defined, the headers' own macros give these names to the newest versions. Such
+	// If Old is not defined, the headers' own macros give these names to the newest versions. The
 	// headers are read twice, with the macro and without it.
 	Old string `json:"old,omitempty"`
 
@@ -167,8 +168,8 @@ type Typedefs struct {
 }
 
 // Hooks name handwritten functions of the package that become the fields of the same name in
-// [dl.Spec]. "" means no function; for Version it means the generated libraryVersion, which calls
-// Numbering.Function.
+// [dl.Spec]. "" means no function, but an empty Version means the generated libraryVersion, which
+// calls Numbering.Function.
 type Hooks struct {
 	Version string `json:"version,omitempty"`
 	Resolve string `json:"resolve,omitempty"` // looks up each function by its API name and since-version in the library
@@ -186,8 +187,8 @@ type Implementation struct {
 	Doc   string              `json:"doc,omitempty"`   // additional documentation of Open
 	Types map[string]string   `json:"types,omitempty"` // its headers' names for types of the first implementation
 
-	// Header is the name of its main header, if it is not the first implementation's:
-	// "rccl/rccl.h".
+	// Header is the name of the implementation's main header, if it differs from the first
+	// implementation's: "rccl/rccl.h".
 	Header string `json:"header,omitempty"`
 }
 
@@ -208,7 +209,7 @@ func (d *Description) Systems() []string {
 // systems are the values of GOOS that the loader supports.
 var systems = []string{"linux", "windows"}
 
-// DecodeDescription reads a description and checks it. Its error names the file, the record and the
+// DecodeDescription reads a description and checks it. An error names the file, the record and the
 // field.
 func DecodeDescription(file string, text []byte) (*Description, error) {
 	return Lenders(nil).DecodeDescription(file, text)

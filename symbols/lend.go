@@ -12,7 +12,7 @@ import (
 // own name; the list can add names.
 type Lends struct {
 	Headers []string `json:"headers"`         // headers that other libraries include for these types
-	Types   []Lent   `json:"types,omitempty"` // types with another name there, or types that no header of this library declares
+	Types   []Lent   `json:"types,omitempty"` // types with another name in those headers, or types that no header of this library declares
 	Text    []string `json:"text,omitempty"`  // additional lines of C of such a header
 }
 
@@ -147,8 +147,8 @@ func (m Lenders) standIn(library string) (string, error) {
 	return b.String(), nil
 }
 
-// borrowed writes the types that the library takes from other libraries, and the types that these
-// mention.
+// borrowed writes the types that the library takes from other libraries, and the types that the
+// borrowed types mention.
 func (c *cWriter) borrowed() error {
 	own, asserts := c.lib, c.asserts
 	c.asserts = false
@@ -185,8 +185,8 @@ func (c *cWriter) borrowed() error {
 	return nil
 }
 
-// only returns a table with the types in need and the types that these mention. It adds the latter
-// to need.
+// only returns a table with the types in the map need, and with all types that they mention. It
+// adds the mentioned types to the map.
 func (t *Table) only(need map[string]bool) *Table {
 	for before := -1; before != len(need); {
 		before = len(need)

@@ -41,8 +41,8 @@ type FunctionNote struct {
 	Reason    string  `json:"reason"`
 }
 
-// An Answer is true, false, or "?", which a person must replace. It is empty if an overlay does not
-// give it.
+// An Answer is true or false, or "?", which a person must replace. It is empty if the overlay gives
+// no answer.
 type Answer string
 
 // The answers.
@@ -109,8 +109,8 @@ type TypeNote struct {
 
 	// Kind is "result", "address", "handle", "struct" or "number". A result is an error code, or a
 	// struct with two error codes: one of this library and one of another. An address is in device
-	// memory. A number has one of Go's own types. For C's long and
-	// unsigned long, the kind number says that their different size on Windows does no harm.
+	// memory. A number has one of Go's own types. For C's long and unsigned long, the kind "number"
+	// says that their different size on Windows does no harm.
 	Kind string `json:"kind"`
 
 	Align  int    `json:"align,omitempty"` // alignment, if the C front end does not see it
@@ -141,8 +141,8 @@ type ChangeNote struct {
 }
 
 // A DocNote is the one-line summary of a function (by API name or symbol), a type or an enumerator,
-// in our words. For a function it is a phrase that continues after its name, such as "makes a
-// stream in the calling thread's current context" after "StreamCreate ".
+// in our words. For a function the note is a phrase that continues the function's name, such as
+// "makes a stream in the calling thread's current context" after "StreamCreate ".
 type DocNote struct {
 	Name string `json:"name"`
 	Text string `json:"text"`

@@ -10,8 +10,8 @@ import (
 )
 
 // pageRank ranks five web pages. A visitor follows one of a page's links with probability 0.85, and
-// otherwise goes to any page. Row i of the matrix has the links of page i, so its transpose moves
-// the visitors.
+// otherwise goes to any page. Row i of the matrix has the links of page i, so the matrix's
+// transpose moves the visitors.
 func pageRank(ctx context.Context, dev *gpu.Device) (string, error) {
 	lib, err := sparse.Open(dev, sparse.Options{})
 	if err != nil {

@@ -29,7 +29,7 @@ var patterns = []string{
 var beside = []string{"../include", "../targets/*/include", "../../../nvidia/cuda_runtime/include", "../../../nvidia/*/include", "../../include"}
 
 // Folders returns the folders to search, in order. nvrtc is the path of NVRTC's library. Folders
-// beside it come first, so that the headers match the compiler's release.
+// beside the library come first, so that the headers match the compiler's release.
 func Folders(nvrtc string) []string {
 	var all []string
 	add := func(dir string) {
@@ -98,7 +98,7 @@ func Shared(dir string) bool {
 }
 
 // Find returns the first folder that has a header, or "" and the folders that were looked into. For
-// a header that is not CUDA's it passes over each folder for which [Shared] returns true.
+// a header that is not CUDA's, Find passes over each folder for which [Shared] returns true.
 func Find(header, nvrtc string) (dir string, tried []string) {
 	for _, d := range Folders(nvrtc) {
 		if _, err := regular.Stat(filepath.Join(d, filepath.FromSlash(header))); err == nil {

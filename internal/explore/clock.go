@@ -8,7 +8,7 @@ import (
 // Time is virtual. Each step takes some nanoseconds, and reading the clock takes more. When all
 // goroutines wait, time advances to the next timer.
 
-// A timer calls f once, when it is due, on the goroutine that runs then.
+// A timer calls f once, on the goroutine that runs when the timer is due.
 type timer struct {
 	when int64
 	seq  int
@@ -223,7 +223,7 @@ func Fired() time.Time {
 	return time.Now()
 }
 
-// Again restarts a timer. Only the timer's own function calls it.
+// Again restarts a timer. Only the timer's own function calls Again.
 //
 //go:norace
 func (t *Timer) Again(d time.Duration) {

@@ -13,7 +13,8 @@ import (
 // schedule reaches a known state, with the same goroutine running and no more decisions left than
 // before, it takes the default from there on.
 
-// A branch is a decision: the run took alternative number taken of the alternatives 0 to of-1.
+// A branch is a decision among alternatives. The field of is their number, and taken is the index
+// of the alternative that the run took.
 type branch struct {
 	taken, of int
 	free      bool // this decision does not count against the limit
@@ -65,7 +66,7 @@ func (d *depthFirst) next(r *run, _, _, usual *goroutine) *goroutine {
 	if i == 0 {
 		return usual
 	}
-	for _, g := range r.ready { // finds the i-th ready goroutine other than usual
+	for _, g := range r.ready { // finds the i-th ready goroutine, not counting the goroutine usual
 		if g != usual {
 			if i--; i == 0 {
 				return g

@@ -514,9 +514,9 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	return nil
 }
 
-// acceptAttribute returns an error for an attribute that is not understood in its place. Apart from
-// harmless attributes it accepts packed and aligned of structs, unions and their members, and
-// packed of enumerations. The layouter checks these.
+// acceptAttribute returns an error for an attribute that is not understood in its place. It accepts
+// harmless attributes, the attributes packed and aligned of structs, unions and their members, and
+// the attribute packed of enumerations. The layouter checks packed and aligned.
 func (s *stream) acceptAttribute(a attribute) error {
 	if harmlessAttributes[a.name] {
 		return nil

@@ -10,13 +10,14 @@ import (
 //	typedef const char *name;
 //	struct s { const name n; };
 //
-// it considers name itself const. So constness of typedefs with qualifiers is read from the tokens.
+// the front end considers the typedef called name const. So constness of typedefs with qualifiers
+// is read from the tokens.
 
 // consts records the typedefs that are const, and the typedefs that the front end may wrongly take
 // for const.
 type consts struct {
 	always    map[string]bool // typedefs whose own declaration makes them const
-	qualified map[string]bool // typedefs with a qualifier, and typedefs that name one of these
+	qualified map[string]bool // typedefs with a qualifier of their own or of a typedef that they name
 }
 
 // constsOf reads the tokens of a translation unit.

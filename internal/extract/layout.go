@@ -233,8 +233,8 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 	return nil
 }
 
-// inGo returns an error if no Go struct can have the layout or, with windows, if Windows lays out a
-// bit-field differently.
+// inGo returns an error if no Go struct can have the layout. If windows is set, it also returns an
+// error if Windows lays out a bit-field differently.
 func (s *shape) inGo(union, windows bool) error {
 	for i, m := range s.members {
 		if m.bits == 0 && m.offset%m.natural != 0 {
@@ -292,8 +292,9 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 }
 
 // ownAttributes returns the attributes in a range of tokens; the token after the range ends the
-// declaration. It leaves out attributes of types that are defined in the range. It sets inside for
-// attributes in brackets, such as a parameter's, and for attributes of a pointer.
+// declaration. It leaves out attributes of types that are defined in the range. It sets
+// attribute.inside for attributes in brackets, such as a parameter's, and for attributes of a
+// pointer.
 func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 	depth := 0
 	for i := first; i <= end; i++ {

@@ -90,8 +90,8 @@ func (w *walker) macros(ast *cc.AST) {
 	}
 }
 
-// findIn calls why for each token of a macro and of the macros in its text. It returns the first
-// reason that why returns, or "".
+// findIn calls the function why for each token of a macro and of the macros in its text. It returns
+// the first reason that the function returns, or "".
 func findIn(ast *cc.AST, m *cc.Macro, seen map[*cc.Macro]bool, why func(token string) string) string {
 	seen[m] = true
 	for _, t := range m.ReplacementList() {

@@ -141,7 +141,8 @@ func (p *pairing) split(all []symbols.Callback) (map[string][]abi, []symbols.Cal
 }
 
 // join assigns the ABI versions of each API, oldest first, to its exported names in the order
-// plain, _v2, _v3, and so on. It checks that both headers agree on every signature.
+// plain, _v2, _v3, and so on. It checks that every and plain, the two readings of the headers,
+// agree on all signatures.
 func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.Function, error) {
 	declared := map[string]function{}
 	for _, f := range every.funcs {
@@ -155,7 +156,7 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 	}
 	current := map[string]bool{}
 	for _, f := range plain.funcs {
-		current[f.Symbol] = true // the preprocessor has applied macros, so this is the function that programs call
+		current[f.Symbol] = true // the preprocessor has applied macros, so f is the function that programs call
 	}
 	var out []symbols.Function
 	used := map[string]bool{}

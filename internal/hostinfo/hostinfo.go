@@ -169,8 +169,8 @@ func (n Node) String() string {
 	return s + "opens"
 }
 
-// Nodes returns the device nodes of GPUs. If NVIDIA's driver is loaded, it also returns
-// /dev/nvidiactl and /dev/nvidia-uvm when they are missing, except on a Tegra.
+// Nodes returns the device nodes of GPUs. If NVIDIA's driver is loaded, the list has /dev/nvidiactl
+// and /dev/nvidia-uvm even when they are missing, except on a Tegra.
 func (h Host) Nodes() []Node {
 	var nodes []Node
 	for _, pattern := range []string{"dev/nvidiactl", "dev/nvidia-uvm", "dev/nvidia-modeset", "dev/nvidia[0-9]*", "dev/nvidia-caps/*", "dev/dxg", "dev/nvmap",

@@ -94,8 +94,8 @@ func (c *Code) Kernel(name string) *Kernel {
 	return nil
 }
 
-// FormOf returns the form of an image from its first bytes, or "" if it is unknown. An ELF file
-// that is not for AMD's GPUs counts as a cubin.
+// FormOf returns the form of an image from its first bytes, or "" if the form is unknown. An ELF
+// file that is not for AMD's GPUs counts as a cubin.
 func FormOf(image []byte) Form {
 	switch {
 	case bytes.HasPrefix(image, []byte(elf.ELFMAG)):
@@ -117,7 +117,7 @@ func FormOf(image []byte) Form {
 
 // Read checks that an image is complete and reads the code in it. It returns one Code for each
 // supported entry, and none for a compressed bundle. The size of the image sets a limit for the
-// memory that Read uses. An image that would unpack to more is an error.
+// memory that Read uses. For an image that would need more, Read returns an error.
 func Read(image []byte) ([]Code, error) {
 	b := newBudget(len(image))
 	codes, err := read(image, b)

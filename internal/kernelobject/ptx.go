@@ -128,7 +128,7 @@ func (r *ptxReader) three() [3]int {
 }
 
 // params reads an optional list of parameters in parentheses. It returns false if the text ends
-// inside it or the budget is exceeded.
+// inside the list or the budget is exceeded.
 func (r *ptxReader) params() ([]Param, bool) {
 	if string(r.peek()) != "(" {
 		return nil, true

@@ -21,8 +21,8 @@ type GPU struct {
 	lib *cuda.Library
 }
 
-// OpenGPU returns the GPU. Without one it skips the test, or fails it if PUREGPU_TEST_REQUIRE_GPU
-// is set.
+// OpenGPU returns the GPU. Without a GPU it skips the test, or fails the test if
+// PUREGPU_TEST_REQUIRE_GPU is set.
 func OpenGPU(t testing.TB) *GPU {
 	t.Helper()
 	lib, err := cuda.Open(cuda.Options{})

@@ -233,7 +233,7 @@ func (o *object) dims(k string, v [3]uint32) {
 }
 
 // points appends as many points as there is room for. Then it appends the number of points left
-// out, plus before: the number that the caller left out.
+// out. This number includes the parameter before, the number that the caller left out.
 func (o *object) points(k, more string, points []Point, before uint64) {
 	if len(points) == 0 && before == 0 {
 		return

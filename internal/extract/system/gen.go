@@ -1,13 +1,13 @@
 //go:build ignore
 
 // Command gen makes numbers.txt: the numeric macros of the Linux C library's headers. Headers of
-// other libraries test for them with #ifdef, and define constants with them.
+// other libraries test for the macros with #ifdef, and define constants with them.
 //
 //	go run gen.go
 //
 // A "gnu" after a macro means that it needs _GNU_SOURCE. The command needs gcc,
-// aarch64-linux-gnu-gcc and the headers of glibc for both. A number that differs between amd64 and
-// arm64 is followed by an exclamation mark; it cannot become a constant.
+// aarch64-linux-gnu-gcc and the headers of glibc for both processors. A number that differs between
+// amd64 and arm64 is followed by an exclamation mark; it cannot become a constant.
 package main
 
 import (
