@@ -529,10 +529,10 @@ func (w *lowering) fieldNames(s *symbols.Struct) []string {
 
 type byteRange struct{ first, end int }
 
-// byteUnits finds the bit-fields that are stored as bytes. In a union these are all bit-fields,
-// each as a group of its own. In a struct, consecutive bit-fields are such a group if one of them
-// is not an unsigned integer, shares a unit with another type, or overlaps another member.
-// byteUnits returns, by the index of each bit-field, the bytes of the group.
+// byteUnits finds the bit-fields that are stored as bytes. In a union, all bit-fields are stored
+// so, each as a group of its own. In a struct, consecutive bit-fields are stored as one group if
+// one of them is not an unsigned integer, shares a unit with another type, or overlaps another
+// member. byteUnits returns, by the index of each bit-field, the bytes of the group.
 func (w *lowering) byteUnits(s *symbols.Struct) map[int]byteRange {
 	out := map[int]byteRange{}
 	for i := 0; i < len(s.Fields); {

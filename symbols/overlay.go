@@ -7,7 +7,8 @@ import (
 )
 
 // An Overlay holds facts that the headers of a library do not state, written by hand. Every entry,
-// except sets and docs, gives its reason. An entry that names nothing in the table is an error.
+// except those of Sets and Docs, gives its reason. An entry that names nothing in the table is an
+// error.
 type Overlay struct {
 	Sets      []SetNote      `json:"sets"`
 	Functions []FunctionNote `json:"functions"`

@@ -90,8 +90,8 @@ func isOwn(header string) bool {
 }
 
 // Shared reports whether a folder also has the C library's headers. The option -I makes all headers
-// of a folder visible, so a compiler gets it for a shared folder only if a kernel needs a header of
-// CUDA that is there.
+// of a folder visible, so a compiler gets -I for a shared folder only if a kernel needs a header of
+// CUDA in the folder.
 func Shared(dir string) bool {
 	_, err := regular.Stat(filepath.Join(dir, "stdio.h"))
 	return err == nil

@@ -212,8 +212,8 @@ func Yield() bool {
 	return true
 }
 
-// Fired returns the current time. Functions given to Call use it: unlike Now it lets no other
-// goroutine run.
+// Fired returns the current time. Functions given to Call use Fired: unlike Now, Fired lets no
+// other goroutine run.
 //
 //go:norace
 func Fired() time.Time {

@@ -592,7 +592,8 @@ func (r *run) kill() {
 	}
 }
 
-// callers returns the call stack, up to 24 frames. It leaves out itself and its caller.
+// callers returns the call stack, up to 24 frames, without the frames of callers and of the
+// function that calls it.
 //
 //go:norace
 func callers() []uintptr {

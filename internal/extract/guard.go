@@ -209,7 +209,7 @@ func placed(files fs.FS, name string, err error) error {
 }
 
 // place returns the line, in a header or an included header, that exceeds the limit even without
-// expansion. If there is none, it returns the macro that expands to most.
+// expansion. If there is no such line, place returns the result of heaviest.
 func place(files fs.FS, name string, limit limitError, seen map[string]bool) string {
 	text, err := fs.ReadFile(files, name)
 	if err != nil || seen[name] {

@@ -260,7 +260,7 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 	if d := f.Declarator(); d != nil && f.Name() != "" {
 		at = s.index(d.NameTok())
 	} else {
-		switch x := f.Type().(type) { // an unnamed member: it is where its type is defined
+		switch x := f.Type().(type) { // an unnamed member, which is at the definition of its type
 		case *cc.StructType:
 			if inner := l.body(x.NumFields(), x.FieldByIndex); inner != nil {
 				at = inner.close

@@ -1,7 +1,7 @@
 // Package hostinfo reads the operating system's information about GPUs, their drivers and the
-// program's container, without any GPU library. Errors and reports use it to explain why an
-// expected GPU is missing, and how to get it. It supports only Linux; on other systems it returns
-// nothing.
+// program's container, without any GPU library. Errors and reports use the package to explain why
+// an expected GPU is missing, and what to do. The package supports only Linux; on other systems it
+// returns nothing.
 package hostinfo
 
 import (

@@ -45,8 +45,8 @@ type Kernel struct {
 	Threads [3]int // required size of a block, if the first is not 0
 	Cluster [3]int // required blocks of a cluster, if the first is not 0
 
-	// Called is set if this may be a function that kernels call: a cubin describes it like a
-	// kernel.
+	// Called is set if the Kernel may be a function that kernels call: a cubin describes such a
+	// function like a kernel.
 	Called bool
 }
 

@@ -65,8 +65,8 @@ func NVML(t testing.TB, defines ...string) Fake {
 	return f
 }
 
-// NCCL returns a release of NCCL made of testdata/fakes/comms.c. release is its version code: 22803
-// for 2.28.3. With rccl the file has the name of AMD's library.
+// NCCL returns a release of NCCL made of testdata/fakes/comms.c. The parameter release is the
+// version code: 22803 for 2.28.3. If rccl is set, the file has the name of AMD's library.
 func NCCL(t testing.TB, release int, rccl bool) Fake {
 	t.Helper()
 	tab, err := symbols.Load("nccl")
