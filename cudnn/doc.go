@@ -25,7 +25,7 @@
 // when the handle is made, and the same context must be current in all calls with the handle. Calls
 // with one handle must come from one goroutine at a time; all other methods may be called
 // concurrently. Work runs in order on the handle's stream ([Library.SetStream]), and calls do not
-// wait for it.
+// wait for the work.
 //
 // Most of cuDNN is in further libraries, such as libcudnn_graph and libcudnn_ops. libcudnn loads
 // these lazily, and they need cuBLASLt and NVRTC. All libraries of cuDNN must have the same release

@@ -10,8 +10,8 @@
 // Close. A plan belongs to the CUDA context that is current when the plan is made, and the same
 // context must be current in all calls of the plan. Calls of one plan must come from one goroutine
 // at a time; all other methods may be called concurrently. A transform runs in order on the plan's
-// stream ([Library.SetStream]), and the call does not wait for it. Inverse transforms are not
-// scaled.
+// stream ([Library.SetStream]), and the call does not wait for the transform. Inverse transforms
+// are not scaled.
 //
 // cuFFT has its own release numbers, and versions in this package are these numbers:
 //

@@ -38,7 +38,7 @@ func (l *Library) NewFile(file *os.File) (*File, error) {
 	return &File{lib: l, file: file, handle: h}, nil
 }
 
-// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+// Handle returns the handle, for methods of [Library]. The handle must not be used after Close.
 func (f *File) Handle() Handle { return f.handle }
 
 // Close waits for transfers, and unregisters the file with [Library.HandleDeregister]. The file

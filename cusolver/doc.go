@@ -20,7 +20,7 @@
 // handles of the other parts. A handle belongs to the CUDA context that is current when the handle
 // is made, and the same context must be current in all calls with the handle. Calls with one handle
 // must come from one goroutine at a time; all other methods may be called concurrently. Work runs
-// in order on the handle's stream ([Library.DnSetStream]), and most calls do not wait for it.
+// in order on the handle's stream ([Library.DnSetStream]), and most calls do not wait for the work.
 //
 // cuSOLVER has its own release numbers, and versions in this package are these numbers:
 //

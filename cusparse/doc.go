@@ -18,7 +18,7 @@
 // when the handle is made, and the same context must be current in all calls with the handle. Calls
 // with one handle must come from one goroutine at a time; all other methods may be called
 // concurrently. Work runs in order on the handle's stream ([Library.SetStream]), and only calls
-// that return a result wait for it.
+// that return a result wait for the work.
 //
 // cuSPARSE has its own release numbers, and versions in this package are these numbers:
 //

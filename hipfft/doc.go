@@ -14,7 +14,8 @@
 // A plan belongs to the device that is current when the plan is made, and the same device must be
 // current in all calls of the plan. Calls of one plan must come from one goroutine at a time; all
 // other methods may be called concurrently. A transform runs in order on the plan's stream
-// ([Library.SetStream]), and the call does not wait for it. Backward transforms are not scaled.
+// ([Library.SetStream]), and the call does not wait for the transform. Backward transforms are not
+// scaled.
 //
 // hipFFT reports the release of rocFFT, the library that it calls. Versions in this package are
 // rocFFT's:

@@ -19,7 +19,7 @@ func (l *Library) NewPlan() (*Plan, error) {
 	return &Plan{lib: l, handle: h}, nil
 }
 
-// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+// Handle returns the handle, for methods of [Library]. The handle must not be used after Close.
 func (p *Plan) Handle() Handle { return p.handle }
 
 // Close destroys the handle with [Library.Destroy] and frees the plan's memory. The plan's device
