@@ -328,7 +328,7 @@ func (c *checker) sizes(t *Table) {
 		for {
 			ct, err := ParseType(ctype)
 			if err != nil {
-				return 0 // known has reported the type
+				return 0 // the function known has reported the type
 			}
 			for _, d := range ct.Dims {
 				if n *= int64(d); n > maxElements {

@@ -69,10 +69,10 @@ type Numbering struct {
 // A Number is a way of numbering releases: a release's number is the sum of its parts, each
 // multiplied by the field of the same name.
 type Number struct {
-	Since Version `json:"since,omitzero"` // first release that uses it; zero for the first way
+	Since Version `json:"since,omitzero"` // first release that uses this way; zero for the first way
 	Major int     `json:"major"`
 	Minor int     `json:"minor"`
-	Patch int     `json:"patch,omitempty"` // 0 if the number does not contain it
+	Patch int     `json:"patch,omitempty"` // 0 if the number does not contain the patch level
 }
 
 // Encode returns the number of a release.
@@ -112,9 +112,9 @@ type Headers struct {
 	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong in the table
 	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions and function types to leave out, and of refused declarations not to report
 	Inline  bool              `json:"inline,omitempty"`  // the library also exports the inline functions of the headers
-	Version HeaderVersion     `json:"version,omitzero"`  // macros of the version; without it and Release the extractor needs the version as an argument
+	Version HeaderVersion     `json:"version,omitzero"`  // macros of the version; if Version and Release are both empty, the extractor needs the version as an argument
 	Release Version           `json:"release,omitzero"`  // version of headers that do not state one
-	Dir     string            `json:"dir,omitempty"`     // folder of the headers, relative to the description, if they are kept with it
+	Dir     string            `json:"dir,omitempty"`     // folder of the headers, relative to the description, if the headers are kept with the description
 	Since   Since             `json:"since"`             // source of since-versions
 
 	// Folders are more folders to search for included headers, relative to the description.
@@ -183,7 +183,7 @@ type Implementation struct {
 	Env   string              `json:"env"`             // environment variable that names a file
 	Files map[string][]string `json:"files"`           // file names for the system loader, in order, by GOOS
 	Dirs  map[string][]string `json:"dirs,omitempty"`  // directories to search after that, by GOOS, as in dl.Spec
-	Hint  string              `json:"hint"`            // advice if it is absent or too old
+	Hint  string              `json:"hint"`            // advice if the library is absent or too old
 	Doc   string              `json:"doc,omitempty"`   // additional documentation of Open
 	Types map[string]string   `json:"types,omitempty"` // its headers' names for types of the first implementation
 

@@ -20,7 +20,7 @@ type Lends struct {
 // they use.
 type Lent struct {
 	Name string `json:"name"`         // "cudaStream_t"
-	Type string `json:"type"`         // the type that it names: a type of the table, or a C built-in
+	Type string `json:"type"`         // the type that Name stands for: a type of the table, or a C built-in
 	Go   string `json:"go,omitempty"` // handwritten Go type of the package, with the shape of Type
 }
 

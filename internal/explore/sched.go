@@ -525,7 +525,7 @@ func (r *run) endDying(next **goroutine) {
 
 var errOver = fmt.Errorf("the run is over")
 
-// end lets play continue.
+// end lets the function play continue.
 //
 //go:norace
 func (r *run) end() {

@@ -30,7 +30,7 @@ var foreignFloats = wordSet("_Float16 __fp16 __bf16 _Float128x __float80 __ibm12
 // A stream is the preprocessed text of a translation unit, with the attributes and the pragma state
 // of each token.
 type stream struct {
-	raw     []streamItem        // preprocessed tokens and pragmas; nil after fold
+	raw     []streamItem        // preprocessed tokens and pragmas; nil after stream.fold
 	tokens  []string            // the tokens, without attributes
 	attrs   map[int][]attribute // the attributes in front of a token, by the token's index
 	states  []*pragmas          // the state of the pragmas at each token
@@ -440,8 +440,8 @@ var understood = wordSet(`void char short int long float double signed unsigned 
 	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
-// otherKeywords are the keywords, of the front end and of compilers, that are not in understood. A
-// declaration with one of them is refused, except with asm before an assembler name.
+// otherKeywords are the keywords, of the front end and of compilers, that the set understood lacks.
+// A declaration with one of them is refused, except with asm before an assembler name.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
 	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type
 	__complex __complex__ _Complex _Imaginary __float128 __imag __imag__ __int128 __int128_t __uint128_t __label__ __real __real__ __thread

@@ -176,8 +176,8 @@ type object struct {
 // room returns the number of bytes for the next text or list.
 func (o *object) room() int { return room(len(o.b) - o.start) }
 
-// end closes the object. If the object has no member, end returns before, which is the text without
-// the object.
+// end closes the object. If the object has no member, end returns the parameter before: the text
+// without the object.
 func (o *object) end(before []byte) []byte {
 	if !o.any {
 		return before

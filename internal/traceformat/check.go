@@ -472,8 +472,8 @@ type momentKey struct {
 	at    Time
 }
 
-// If more than crowded slices begin at the same time on a track, the checker caches their moment.
-// With a coarse clock, thousands of slices and arrows begin together.
+// If the slices that begin at one time on a track are more than crowded, the checker caches their
+// moment. With a coarse clock, thousands of slices and arrows begin together.
 const crowded = 8
 
 // around returns the signals and waits of the slices that contain a point in time on a track. It

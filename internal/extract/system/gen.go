@@ -46,7 +46,7 @@ func run(cc, text string, args ...string) string {
 	return string(out)
 }
 
-// public reports whether a file is one of headers.
+// public reports whether a file is in the list headers.
 func public(file string) bool {
 	return slices.ContainsFunc(headers, func(h string) bool {
 		return strings.HasSuffix(file, "/include/"+h) || strings.HasSuffix(file, "/x86_64-linux-gnu/"+h)
