@@ -13,8 +13,8 @@ import (
 // schedule reaches a known state, with the same goroutine running and no more decisions left than
 // before, it takes the default from there on.
 
-// A branch is a decision among alternatives. The field of is their number, and taken is the index
-// of the alternative that the run took.
+// A branch is a decision among alternatives: their count (of), and the index of the alternative
+// that the run took (taken).
 type branch struct {
 	taken, of int
 	free      bool // this decision does not count against the limit

@@ -305,7 +305,8 @@ func (r *run) unready(g *goroutine) {
 
 // choose returns the runnable goroutine that runs next. If no goroutine is runnable, choose first
 // wakes the goroutine in Settle. If no goroutine is in Settle, timers fire until a goroutine is
-// runnable. self is the current goroutine, or nil if it cannot continue.
+// runnable. If no timer may fire, the run fails. self is the current goroutine, or nil if it cannot
+// continue.
 //
 //go:norace
 func (r *run) choose(self *goroutine) *goroutine {

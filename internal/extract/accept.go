@@ -440,7 +440,7 @@ var understood = wordSet(`void char short int long float double signed unsigned 
 	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
-// otherKeywords are the keywords, of the front end and of compilers, that the set understood lacks.
+// otherKeywords are the keywords, of the front end and of compilers, that are not in the set above.
 // A declaration with one of them is refused, except with asm before an assembler name.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
 	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type

@@ -10,8 +10,8 @@ import (
 //	typedef const char *name;
 //	struct s { const name n; };
 //
-// the front end considers the typedef called name const. So constness of typedefs with qualifiers
-// is read from the tokens.
+// the front end considers the typedef itself const. So constness of typedefs with qualifiers is
+// read from the tokens.
 
 // consts records the typedefs that are const, and the typedefs that the front end may wrongly take
 // for const.

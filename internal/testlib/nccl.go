@@ -29,7 +29,7 @@ func Answering(t testing.TB, table string) Fake {
 }
 
 // Broken builds two copies of a library with the functions of a table, in separate folders, and
-// returns the folders. Both refuse to start: they return the error in code.
+// returns the folders. Both refuse to start: they return the given error code.
 func Broken(t testing.TB, table, name string, code int) (dirs []string) {
 	t.Helper()
 	library, err := os.ReadFile(Answering(t, table).Build(t))

@@ -472,7 +472,7 @@ type momentKey struct {
 	at    Time
 }
 
-// If the slices that begin at one time on a track are more than crowded, the checker caches their
+// If more slices than this number begin at the same time on a track, the checker caches their
 // moment. With a coarse clock, thousands of slices and arrows begin together.
 const crowded = 8
 
@@ -573,9 +573,9 @@ func further(of [2]reach, r reach) [2]reach {
 	return of
 }
 
-// releases reports whether a signal of the moment from releases a wait of the moment to. A
-// submission does not release itself: if only a submission's own signal would, the result itself is
-// the submission's number.
+// releases reports whether a signal of the first moment (from) releases a wait of the second (to).
+// A submission does not release itself: if only a submission's own signal would, the second result
+// is the submission's number.
 func (from *moment) releases(to *moment) (ok bool, itself uint64) {
 	for i, w := range to.waits {
 		for _, r := range from.reached[w.Semaphore] {
