@@ -9,8 +9,8 @@ type Plan struct {
 	closed atomic.Bool
 }
 
-// NewPlan makes a handle with [Library.Create]. Functions such as [Library.MakePlan1d] turn it into
-// a plan.
+// NewPlan makes a handle with [Library.Create]. Functions such as [Library.MakePlan1d] turn the
+// handle into a plan.
 func (l *Library) NewPlan() (*Plan, error) {
 	h, err := l.Create()
 	if err != nil {

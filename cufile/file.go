@@ -22,7 +22,7 @@ type File struct {
 }
 
 // NewFile registers an open file with [Library.HandleRegister]. The driver must be open. The file
-// must stay open until the File is closed. Direct transfers need a file that was opened with
+// must stay open until [File.Close] has returned. Direct transfers need a file that was opened with
 // O_DIRECT.
 func (l *Library) NewFile(file *os.File) (*File, error) {
 	if file == nil {

@@ -599,7 +599,8 @@ func (w *lowering) gotype(ctype string) (gotype, error) {
 }
 
 // longOfWindows reports whether a type is C's long or unsigned long, the library exists on Windows,
-// where these types have another size, and the overlay has no note that this is harmless.
+// where these types have another size, and the overlay has no note that the different size is
+// harmless.
 func (w *lowering) longOfWindows(name string) bool {
 	_, allowed := w.lib.TypeNote(name)
 	return !allowed && (name == "long" || name == "unsigned long") && slices.Contains(w.desc.Systems(), "windows")

@@ -154,7 +154,7 @@ func (w *writer) types(all bool) {
 	}
 }
 
-// declared reports whether the headers declare a type. If not, it adds the type to absent.
+// declared reports whether the headers declare a type. If not, it adds the type to writer.absent.
 func (w *writer) declared(name string) bool {
 	_, ok := w.names[name]
 	if !ok && !slices.Contains(w.absent, name) {

@@ -52,7 +52,7 @@ func (s *stream) besideConst(i int) bool {
 }
 
 // typedef records which names of a typedef declaration are const themselves, and which have a
-// qualifier or name a typedef that has one.
+// qualifier of their own or of a typedef that the declaration uses.
 func (c *consts) typedef(s *stream, x span) {
 	depth, specifiers, isConst := 0, true, false // specifiers: no declarator has begun; isConst: const is among the specifiers
 	pointer := false                             // the last qualifiers follow a star

@@ -353,9 +353,9 @@ func layoutAttributes(list []attribute) (packed bool, aligned int64, err error) 
 	return packed, aligned, nil
 }
 
-// enum returns the size and sign of an enumeration. Its type is the one stated, or else the
-// smallest of unsigned int, int and their 8-byte forms that holds all values. A packed enumeration
-// may also have 1 or 2 bytes.
+// enum returns the size and sign of an enumeration. The type of an enumeration is the stated one,
+// or else the smallest of unsigned int, int and their 8-byte forms that holds all values. A packed
+// enumeration may also have 1 or 2 bytes.
 func (l *layouter) enum(x *cc.EnumType) (*shape, error) {
 	if tag := tagOf(x); l.bad[tag] != nil && tag != "" {
 		return nil, fmt.Errorf("uses %s, which is refused", tag)

@@ -90,7 +90,8 @@ func (h Host) WSL() bool {
 	return h.exists("dev/dxg") || strings.Contains(strings.ToLower(h.read("proc/sys/kernel/osrelease")), "microsoft")
 }
 
-// Tegra reports whether this is an NVIDIA board with the GPU in its processor, such as a Jetson.
+// Tegra reports whether the host is an NVIDIA board with the GPU in its processor, such as a
+// Jetson.
 func (h Host) Tegra() bool {
 	return h.exists("etc/nv_tegra_release") || h.exists("dev/nvhost-gpu") || strings.Contains(h.read("sys/firmware/devicetree/base/compatible"), "nvidia,tegra")
 }

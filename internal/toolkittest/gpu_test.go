@@ -80,7 +80,7 @@ func Upload[T any](g *GPU, data ...T) cuda.DevicePtr {
 	return p
 }
 
-// Download waits for the device and returns n elements of its memory.
+// Download waits for the device, and returns n elements of the device memory at p.
 func Download[T any](g *GPU, p cuda.DevicePtr, n int) []T {
 	g.t.Helper()
 	g.Check("CtxSynchronize", g.lib.CtxSynchronize())
