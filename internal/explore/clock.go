@@ -124,8 +124,8 @@ type Timer struct {
 	real  *time.Timer
 }
 
-// Call returns a timer that calls f after the time d, on the goroutine that then is running; f must
-// not wait. Outside a run f gets a goroutine of its own.
+// Call returns a timer that calls f after the time d, on the goroutine that runs at that time; f
+// must not wait. Outside a run f gets a goroutine of its own.
 //
 //go:norace
 func Call(d time.Duration, f func()) *Timer {

@@ -228,8 +228,8 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 }
 
 // meant returns the exported name that an API's plain name selects: the target of a header's macro,
-// or the name itself if it is in current, or else the newest name in current. In CUDA 12.4
-// cuCtxCreate_v3 exists, but a macro maps cuCtxCreate to cuCtxCreate_v2.
+// or the name itself if the map current has it, or else the newest name in the map, or "". In CUDA
+// 12.4 cuCtxCreate_v3 exists, but a macro maps cuCtxCreate to cuCtxCreate_v2.
 func meant(api string, names []string, alias map[string]string, current map[string]bool) string {
 	if to := alias[api]; slices.Contains(names, to) {
 		return to

@@ -1,7 +1,7 @@
 // Package hostinfo reads the operating system's information about GPUs, their drivers and the
 // program's container, without any GPU library. Errors and reports use the package to explain why
 // an expected GPU is missing, and what to do. The package supports only Linux; on other systems it
-// returns nothing.
+// finds nothing.
 package hostinfo
 
 import (
@@ -65,7 +65,7 @@ func (h Host) glob(pattern string) []string {
 }
 
 // System returns the system's name, such as "Debian GNU/Linux 12 (bookworm)", and the release of
-// its kernel.
+// its kernel. Outside Linux it returns GOOS and no release.
 func (h Host) System() (name, kernel string) {
 	if !h.linux {
 		return runtime.GOOS, ""

@@ -11,7 +11,7 @@ import (
 // goroutine returns the number of this goroutine. No other goroutine ever gets the same number,
 // even after this one ended with a mutex locked. A printed stack contains the number, but printing
 // takes a microsecond for each frame. So goroutine reads the number at the offset that [findNumber]
-// found.
+// found, and prints the stack only if findNumber found no offset.
 func goroutine() uint64 {
 	if where == 0 {
 		return printedNumber()
