@@ -11,9 +11,9 @@
 // Matrices and workspaces are in device memory: an address there is a [cuda.DevicePtr]. Matrices
 // are column-major, as in Fortran. A function whose name ends with BufferSize returns the size of
 // another function's workspace. The error does not report findings of a factorization, such as a
-// singular matrix: the library writes them to device memory, at the last address of the call.
-// Functions whose names end with Host take arrays in host memory. Types of cuBLAS and cuSPARSE come
-// from packages cublas and cusparse.
+// singular matrix: the library writes them to device memory, at the last address among the
+// arguments. Functions whose names end with Host take arrays in host memory. Types of cuBLAS and
+// cuSPARSE come from packages cublas and cusparse.
 //
 // A [DnHandle] is the state of the library for one device, as in C. [Library.NewDnContext] makes a
 // [DnContext], which has a handle and a Close; [Library.SpDestroy] and [Library.RfDestroy] free

@@ -2,9 +2,9 @@
 // use, power and processes, and changes their settings.
 //
 // [Open] finds libnvidia-ml, which comes with NVIDIA's driver, and resolves its functions.
-// [Library.Init] starts it, and [Library.Shutdown] ends it. Every function is a method of [Library]
-// that returns its outputs and an error, nil on success. An error code is a constant of type
-// [Result]: compare it with errors.Is. A function that the library lacks returns a
+// [Library.Init] starts the library, and [Library.Shutdown] ends it. Every function is a method of
+// [Library] that returns its outputs and an error, nil on success. An error code is a constant of
+// type [Result]: compare it with errors.Is. A function that the library lacks returns a
 // [*dl.SymbolError] that names the release that introduced it. Most functions of a device return
 // [ErrorNotSupported] if the device lacks the feature.
 //
@@ -26,8 +26,9 @@
 // by it. Prefer the name with a number. The library looks only at the version, so a function also
 // takes another layout: convert the pointer with package unsafe.
 //
-// Some fields, such as [FiPwrSmoothingEnabled], have another number in some releases; the comment
-// of the constant says which. Pass that number to a library of such a release.
+// Some constants, such as [FiPwrSmoothingEnabled], have another number in some releases; the
+// comment of the constant gives the number and the releases. Pass that number to a library of such
+// a release.
 //
 // [dl.Library.Version] is the CUDA release of the driver's branch, as NVML's header counts: 12.4
 // for driver 550. [Library.SystemGetNVMLVersion] and [Library.SystemGetDriverVersion] return the

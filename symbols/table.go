@@ -1,6 +1,6 @@
 // Package symbols holds the exported functions and types of the GPU libraries. Each library has a
-// table, which tools/extract writes from the library's C headers and nobody edits. Beside it is a
-// small overlay, written by hand, for facts that headers do not state.
+// table, which tools/extract writes from the library's C headers and nobody edits. Beside the table
+// is a small overlay, written by hand, for facts that headers do not state.
 //
 // Every record of a table is one line of JSON, so that a diff shows what a refresh changed. [Load]
 // decodes a table, checks it and joins it with its overlay. Load's errors name the file, the record

@@ -23,7 +23,7 @@ type branch struct {
 type depthFirst struct {
 	path   []branch
 	at     int // number of decisions made in this run
-	spent  int // number of decisions other than the default
+	spent  int // number of decisions other than the default, without free ones
 	limit  int
 	seen   map[uint64]int // by hash of a state: the number of decisions that were left there
 	closed bool           // this run has reached a known state and takes the default from there on
@@ -102,7 +102,7 @@ func (d *depthFirst) again() bool {
 	return false
 }
 
-// exhaust runs all schedules within the limits of the Config.
+// exhaust runs all schedules within the limits of the Config, up to the first failure.
 func (e *explorer) exhaust() error {
 	if raceEnabled {
 		return errors.New("explore: an exhaustive run needs a build without the race detector")
