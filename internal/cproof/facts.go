@@ -514,8 +514,9 @@ func (w *writer) constant(c *symbols.Constant) {
 	}
 }
 
-// functions adds the facts of functions. If all is set, it adds the type and symbol of each ABI
-// version. If plain is set, it adds the function that each plain name selects.
+// functions adds the facts of functions: type and symbol. If all is set, it adds the facts of every
+// ABI version, otherwise only of the current versions. If plain is set, the facts of a current
+// version use the plain name, or the symbol if the plain name does not compile.
 func (w *writer) functions(all, plain bool) {
 	means := map[string]string{} // the symbol that each plain name selects
 	for _, f := range w.t.Functions {

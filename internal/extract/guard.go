@@ -128,8 +128,8 @@ func (m *macroGauge) open() (names []string) {
 const maxErrors = 20
 
 // withoutEnd removes from err the errors in the text after the input. These errors begin with the
-// string in the parameter end. If err has no other errors, its first error stays. withoutEnd keeps
-// the first maxErrors errors, and adds the number of the rest.
+// parameter end, the name of that text. If err has no other errors, its first error stays.
+// withoutEnd keeps the first maxErrors errors, and adds the number of the rest.
 func withoutEnd(err error, end string) error {
 	lines := strings.Split(err.Error(), "\n")
 	own := slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, end) || s == "" })

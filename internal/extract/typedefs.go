@@ -141,8 +141,8 @@ func (p *pairing) split(all []symbols.Callback) (map[string][]abi, []symbols.Cal
 }
 
 // join assigns the ABI versions of each API, oldest first, to its exported names in the order
-// plain, _v2, _v3, and so on. The parameters every and plain are the two readings of the headers.
-// join checks that they agree on all signatures.
+// plain, _v2, _v3, and so on. It checks that the header of the functions and the header of function
+// types agree on every signature.
 func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.Function, error) {
 	declared := map[string]function{}
 	for _, f := range every.funcs {
