@@ -10,9 +10,9 @@ import (
 )
 
 // A Description holds facts about a library for the extractor, the generator and the loader. It is
-// the file library.json, beside the table and the overlay, and is written by hand. No program has a
-// special case for a library's name: a peculiarity of a library is a field here, which other
-// libraries may use too.
+// the file library.json, beside the table and the overlay, and is written by hand. None of the
+// three has a special case for a library's name: a peculiarity of a library is a field here, which
+// other libraries may use too.
 type Description struct {
 	Library     string    `json:"library"`               // name of the Go package, and of the library in the table: "cuda"
 	Brand       string    `json:"brand"`                 // name in front of release numbers: "CUDA", for "since CUDA 12.5"
