@@ -489,7 +489,7 @@ func (w *lowering) structure(s *symbols.Struct) {
 		out.fields = append(out.fields, g)
 		end = f.Offset + f.Size
 	}
-	if out.bitAlign > out.goAlign { // a Go array of bytes has no alignment, so a field of size 0 adds it
+	if out.bitAlign > out.goAlign { // a Go array of bytes has no alignment, so a field of size 0 adds the alignment
 		out.goAlign = out.bitAlign
 		if !s.Union {
 			out.fields = append([]field{{name: "_", typ: gotype{expr: fmt.Sprintf("[0]uint%d", 8*out.bitAlign)}}}, out.fields...)

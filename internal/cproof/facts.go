@@ -271,7 +271,7 @@ func (w *writer) variants(ctype string, most int) []string {
 	if w.handles[ct.Base] != nil { // const at a handle may be the pointer's, before the handle's name, or the opaque target's, in the typedef: try both
 		bases = []string{base, "const " + base}
 		if ct.Const && ct.Pointers == 0 {
-			bases = append(bases, base+" const") // for a result: clang compares its const
+			bases = append(bases, base+" const") // for a result: clang compares the result's const
 		}
 	}
 	inner := max(0, ct.Pointers-1)
@@ -344,7 +344,7 @@ func (w *writer) handle(h *symbols.Handle) {
 	if h.Tag == "void" {
 		w.truth(record, "handle", "type", "void *", true, false, "sizeof("+h.Name+") == 8 && __builtin_classify_type(("+h.Name+")0) == __builtin_classify_type((void *)0)")
 	}
-	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // void * was handled above; only its uses prove the name of a struct without a tag or without a typedef
+	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // void * was handled above; the name of a struct without a tag or without a typedef is proven by its uses
 		return
 	}
 	p := w.tags[h.Name] + " *"

@@ -83,7 +83,7 @@ type body struct {
 type attribute struct {
 	name string
 	args []string
-	at   int // index of the token after it
+	at   int // index of the token after the attribute
 	id   int // unique in the stream
 
 	inside bool // in the middle of a declarator: inside brackets or after a star
@@ -375,7 +375,7 @@ func (s *stream) align(ast *cc.AST) error {
 				continue
 			}
 			if ed.Declaration != nil && ed.Declaration.Case == cc.DeclarationAssert {
-				end-- // its semicolon is not in the tree
+				end-- // the assertion's semicolon is not in the tree
 			}
 			if ed.FunctionDefinition == nil && end != last.Seq()-skew || s.tokens[end] != last.SrcStr() || !slices.Contains(s.tokens[at:end+1], first.SrcStr()) {
 				return lost

@@ -86,7 +86,7 @@ func (l *layouter) body(n int, field func(int) *cc.Field) *body {
 			return nil
 		}
 		if f.Type().Typedef() != nil || tagOf(f.Type()) != "" {
-			continue // without a name it adds no member, and its type may be defined elsewhere
+			continue // without a name the field adds no member, and the field's type may be defined elsewhere
 		}
 		inner := (*body)(nil)
 		switch x := f.Type().(type) {
@@ -161,7 +161,7 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 		}
 		m := member{Field: f, size: ft.size, natural: ft.natural}
 		if f.IsBitfield() {
-			if packed || alone || least > 0 || b.pack != 0 { // gcc packs them even with pack(8)
+			if packed || alone || least > 0 || b.pack != 0 { // gcc packs bit-fields even with pack(8)
 				return fmt.Errorf("%s: is a bit-field that is packed or aligned, which compilers lay out differently", f.Name())
 			}
 			if f.Type().Kind() == cc.Enum && ft.size != 4 {

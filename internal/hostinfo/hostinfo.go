@@ -156,7 +156,7 @@ type Node struct {
 	UID, GID int   // -1 if unknown
 	Err      error // why the node is missing or does not open, or nil
 
-	access string // for a node of /dev/nvidia-caps, the file of /proc that describes it
+	access string // for a node of /dev/nvidia-caps, the file of /proc that describes the node
 }
 
 func (n Node) String() string {

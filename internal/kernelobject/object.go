@@ -64,9 +64,9 @@ type Variable struct {
 	Name     string
 	Size     uint64 // in bytes, 0 if unknown
 	Constant bool   // in constant memory
-	Init     bool   // it has an initial value
+	Init     bool   // the variable has an initial value
 	Extern   bool   // defined elsewhere
-	Visible  bool   // other files may refer to it by name
+	Visible  bool   // other files may refer to the variable by name
 }
 
 // Sizes returns the sizes of the parameters, or nil if a parameter or a size is unknown.

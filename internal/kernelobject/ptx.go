@@ -165,7 +165,7 @@ type declaration struct {
 	size    uint64 // 0 if unknown
 	align   int
 	pointer bool
-	end     string // the token after it, such as a comma
+	end     string // the token after the declaration, such as a comma
 }
 
 // variable reads a declaration such as ".align 8 .b8 name[16]", and the token after it unless that

@@ -159,7 +159,7 @@ func (e *Event) appendMeta(o *object) {
 		o.string("level", a.Level)
 		o.string("start", a.Start)
 		o.key("unix_ns")
-		o.b = append(o.b, '"') // as a string: it has more digits than a double holds
+		o.b = append(o.b, '"') // as a string: the number has more digits than a double holds
 		o.b = strconv.AppendInt(o.b, a.Unix, 10)
 		o.b = append(o.b, '"')
 	}

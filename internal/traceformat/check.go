@@ -99,7 +99,7 @@ type commandKey struct {
 type span struct {
 	begin, end Time
 	event      int
-	parent     int // index of the slice around it, or -1
+	parent     int // index of the enclosing slice, or -1
 	name, cat  string
 	sub        uint64
 	waits      []Point // what a wait, or a call on the host's track, waits for

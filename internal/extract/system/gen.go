@@ -146,7 +146,7 @@ func main() {
 	sections := map[string]string{}
 	includes := map[string][]string{}
 	always, perhaps := map[string][]string{}, map[string][]string{} // names by file, without and with _GNU_SOURCE
-	from := map[string]string{}                                     // by file, a header that includes it
+	from := map[string]string{}                                     // by file, a header that includes the file
 	for _, h := range headers {
 		plain, gnu := macros(h), macros(h, "-D_GNU_SOURCE")
 		for file, names := range plain {
