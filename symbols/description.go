@@ -185,7 +185,7 @@ type Implementation struct {
 	Dirs  map[string][]string `json:"dirs,omitempty"`  // directories to search after that, by GOOS, as in dl.Spec
 	Hint  string              `json:"hint"`            // advice if the library is absent or too old
 	Doc   string              `json:"doc,omitempty"`   // additional documentation of Open
-	Types map[string]string   `json:"types,omitempty"` // its headers' names for types of the first implementation
+	Types map[string]string   `json:"types,omitempty"` // names in this implementation's headers, for types of the first implementation
 
 	// Header is the name of the implementation's main header, if it differs from the first
 	// implementation's: "rccl/rccl.h".

@@ -27,7 +27,7 @@ type Lent struct {
 // A Borrowed is a type of another library.
 type Borrowed struct {
 	Name    string `json:"name"`    // as in the borrowing headers
-	Library string `json:"library"` // the library that lends it
+	Library string `json:"library"` // the library that lends the type
 }
 
 // Lenders are libraries, by name, that lend types and are not embedded.

@@ -36,7 +36,7 @@ type SetNote struct {
 type FunctionNote struct {
 	Name      string  `json:"name"`
 	Since     Version `json:"since,omitzero"`
-	Callback  Answer  `json:"callback,omitempty"`  // may call back into the program before it returns
+	Callback  Answer  `json:"callback,omitempty"`  // the function may call back into the program before it returns
 	Registers bool    `json:"registers,omitempty"` // registers a function that later calls may run before they return
 	Skip      bool    `json:"skip,omitempty"`      // not bound
 	Reason    string  `json:"reason"`
@@ -135,8 +135,8 @@ type NameNote struct {
 // parameters differ from the binding's.
 type ChangeNote struct {
 	Name     string  `json:"name"`
-	Harmless bool    `json:"harmless,omitempty"` // no call fails because of it
-	Since    Version `json:"since,omitzero"`     // release of the change, if its headers were not read
+	Harmless bool    `json:"harmless,omitempty"` // no call fails because of the change
+	Since    Version `json:"since,omitzero"`     // release of the change, if that release's headers were not read
 	Use      string  `json:"use,omitempty"`      // the replacement to call, in Go's names
 	Reason   string  `json:"reason"`
 }

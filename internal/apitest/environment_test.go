@@ -21,7 +21,7 @@ func TestEnvironment(t *testing.T) {
 	read := environmentOf(t, "../..")
 	for _, x := range read.direct {
 		if strings.HasPrefix(x, "runtime/dl/internal/hostlibc/program.go:") && strings.HasSuffix(x, ": os.Environ") {
-			continue // it passes the environment to glibc, which itself ignores variables in set-user-ID programs
+			continue // program.go passes the environment to glibc, which itself ignores variables in set-user-ID programs
 		}
 		t.Error(x + " reads the environment also in a set-user-ID program: use internal/secureenv")
 	}
