@@ -32,7 +32,7 @@ const minBuffer = 1 << 12
 // 4096; 1 MiB and more are usual. [Library.Records] reads the records. Their memory is reused after
 // done has returned.
 //
-// done may run on a thread of CUPTI, concurrently with itself, and in the call of
+// The function done may run on a thread of CUPTI, concurrently with itself, and in the call of
 // [Library.ActivityFlushAll]. It must not call CUDA, and must not panic. A process has one such
 // function: a later call of CollectActivities replaces it. CollectActivities calls
 // [dl.AllHeapFrames]. Call CollectActivities when the program starts.

@@ -233,8 +233,8 @@ func (m Lenders) DecodeDescription(file string, text []byte) (*Description, erro
 	return d, nil
 }
 
-// UsedName returns the name of a library in [Description.Uses]. use is the name itself, or the path
-// of the library's description.
+// UsedName returns the name of a library in [Description.Uses]. The parameter use is the name
+// itself, or the path of the library's description.
 func UsedName(use string) string {
 	if name, ok := strings.CutSuffix(use, ".json"); ok {
 		return path.Base(name)

@@ -187,8 +187,8 @@ var reading = []string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv"
 	"os.TempDir", "syscall.Getenv", "syscall.Environ"}
 
 // file adds the reads in a file. A variable is the string in a field Env, the name after the $ that
-// begins a string, or, if uses is set, any string that looks like a variable's name. uses says that
-// the file's package imports secureenv.
+// begins a string, or, if uses is set, any string that looks like a variable's name. The parameter
+// uses says that the file's package imports secureenv.
 func (e *environment) file(t *testing.T, name, text string, uses bool) {
 	t.Helper()
 	set := token.NewFileSet()

@@ -24,8 +24,8 @@ var patterns = []string{
 	"$VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/include", "$GUIX_ENVIRONMENT/include", "/run/current-system/profile/include", "/usr/include",
 }
 
-// beside are folders relative to the folder of NVRTC's library: in a toolkit or Conda, in a Python
-// wheel, and in Debian.
+// beside lists folders relative to the folder of NVRTC's library: in a toolkit or Conda, in a
+// Python wheel, and in Debian.
 var beside = []string{"../include", "../targets/*/include", "../../../nvidia/cuda_runtime/include", "../../../nvidia/*/include", "../../include"}
 
 // Folders returns the folders to search, in order. nvrtc is the path of NVRTC's library. Folders
@@ -72,8 +72,8 @@ func Folders(nvrtc string) []string {
 	return all
 }
 
-// own are [path.Match] patterns for CUDA's headers. They match a header's name up to its first
-// slash.
+// own lists [path.Match] patterns for CUDA's headers. A pattern matches a header's name up to its
+// first slash.
 var own = []string{
 	"cuda*", "cooperative_groups*", "cub", "thrust", "nv", "cuComplex.h", "curand*", "crt", "mma.h", "math_constants.h", "math_functions.h*",
 	"builtin_types.h", "channel_descriptor.h", "common_functions.h", "device_*", "driver_types.h", "fatbinary_section.h", "host_config.h",

@@ -406,8 +406,8 @@ func (r *run) switchTo(next *goroutine) {
 	}
 }
 
-// spawn makes a goroutine that does not run yet; by is the goroutine that starts it, or nil for the
-// first.
+// spawn makes a goroutine that does not run yet. The parameter by is the goroutine that starts the
+// new one, or nil for the first.
 //
 //go:norace
 func (r *run) spawn(by *goroutine, fn func()) *goroutine {

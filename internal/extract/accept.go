@@ -435,13 +435,13 @@ func (s *stream) spanOf(ed *cc.ExternalDeclaration) (span, bool) {
 	return s.spans[i], true
 }
 
-// understood are the keywords whose meaning is part of the front end's types.
+// understood holds the keywords whose meaning is part of the front end's types.
 var understood = wordSet(`void char short int long float double signed unsigned struct union enum const restrict
 	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
-// otherKeywords are the keywords, of the front end and of compilers, that are not in the set above.
-// A declaration with one of them is refused, except with asm before an assembler name.
+// otherKeywords holds the keywords, of the front end and of compilers, that are not in the set
+// above. A declaration with one of them is refused, except with asm before an assembler name.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
 	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type
 	__complex __complex__ _Complex _Imaginary __float128 __imag __imag__ __int128 __int128_t __uint128_t __label__ __real __real__ __thread

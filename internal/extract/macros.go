@@ -125,7 +125,7 @@ func (w *walker) noConstant(ast *cc.AST, token string) string {
 
 var ofLong = []string{"LONG_MIN", "LONG_MAX", "ULONG_MAX"}
 
-// elsewhere are predefined macros whose values depend on the place of their use or on the time.
+// elsewhere lists predefined macros whose values depend on the place of their use or on the time.
 var elsewhere = []string{"__LINE__", "__FILE__", "__FILE_NAME__", "__BASE_FILE__", "__COUNTER__", "__DATE__", "__TIME__", "__TIMESTAMP__", "__INCLUDE_LEVEL__"}
 
 // castToPointer reads a constant address, such as ((CUstream)0x1) or ((void*)0x00), which is not a

@@ -19,7 +19,7 @@ func goroutine() uint64 {
 	return *(*uint64)(unsafe.Add(descriptor(), where))
 }
 
-// where is the offset of the number in a goroutine's descriptor. It is 0 if findNumber did not find
+// where holds the offset of the number in a goroutine's descriptor, or 0 if findNumber did not find
 // the number.
 var where = findNumber()
 
