@@ -98,7 +98,8 @@ func (f *File) transfer(op string, fn int, m Memory, off int64) (n int64, err er
 	return n, nil
 }
 
-// call makes one transfer. done is the number of bytes of m that earlier calls have moved.
+// call makes one transfer. The parameter done is the number of bytes of m that earlier calls have
+// moved.
 func (f *File) call(fn int, m Memory, done, off int64) (moved int64, err error) {
 	defer runtime.KeepAlive(f.file)
 	runtime.LockOSThread() // errno is per thread

@@ -90,8 +90,9 @@ func (c *consts) typedef(s *stream, x span) {
 	}
 }
 
-// isConst reports whether a typedef is const where a declaration uses it. told is the front end's
-// answer. known is false if the declaration uses the typedef both with const and without it.
+// isConst reports whether a typedef is const where a declaration uses it. The parameter told is the
+// front end's answer. The result known is false if the declaration uses the typedef both with const
+// and without.
 func (c *consts) isConst(s *stream, x span, name string, told bool) (yes, known bool) {
 	if !told || c.always[name] || !c.qualified[name] {
 		return told, true
