@@ -185,8 +185,8 @@ func (c *checker) types(t *Table) map[string]bool {
 	return types
 }
 
-// layout checks a struct's size and alignment, and that its fields are inside it, in order, and do
-// not overlap.
+// layout checks a struct's size and alignment, and that the fields are inside the struct, in order,
+// and do not overlap.
 func (c *checker) layout(s *Struct) {
 	record := "struct " + s.Name
 	if s.Size <= 0 || s.Size > maxStruct || s.Align <= 0 || s.Align&(s.Align-1) != 0 || s.Size%s.Align != 0 {

@@ -158,7 +158,7 @@ func (r *ptxReader) params() ([]Param, bool) {
 	}
 }
 
-// A declaration holds the parts of a declaration after its state space.
+// A declaration holds the parts of a PTX declaration that follow the state space.
 type declaration struct {
 	name    string
 	typ     string

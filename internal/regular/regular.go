@@ -25,7 +25,8 @@ var kinds = []struct {
 	{fs.ModeDevice, "a device"},
 }
 
-// Stat describes a regular file. It follows links. The error for an irregular file names its kind.
+// Stat describes a regular file. It follows links. The error for an irregular file names the file's
+// kind.
 func Stat(name string) (fs.FileInfo, error) {
 	fi, err := os.Stat(name)
 	if err != nil {
