@@ -65,7 +65,7 @@ func TestSgemmDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failed error
-	one, zero := float32(1), float32(0) // a scalar escapes to the heap; a program makes it once
+	one, zero := float32(1), float32(0) // a scalar escapes to the heap; a program makes the scalar once
 	n := testing.AllocsPerRun(100, func() {
 		failed = errors.Join(failed, l.Sgemm(7, OpN, OpT, 2, 3, 4, &one, 0x1000, 2, 0x2000, 3, &zero, 0x3000, 2))
 	})

@@ -2,7 +2,7 @@ package cublaslt
 
 import "sync/atomic"
 
-// A Context owns a [Handle]; Close destroys it.
+// A Context owns a [Handle], which Close destroys.
 type Context struct {
 	lib    *Library
 	handle Handle

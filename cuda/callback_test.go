@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// onSmallStack runs f on a new goroutine. Its stack is small, so it moves at the first deep call.
+// onSmallStack runs f on a new goroutine. The goroutine's stack is small, so it moves at the first
+// deep call.
 func onSmallStack(f func()) {
 	done := make(chan bool)
 	go func() {
@@ -21,8 +22,8 @@ func onSmallStack(f func()) {
 }
 
 // TestLogCallbackMovesTheStack registers a function that the driver runs inside a failing call,
-// before it writes the call's results. The function moves the caller's stack. The results must
-// still arrive, so a call's frame must not be on that stack.
+// before the driver writes the call's results. The function moves the caller's stack. The results
+// must still arrive, so a call's frame must not be on that stack.
 func TestLogCallbackMovesTheStack(t *testing.T) {
 	l := openFake(t, 13000, nil)
 	calls := 0
@@ -56,7 +57,7 @@ func TestLogCallbackMovesTheStack(t *testing.T) {
 	}
 }
 
-// TestCallbackDuringCall tests a call that runs a Go function before it returns.
+// TestCallbackDuringCall tests a call that runs a Go function before the call returns.
 func TestCallbackDuringCall(t *testing.T) {
 	l := openFake(t, 13000, nil)
 	cb, err := dl.Callback(func(blockSize int32) uintptr {

@@ -12,8 +12,8 @@ import (
 )
 
 // ready returns nil if the driver starts and has a device. Starting the driver twice is harmless.
-// If CUDA_VISIBLE_DEVICES hides all devices, no other driver file could find one either, and the
-// error is [dl.ErrHidden].
+// If CUDA_VISIBLE_DEVICES hides all devices, no other driver file could find a device either, and
+// the error is [dl.ErrHidden].
 func ready(l *dl.Library) error {
 	none := func(how error) error {
 		if why := hostinfo.This().HidesAll(); why != "" {

@@ -2,13 +2,14 @@
 //
 // [Open] finds libcudnn and resolves its functions. Every function is a method of [Library] that
 // returns its outputs and an error, nil on success. An error code is a [Status], a constant:
-// compare it with errors.Is. [Library.WithReason] adds the library's own reason to it. A function
-// that the library lacks returns a [*dl.SymbolError] that names the release that introduced it.
+// compare it with errors.Is. [Library.WithReason] adds the library's own reason to an error. A
+// function that the library lacks returns a [*dl.SymbolError] that names the release that
+// introduced it.
 //
 // cuDNN has two APIs. In the backend API, descriptors with attributes describe a graph of
 // operations; a program finds an engine for the whole graph and executes a plan. NVIDIA adds
-// features only to this API. [Library.NewDescriptor] makes a [Descriptor], and [Set] and [Get]
-// write and read its attributes. The legacy API has a function for each operation, such as
+// features only to the backend API. [Library.NewDescriptor] makes a [Descriptor], and [Set] and
+// [Get] write and read its attributes. The legacy API has a function for each operation, such as
 // [Library.ConvolutionForward] and [Library.SoftmaxForward]. In the legacy API cuDNN 9 deprecates
 // convolutions, pooling and activations, but still has them. It does not deprecate recurrent
 // networks.
@@ -21,9 +22,10 @@
 //
 // A [Handle] is the state of the library for one device, as in C. [Library.NewContext] makes a
 // [Context], which has a handle and a Close. A handle belongs to the CUDA context that is current
-// when it is made, and the same context must be current in all its calls. Calls with one handle
-// must come from one goroutine at a time; all other methods may be called concurrently. Work runs
-// in order on the handle's stream ([Library.SetStream]), and calls do not wait for it.
+// when the handle is made, and the same context must be current in all calls with the handle. Calls
+// with one handle must come from one goroutine at a time; all other methods may be called
+// concurrently. Work runs in order on the handle's stream ([Library.SetStream]), and calls do not
+// wait for the work.
 //
 // Most of cuDNN is in further libraries, such as libcudnn_graph and libcudnn_ops. libcudnn loads
 // these lazily, and they need cuBLASLt and NVRTC. All libraries of cuDNN must have the same release

@@ -7,10 +7,11 @@
 // [cuda.DevicePtr].
 //
 // A [Handle] is a number, as in C. [Library.NewPlan] makes a [Plan], which has a handle and a
-// Close. A plan belongs to the CUDA context that is current when it is made, and the same context
-// must be current in all its calls. Calls of one plan must come from one goroutine at a time; all
-// other methods may be called concurrently. A transform runs in order on the plan's stream
-// ([Library.SetStream]), and the call does not wait for it. Inverse transforms are not scaled.
+// Close. A plan belongs to the CUDA context that is current when the plan is made, and the same
+// context must be current in all calls of the plan. Calls of one plan must come from one goroutine
+// at a time; all other methods may be called concurrently. A transform runs in order on the plan's
+// stream ([Library.SetStream]), and the call does not wait for the transform. Inverse transforms
+// are not scaled.
 //
 // cuFFT has its own release numbers, and versions in this package are these numbers:
 //

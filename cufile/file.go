@@ -22,7 +22,7 @@ type File struct {
 }
 
 // NewFile registers an open file with [Library.HandleRegister]. The driver must be open. The file
-// must stay open until the File is closed. Direct transfers need a file that was opened with
+// must stay open until [File.Close] has returned. Direct transfers need a file that was opened with
 // O_DIRECT.
 func (l *Library) NewFile(file *os.File) (*File, error) {
 	if file == nil {
@@ -38,7 +38,7 @@ func (l *Library) NewFile(file *os.File) (*File, error) {
 	return &File{lib: l, file: file, handle: h}, nil
 }
 
-// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+// Handle returns the handle, for methods of [Library]. The handle must not be used after Close.
 func (f *File) Handle() Handle { return f.handle }
 
 // Close waits for transfers, and unregisters the file with [Library.HandleDeregister]. The file
@@ -55,7 +55,7 @@ func (f *File) Close() error {
 
 // ReadAt reads from the file at offset off into memory, and returns the number of bytes read. It
 // blocks until the bytes are in memory. If fewer than m.Size bytes were read, the error says why.
-// At the end of the file it is io.EOF. Other errors are an [*os.PathError], mostly around a
+// At the end of the file the error is io.EOF. Other errors are an [*os.PathError], mostly around a
 // syscall.Errno of the file system or an [OpError].
 func (f *File) ReadAt(m Memory, off int64) (n int64, err error) {
 	return f.transfer("read", fnRead, m, off)
@@ -98,7 +98,8 @@ func (f *File) transfer(op string, fn int, m Memory, off int64) (n int64, err er
 	return n, nil
 }
 
-// call makes one transfer. It leaves out the first done bytes of m.
+// call makes one transfer. The parameter done is the number of bytes of m that earlier calls have
+// moved.
 func (f *File) call(fn int, m Memory, done, off int64) (moved int64, err error) {
 	defer runtime.KeepAlive(f.file)
 	runtime.LockOSThread() // errno is per thread

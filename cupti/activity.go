@@ -28,11 +28,11 @@ var activities struct {
 const minBuffer = 1 << 12
 
 // CollectActivities makes CUPTI write activity records to buffers of size bytes, and pass the
-// records of each returned buffer to done. size must be a multiple of 8 and at least 4096; 1 MiB
-// and more are usual. [Library.Records] reads the records. Their memory is reused after done has
-// returned.
+// records of each returned buffer to the function done. size must be a multiple of 8 and at least
+// 4096; 1 MiB and more are usual. [Library.Records] reads the records. Their memory is reused after
+// done has returned.
 //
-// done may run on a thread of CUPTI, concurrently with itself, and in the call of
+// The function done may run on a thread of CUPTI, concurrently with itself, and in the call of
 // [Library.ActivityFlushAll]. It must not call CUDA, and must not panic. A process has one such
 // function: a later call of CollectActivities replaces it. CollectActivities calls
 // [dl.AllHeapFrames]. Call CollectActivities when the program starts.
@@ -144,7 +144,7 @@ func (r Record) Kind() ActivityKind {
 func (r Record) Pointer() unsafe.Pointer { return unsafe.Pointer(r.activity) }
 
 // Kernel returns a kernel's record with the fields that all releases have, or nil for a record of
-// another kind. CacheConfig is a union whose fields have other names in each release.
+// another kind. CacheConfig is a union whose fields' names differ from release to release.
 func (r Record) Kernel() *ActivityKernel6 {
 	switch r.Kind() {
 	case ActivityKindKernel, ActivityKindConcurrentKernel:

@@ -2,7 +2,7 @@ package curand
 
 import "sync/atomic"
 
-// A Generator owns a [Handle]; Close destroys it.
+// A Generator owns a [Handle], which Close destroys.
 type Generator struct {
 	lib    *Library
 	handle Handle

@@ -2,7 +2,7 @@ package cusolver
 
 import "sync/atomic"
 
-// A DnContext owns a handle for dense matrices; Close destroys it.
+// A DnContext owns a handle for dense matrices, which Close destroys.
 type DnContext struct {
 	lib    *Library
 	handle DnHandle

@@ -11,16 +11,16 @@
 // Matrices and workspaces are in device memory: an address there is a [cuda.DevicePtr]. Matrices
 // are column-major, as in Fortran. A function whose name ends with BufferSize returns the size of
 // another function's workspace. The error does not report findings of a factorization, such as a
-// singular matrix: the library writes them to device memory, at the last address of the call.
-// Functions whose names end with Host take arrays in host memory. Types of cuBLAS and cuSPARSE come
-// from packages cublas and cusparse.
+// singular matrix: the library writes them to device memory, at the last address among the
+// arguments. Functions whose names end with Host take arrays in host memory. Types of cuBLAS and
+// cuSPARSE come from packages cublas and cusparse.
 //
 // A [DnHandle] is the state of the library for one device, as in C. [Library.NewDnContext] makes a
 // [DnContext], which has a handle and a Close; [Library.SpDestroy] and [Library.RfDestroy] free
-// handles of the other parts. A handle belongs to the CUDA context that is current when it is made,
-// and the same context must be current in all its calls. Calls with one handle must come from one
-// goroutine at a time; all other methods may be called concurrently. Work runs in order on the
-// handle's stream ([Library.DnSetStream]), and most calls do not wait for it.
+// handles of the other parts. A handle belongs to the CUDA context that is current when the handle
+// is made, and the same context must be current in all calls with the handle. Calls with one handle
+// must come from one goroutine at a time; all other methods may be called concurrently. Work runs
+// in order on the handle's stream ([Library.DnSetStream]), and most calls do not wait for the work.
 //
 // cuSOLVER has its own release numbers, and versions in this package are these numbers:
 //

@@ -2,7 +2,7 @@ package cusparse
 
 import "sync/atomic"
 
-// A Context owns a [Handle]; Close destroys it.
+// A Context owns a [Handle], which Close destroys.
 type Context struct {
 	lib    *Library
 	handle Handle
@@ -18,7 +18,7 @@ func (l *Library) NewContext() (*Context, error) {
 	return &Context{lib: l, handle: h}, nil
 }
 
-// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+// Handle returns the handle, for methods of [Library]. The handle must not be used after Close.
 func (c *Context) Handle() Handle { return c.handle }
 
 // Close destroys the handle with [Library.Destroy]. The handle's CUDA context must be current.

@@ -229,7 +229,7 @@ func (p *pkg) converted(a param, to string) *Statement {
 	return Id(to).Call(Id(a.name))
 }
 
-// slow writes a call that is correct for every function: its outputs are on the heap.
+// slow writes a call that is correct for every function, with the outputs on the heap.
 func (p *pkg) slow(g *Group, fn function) {
 	if hasOutputs(fn) {
 		g.Id("out").Op(":=").New(StructFunc(func(g *Group) {

@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// emitGrown writes, for each struct of the description's Grown, its sizes over the releases and the
-// release that added each member.
+// emitGrown writes, for each struct in Description.Grown, the struct's sizes over the releases and
+// the release that added each member.
 func (p *pkg) emitGrown(f *File) error {
 	for _, cname := range p.desc.Grown {
 		i := slices.IndexFunc(p.structs, func(s structure) bool { return s.cname == cname })

@@ -58,7 +58,8 @@ func (p *pkg) emitLibrary() (*File, error) {
 	return f, nil
 }
 
-// emitOpen writes the function that opens an implementation, and its specification.
+// emitOpen writes an implementation's specification, and the function that opens the
+// implementation.
 func (p *pkg) emitOpen(f *File, m *symbols.Implementation) {
 	text := fmt.Sprintf("%s loads the library (%s) and resolves its functions. It tries opt.Path, else the file that %s names, else opt.Dirs, the folders in PUREGPU_LIBRARY_PATH and $ORIGIN/lib, "+
 		"then %s. Of several files it takes the first that is ready, as [dl.Spec] has it.",

@@ -43,8 +43,8 @@ const toyDescription = `{
 
 // TestGolden compares the code that Generate returns for each case in testdata with the case's
 // files. A case's table.json and overlay.json add to the toy library, except that the overlay's
-// sets replace the library's. Its library.json replaces the description. If a case has a file named
-// error, Generate must return that error.
+// sets replace the library's. The case's library.json replaces the description. If a case has a
+// file named error, Generate must return that error.
 func TestGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(cases) == 0 {

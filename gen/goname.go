@@ -9,8 +9,8 @@ import (
 	"go/token"
 )
 
-// GoName returns the method that binds an exported C symbol, and its Go declaration. For a symbol
-// that is not bound it returns "" and no error.
+// GoName returns the name and the Go declaration of the method that binds an exported C symbol. For
+// a symbol that is not bound both are "", and there is no error.
 func GoName(library, symbol string) (name, declaration string, err error) {
 	p, err := load(library)
 	if err != nil {

@@ -316,7 +316,7 @@ func (w *lowering) aliases() {
 			}
 		}
 		if len(later) == len(pending) {
-			break // structures lowers the others: aliases of structs, callbacks and pointers
+			break // the method structures lowers the others: aliases of structs, callbacks and pointers
 		}
 		pending = later
 	}
@@ -489,7 +489,7 @@ func (w *lowering) structure(s *symbols.Struct) {
 		out.fields = append(out.fields, g)
 		end = f.Offset + f.Size
 	}
-	if out.bitAlign > out.goAlign { // a Go array of bytes has no alignment, so a field of size 0 adds it
+	if out.bitAlign > out.goAlign { // a Go array of bytes has no alignment, so a field of size 0 adds the alignment
 		out.goAlign = out.bitAlign
 		if !s.Union {
 			out.fields = append([]field{{name: "_", typ: gotype{expr: fmt.Sprintf("[0]uint%d", 8*out.bitAlign)}}}, out.fields...)
@@ -529,10 +529,10 @@ func (w *lowering) fieldNames(s *symbols.Struct) []string {
 
 type byteRange struct{ first, end int }
 
-// byteUnits finds the bit-fields that are stored as bytes. In a union these are all bit-fields,
-// each as a group of its own. In a struct, consecutive bit-fields are such a group if one of them
-// is not an unsigned integer, shares a unit with another type, or overlaps another member.
-// byteUnits returns, by the index of each bit-field, the bytes of the group.
+// byteUnits finds the bit-fields that are stored as bytes. In a union, all bit-fields are stored
+// so, each as a group of its own. In a struct, consecutive bit-fields are stored as one group if
+// one of them is not an unsigned integer, shares a unit with another type, or overlaps another
+// member. byteUnits returns, by the index of each bit-field, the bytes of the group.
 func (w *lowering) byteUnits(s *symbols.Struct) map[int]byteRange {
 	out := map[int]byteRange{}
 	for i := 0; i < len(s.Fields); {
@@ -599,7 +599,8 @@ func (w *lowering) gotype(ctype string) (gotype, error) {
 }
 
 // longOfWindows reports whether a type is C's long or unsigned long, the library exists on Windows,
-// where these types have another size, and the overlay has no note that this is harmless.
+// where these types have another size, and the overlay has no note that the different size is
+// harmless.
 func (w *lowering) longOfWindows(name string) bool {
 	_, allowed := w.lib.TypeNote(name)
 	return !allowed && (name == "long" || name == "unsigned long") && slices.Contains(w.desc.Systems(), "windows")

@@ -17,8 +17,8 @@ func (p *pkg) importPath(library string) string {
 	return modulePath + library
 }
 
-// borrow finds the Go types that the table takes from other libraries. It lowers these libraries, and
-// the libraries that the description uses, so that the overlay can name their types.
+// borrow finds the Go types that the table takes from other libraries. It lowers these libraries,
+// and also the libraries that the description uses: the overlay may name types of those.
 func (w *lowering) borrow() error {
 	w.lenders = map[string]*lowering{}
 	uses := slices.Clone(w.desc.Uses)

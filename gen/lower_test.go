@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestOverrideSize checks the size of the Go type that an overlay gives a parameter. For an output
-// or an array, its elements must have C's size, since the library writes that many bytes. For a
+// TestOverrideSize checks the size of the Go type that an overlay gives a parameter. The elements
+// of an output or an array must have C's size, since the library writes that many bytes. For a
 // number, the Go type may be smaller, but not larger.
 func TestOverrideSize(t *testing.T) {
 	lib, err := symbols.Load("cuda")

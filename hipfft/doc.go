@@ -11,10 +11,11 @@
 // names the release that introduced it. Data is in device memory: its address is a [hip.DevicePtr].
 //
 // A [Handle] is a plan, as in C. [Library.NewPlan] makes a [Plan], which has a handle and a Close.
-// A plan belongs to the device that is current when it is made, and the same device must be current
-// in all its calls. Calls of one plan must come from one goroutine at a time; all other methods may
-// be called concurrently. A transform runs in order on the plan's stream ([Library.SetStream]), and
-// the call does not wait for it. Backward transforms are not scaled.
+// A plan belongs to the device that is current when the plan is made, and the same device must be
+// current in all calls of the plan. Calls of one plan must come from one goroutine at a time; all
+// other methods may be called concurrently. A transform runs in order on the plan's stream
+// ([Library.SetStream]), and the call does not wait for the transform. Backward transforms are not
+// scaled.
 //
 // hipFFT reports the release of rocFFT, the library that it calls. Versions in this package are
 // rocFFT's:

@@ -12,8 +12,8 @@
 // first returns its size in bytes, the second fills a slice of at least that size. C does not get
 // the slice's length. [Texts] makes options and headers for C.
 //
-// [dl.Library.Version] is the HIP release in the name of the library's file. If the name has none,
-// it is the version that [Library.GetVersion] returns, or 0 if GetVersion returns 9.0, as in
+// [dl.Library.Version] is the HIP release in the name of the library's file. If the name has no
+// release, Version is the result of [Library.GetVersion], or 0 if GetVersion returns 9.0, as in
 // libraries of HIP 5.
 //
 // All methods may be called concurrently, but only one goroutine at a time may use a program or

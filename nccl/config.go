@@ -34,10 +34,10 @@ func (f *configField) set(c *Config) bool {
 }
 
 // NewConfig returns settings that leave the choice of every field to the library, like
-// NCCL_CONFIG_INITIALIZER in C. Their layout is the one that the open library knows. Set fields,
-// and pass the settings to [Library.CommInitRankConfig] or [Library.CommSplit]. The library copies
-// the settings during the call, except the text behind CommName, which must stay as long as the
-// communicator.
+// NCCL_CONFIG_INITIALIZER in C. Their layout is the one that the open library knows, or the newest
+// one of this package if the library is newer or its release is unknown. Set fields, and pass the
+// settings to [Library.CommInitRankConfig] or [Library.CommSplit]. The library copies the settings
+// during the call, except the text behind CommName, which must stay as long as the communicator.
 func (l *Library) NewConfig() Config { return newConfig(l.Version()) }
 
 func newConfig(v dl.Version) Config {
@@ -59,7 +59,8 @@ func newConfig(v dl.Version) Config {
 }
 
 // CheckConfig returns an error if c sets a field that the open library is too old to know: the
-// library would silently ignore the field. It also returns an error if NewConfig did not make c.
+// library would silently ignore the field. If the library's release is unknown, c may set every
+// field. CheckConfig also returns an error if NewConfig did not make c.
 func (l *Library) CheckConfig(c *Config) error { return checkConfig(c, l.Version()) }
 
 func checkConfig(c *Config, v dl.Version) error {

@@ -7,8 +7,9 @@
 // returns a [*dl.SymbolError] that names the release that introduced it.
 //
 // NCCL uses the calling thread's current CUDA device when a communicator is made, and keeps the
-// state of a group between [Library.GroupStart] and [Library.GroupEnd] in the calling thread: call
-// [runtime.LockOSThread] around both.
+// state of a group between [Library.GroupStart] and [Library.GroupEnd] in the calling thread. So
+// lock the goroutine with [runtime.LockOSThread] while a communicator is made, and from GroupStart
+// to GroupEnd.
 //
 // All methods may be called concurrently, but only one thread at a time may use a communicator.
 //

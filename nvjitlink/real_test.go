@@ -120,8 +120,8 @@ var ptx = map[string]string{
 `,
 }
 
-// compile makes PTX, or LTO-IR with lto, from a source with this machine's NVRTC. Without NVRTC it
-// returns the PTX written by hand, or skips the test with lto.
+// compile makes PTX, or LTO-IR if lto is set, from a source with this machine's NVRTC. Without
+// NVRTC it returns the PTX written by hand, or skips the test if lto is set.
 func compile(t *testing.T, name, arch string, lto bool) []byte {
 	t.Helper()
 	l, err := nvrtc.Open(nvrtc.Options{})

@@ -126,7 +126,7 @@ func TestRealCompile(t *testing.T) {
 		}
 		headers, names := texts(t, "#define FACTOR 3\n"), texts(t, "factor.h")
 		p := newProgram(t, l, scale, "scale.cu", headers, names)
-		*headers[0], *names[0] = '?', '?' // the library has copied them, so Go may free them
+		*headers[0], *names[0] = '?', '?' // the library has copied the texts, so Go may free them
 		if err := l.AddNameExpression(p, "scale<double>"); err != nil {
 			t.Fatal(err)
 		}

@@ -33,8 +33,8 @@ func (d *Domain) Close() {
 	d.closed = true
 }
 
-// enter returns the tool's handle of the domain, which is valid until leave. It returns false if
-// the domain is closed. The default domain has handle 0.
+// enter returns the tool's handle of the domain, which is valid until Domain.leave is called. enter
+// returns false if the domain is closed. The default domain has handle 0.
 func (d *Domain) enter() (handle uintptr, ok bool) {
 	if d == nil {
 		return 0, true
@@ -59,7 +59,7 @@ func (d *Domain) leave() {
 	}
 }
 
-// make creates the domain in the tool, unless that has been done.
+// make creates the domain in the tool, unless that has been done or the domain is closed.
 func (d *Domain) make() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -158,8 +158,9 @@ func (r Range) End() {
 	}
 }
 
-// Pop ends the range, and releases the goroutine's lock on its thread. The goroutine that began the
-// range must call Pop once, after the Pop of each range that it began later.
+// Pop ends the range, and releases the goroutine's lock on its thread. If the range's domain has
+// been closed, Pop only releases the lock. The goroutine that began the range must call Pop once,
+// after the Pop of each range that it began later.
 func (r ThreadRange) Pop() {
 	if !r.pushed {
 		return

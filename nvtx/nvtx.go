@@ -53,7 +53,7 @@ var (
 func Enabled() bool { return state.Load() != absent && load() }
 
 // Err says why the library that the environment variable names is not used. It returns nil if the
-// library is used, or if the variable is not set.
+// library is used, or if the variable is not set or is ignored.
 func Err() error {
 	load()
 	return loadErr

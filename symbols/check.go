@@ -119,7 +119,8 @@ func (m Lenders) checkTable(file string, t *Table) error {
 	return c.err()
 }
 
-// other checks the span of an entry of Others: it begins and ends with a release that was read.
+// other checks the span of an entry of a record's Others: the span begins and ends with a release
+// that was read.
 func (c *checker) other(record string, s Span, t *Table) {
 	if s.Until.Compare(s.Since) < 0 || !slices.Contains(t.Releases, s.Since) || !slices.Contains(t.Releases, s.Until) {
 		c.add(record, "others", "%v to %v is not a range of releases that were read", s.Since, s.Until)
@@ -184,8 +185,8 @@ func (c *checker) types(t *Table) map[string]bool {
 	return types
 }
 
-// layout checks a struct's size and alignment, and that its fields are inside it, in order, and do
-// not overlap.
+// layout checks a struct's size and alignment, and that the fields are inside the struct, in order,
+// and do not overlap.
 func (c *checker) layout(s *Struct) {
 	record := "struct " + s.Name
 	if s.Size <= 0 || s.Size > maxStruct || s.Align <= 0 || s.Align&(s.Align-1) != 0 || s.Size%s.Align != 0 {
@@ -327,7 +328,7 @@ func (c *checker) sizes(t *Table) {
 		for {
 			ct, err := ParseType(ctype)
 			if err != nil {
-				return 0 // known has reported the type
+				return 0 // the function known has reported the type
 			}
 			for _, d := range ct.Dims {
 				if n *= int64(d); n > maxElements {

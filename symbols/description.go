@@ -10,8 +10,8 @@ import (
 )
 
 // A Description holds facts about a library for the extractor, the generator and the loader. It is
-// the file library.json, beside the table and the overlay, and is written by hand. These programs
-// have no special case for a library's name: a peculiarity of a library is a field here, which
+// the file library.json, beside the table and the overlay, and is written by hand. None of the
+// three has a special case for a library's name: a peculiarity of a library is a field here, which
 // other libraries may use too.
 type Description struct {
 	Library     string    `json:"library"`               // name of the Go package, and of the library in the table: "cuda"
@@ -24,7 +24,8 @@ type Description struct {
 
 	// Grown are structs that begin with their size and get new members in later releases. The
 	// package gets lists of their layouts, such as configLayouts and configFields for a Go type
-	// Config. Handwritten code of the package uses them to fill the struct for the open release.
+	// Config. Handwritten code of the package uses these lists to fill the struct for the open
+	// release.
 	Grown []string `json:"grown,omitempty"`
 
 	// Pointers are rules for parameters of many functions, each with a reason. A rule may say that
@@ -39,8 +40,8 @@ type Description struct {
 	Lends *Lends   `json:"lends,omitempty"` // types that headers of other libraries may take, or nil
 
 	// Implementations are the libraries with this API. The table is named after the first one,
-	// which the function Open opens. For each of the others, the name of the function is Open and
-	// the implementation's Lib in capitals: OpenRCCL.
+	// which the function Open opens. For each of the others, the function's name is "Open" and
+	// Implementation.Lib in capitals: OpenRCCL.
 	Implementations []Implementation `json:"implementations"`
 
 	Lenders Lenders `json:"-"` // the libraries in Uses that are not embedded
@@ -68,10 +69,10 @@ type Numbering struct {
 // A Number is a way of numbering releases: a release's number is the sum of its parts, each
 // multiplied by the field of the same name.
 type Number struct {
-	Since Version `json:"since,omitzero"` // first release that uses it; zero for the first way
+	Since Version `json:"since,omitzero"` // first release that uses this way; zero for the first way
 	Major int     `json:"major"`
 	Minor int     `json:"minor"`
-	Patch int     `json:"patch,omitempty"` // 0 if the number does not contain it
+	Patch int     `json:"patch,omitempty"` // 0 if the number does not contain the patch level
 }
 
 // Encode returns the number of a release.
@@ -111,9 +112,9 @@ type Headers struct {
 	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong in the table
 	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions and function types to leave out, and of refused declarations not to report
 	Inline  bool              `json:"inline,omitempty"`  // the library also exports the inline functions of the headers
-	Version HeaderVersion     `json:"version,omitzero"`  // macros of the version; without it and Release the extractor needs the version as an argument
+	Version HeaderVersion     `json:"version,omitzero"`  // macros of the version; if Version and Release are both empty, the extractor needs the version as an argument
 	Release Version           `json:"release,omitzero"`  // version of headers that do not state one
-	Dir     string            `json:"dir,omitempty"`     // folder of the headers, relative to the description, if they are kept with it
+	Dir     string            `json:"dir,omitempty"`     // folder of the headers, relative to the description, if the headers are kept with the description
 	Since   Since             `json:"since"`             // source of since-versions
 
 	// Folders are more folders to search for included headers, relative to the description.
@@ -125,7 +126,7 @@ type Headers struct {
 	Settled bool `json:"settled,omitempty"`
 
 	// Old is a macro that makes the headers declare replaced ABI versions under their plain names.
-	// If Old is not defined, the headers' own macros give these names to the newest versions. Such
+	// If Old is not defined, the headers' own macros give these names to the newest versions. The
 	// headers are read twice, with the macro and without it.
 	Old string `json:"old,omitempty"`
 
@@ -167,8 +168,8 @@ type Typedefs struct {
 }
 
 // Hooks name handwritten functions of the package that become the fields of the same name in
-// [dl.Spec]. "" means no function; for Version it means the generated libraryVersion, which calls
-// Numbering.Function.
+// [dl.Spec]. "" means no function, but an empty Version means the generated libraryVersion, which
+// calls Numbering.Function.
 type Hooks struct {
 	Version string `json:"version,omitempty"`
 	Resolve string `json:"resolve,omitempty"` // looks up each function by its API name and since-version in the library
@@ -182,12 +183,12 @@ type Implementation struct {
 	Env   string              `json:"env"`             // environment variable that names a file
 	Files map[string][]string `json:"files"`           // file names for the system loader, in order, by GOOS
 	Dirs  map[string][]string `json:"dirs,omitempty"`  // directories to search after that, by GOOS, as in dl.Spec
-	Hint  string              `json:"hint"`            // advice if it is absent or too old
+	Hint  string              `json:"hint"`            // advice if the library is absent or too old
 	Doc   string              `json:"doc,omitempty"`   // additional documentation of Open
-	Types map[string]string   `json:"types,omitempty"` // its headers' names for types of the first implementation
+	Types map[string]string   `json:"types,omitempty"` // names in this implementation's headers, for types of the first implementation
 
-	// Header is the name of its main header, if it is not the first implementation's:
-	// "rccl/rccl.h".
+	// Header is the name of the implementation's main header, if it differs from the first
+	// implementation's: "rccl/rccl.h".
 	Header string `json:"header,omitempty"`
 }
 
@@ -208,7 +209,7 @@ func (d *Description) Systems() []string {
 // systems are the values of GOOS that the loader supports.
 var systems = []string{"linux", "windows"}
 
-// DecodeDescription reads a description and checks it. Its error names the file, the record and the
+// DecodeDescription reads a description and checks it. An error names the file, the record and the
 // field.
 func DecodeDescription(file string, text []byte) (*Description, error) {
 	return Lenders(nil).DecodeDescription(file, text)
@@ -232,8 +233,8 @@ func (m Lenders) DecodeDescription(file string, text []byte) (*Description, erro
 	return d, nil
 }
 
-// UsedName returns the name of a library in [Description.Uses]. use is the name itself, or the path
-// of the library's description.
+// UsedName returns the name of a library in [Description.Uses]. The parameter use is the name
+// itself, or the path of the library's description.
 func UsedName(use string) string {
 	if name, ok := strings.CutSuffix(use, ".json"); ok {
 		return path.Base(name)

@@ -12,7 +12,7 @@ import (
 // own name; the list can add names.
 type Lends struct {
 	Headers []string `json:"headers"`         // headers that other libraries include for these types
-	Types   []Lent   `json:"types,omitempty"` // types with another name there, or types that no header of this library declares
+	Types   []Lent   `json:"types,omitempty"` // types with another name in those headers, or types that no header of this library declares
 	Text    []string `json:"text,omitempty"`  // additional lines of C of such a header
 }
 
@@ -20,14 +20,14 @@ type Lends struct {
 // they use.
 type Lent struct {
 	Name string `json:"name"`         // "cudaStream_t"
-	Type string `json:"type"`         // the type that it names: a type of the table, or a C built-in
+	Type string `json:"type"`         // the type that Name stands for: a type of the table, or a C built-in
 	Go   string `json:"go,omitempty"` // handwritten Go type of the package, with the shape of Type
 }
 
 // A Borrowed is a type of another library.
 type Borrowed struct {
 	Name    string `json:"name"`    // as in the borrowing headers
-	Library string `json:"library"` // the library that lends it
+	Library string `json:"library"` // the library that lends the type
 }
 
 // Lenders are libraries, by name, that lend types and are not embedded.
@@ -147,8 +147,8 @@ func (m Lenders) standIn(library string) (string, error) {
 	return b.String(), nil
 }
 
-// borrowed writes the types that the library takes from other libraries, and the types that these
-// mention.
+// borrowed writes the types that the library takes from other libraries, and the types that the
+// borrowed types mention.
 func (c *cWriter) borrowed() error {
 	own, asserts := c.lib, c.asserts
 	c.asserts = false
@@ -185,8 +185,8 @@ func (c *cWriter) borrowed() error {
 	return nil
 }
 
-// only returns a table with the types in need and the types that these mention. It adds the latter
-// to need.
+// only returns a table with the types in the map need, and with all types that they mention. It
+// adds the mentioned types to the map.
 func (t *Table) only(need map[string]bool) *Table {
 	for before := -1; before != len(need); {
 		before = len(need)

@@ -7,7 +7,8 @@ import (
 )
 
 // An Overlay holds facts that the headers of a library do not state, written by hand. Every entry,
-// except sets and docs, gives its reason. An entry that names nothing in the table is an error.
+// except those of Sets and Docs, gives its reason. An entry that names nothing in the table is an
+// error.
 type Overlay struct {
 	Sets      []SetNote      `json:"sets"`
 	Functions []FunctionNote `json:"functions"`
@@ -35,14 +36,14 @@ type SetNote struct {
 type FunctionNote struct {
 	Name      string  `json:"name"`
 	Since     Version `json:"since,omitzero"`
-	Callback  Answer  `json:"callback,omitempty"`  // may call back into the program before it returns
+	Callback  Answer  `json:"callback,omitempty"`  // the function may call back into the program before it returns
 	Registers bool    `json:"registers,omitempty"` // registers a function that later calls may run before they return
 	Skip      bool    `json:"skip,omitempty"`      // not bound
 	Reason    string  `json:"reason"`
 }
 
-// An Answer is true, false, or "?", which a person must replace. It is empty if an overlay does not
-// give it.
+// An Answer is true or false, or "?", which a person must replace. It is empty if the overlay gives
+// no answer.
 type Answer string
 
 // The answers.
@@ -109,8 +110,8 @@ type TypeNote struct {
 
 	// Kind is "result", "address", "handle", "struct" or "number". A result is an error code, or a
 	// struct with two error codes: one of this library and one of another. An address is in device
-	// memory. A number has one of Go's own types. For C's long and
-	// unsigned long, the kind number says that their different size on Windows does no harm.
+	// memory. A number has one of Go's own types. For C's long and unsigned long, the kind "number"
+	// says that their different size on Windows does no harm.
 	Kind string `json:"kind"`
 
 	Align  int    `json:"align,omitempty"` // alignment, if the C front end does not see it
@@ -134,15 +135,15 @@ type NameNote struct {
 // parameters differ from the binding's.
 type ChangeNote struct {
 	Name     string  `json:"name"`
-	Harmless bool    `json:"harmless,omitempty"` // no call fails because of it
-	Since    Version `json:"since,omitzero"`     // release of the change, if its headers were not read
+	Harmless bool    `json:"harmless,omitempty"` // no call fails because of the change
+	Since    Version `json:"since,omitzero"`     // release of the change, if that release's headers were not read
 	Use      string  `json:"use,omitempty"`      // the replacement to call, in Go's names
 	Reason   string  `json:"reason"`
 }
 
 // A DocNote is the one-line summary of a function (by API name or symbol), a type or an enumerator,
-// in our words. For a function it is a phrase that continues after its name, such as "makes a
-// stream in the calling thread's current context" after "StreamCreate ".
+// in our words. For a function the note is a phrase that continues the function's name, such as
+// "makes a stream in the calling thread's current context" after "StreamCreate ".
 type DocNote struct {
 	Name string `json:"name"`
 	Text string `json:"text"`

@@ -15,8 +15,8 @@ type Stub struct {
 }
 
 // WithStubs adds entries, one a line, to their sections of an overlay. It adds missing sections. An
-// entry becomes the last of its section, or of "sets" the last but one. Entries have spaces after
-// colons and commas if the overlay has them. The rest of the overlay stays unchanged.
+// entry becomes the last of its section, or of "sets" the last but one. If the overlay has spaces
+// after colons and commas, the entries have them too. The rest of the overlay stays unchanged.
 func WithStubs(overlay []byte, list []Stub) ([]byte, error) {
 	spaced := bytes.Contains(overlay, []byte(`": "`))
 	for _, s := range list {

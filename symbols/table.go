@@ -1,9 +1,9 @@
 // Package symbols holds the exported functions and types of the GPU libraries. Each library has a
-// table, which tools/extract writes from its C headers and nobody edits. Beside it is a small
-// overlay, written by hand, for facts that headers do not state.
+// table, which tools/extract writes from the library's C headers and nobody edits. Beside the table
+// is a small overlay, written by hand, for facts that headers do not state.
 //
 // Every record of a table is one line of JSON, so that a diff shows what a refresh changed. [Load]
-// decodes a table, checks it and joins it with its overlay. Its errors name the file, the record
+// decodes a table, checks it and joins it with its overlay. Load's errors name the file, the record
 // and the field.
 package symbols
 
@@ -225,7 +225,7 @@ type Function struct {
 
 	Others []Signature `json:"others,omitempty"` // results and parameters in other releases
 
-	// Where is the header and the line of the declaration. It is empty if the description has
+	// Where names the header and the line of the declaration, or is empty if the description has
 	// Headers.Settled.
 	Where string `json:"where,omitempty"`
 

@@ -32,8 +32,8 @@ var (
 	slower  = flag.Float64("slower", 1.02, "how many times PyTorch's time a product may take")
 )
 
-// errMissing is the error if this machine lacks something. The program then ends without failing,
-// except without a GPU if -require-gpu is set.
+// errMissing is the error if this machine lacks something. The program then ends without failing.
+// But with -require-gpu it fails if there is no GPU.
 var (
 	errMissing = errors.New("not run")
 	errNoGPU   = fmt.Errorf("%w: no GPU", errMissing)
@@ -147,7 +147,7 @@ func median(all []float64) float64 {
 }
 
 // ratio returns the median of a[i]/b[i], the ratios of the rounds. Changes of the device's clock
-// between rounds do not affect it.
+// between rounds do not affect the median.
 func ratio(a, b []float64) float64 {
 	all := make([]float64, len(a))
 	for i := range a {

@@ -10,8 +10,8 @@ import (
 )
 
 // pageRank ranks five web pages. A visitor follows one of a page's links with probability 0.85, and
-// otherwise goes to any page. Row i of the matrix has the links of page i, so its transpose moves
-// the visitors.
+// otherwise goes to any page. Row i of the matrix has the links of page i, so the matrix's
+// transpose moves the visitors.
 func pageRank(ctx context.Context, dev *gpu.Device) (string, error) {
 	lib, err := sparse.Open(dev, sparse.Options{})
 	if err != nil {
@@ -24,7 +24,7 @@ func pageRank(ctx context.Context, dev *gpu.Device) (string, error) {
 	values := []float64{1. / 3, 1. / 3, 1. / 3, 1. / 2, 1. / 2, 1, 1. / 2, 1. / 2, 1}
 	s := dev.Queue(0).NewStream()
 	m := sparse.Matrix[float64]{Rows: n, Cols: n}
-	m.RowStarts, _ = gpu.AllocSliceIn[int32](s, nil, len(starts)) // if it fails, so does Wait
+	m.RowStarts, _ = gpu.AllocSliceIn[int32](s, nil, len(starts)) // if the allocation fails, s.Wait fails too
 	m.Columns, _ = gpu.AllocSliceIn[int32](s, nil, len(columns))
 	m.Values, _ = gpu.AllocSliceIn[float64](s, nil, len(values))
 	x, _ := gpu.AllocSliceIn[float64](s, nil, n)
@@ -34,7 +34,7 @@ func pageRank(ctx context.Context, dev *gpu.Device) (string, error) {
 		s.Do(y.Fill(1./n), sparse.MatVecWith(lib, y, m.T(), x, sparse.VecOptions{Alpha: damping, Beta: 1 - damping}))
 		x, y = y, x
 	}
-	var ranks, next [n]float64 // next is ranks after one more step; that step must change nothing
+	var ranks, next [n]float64 // next holds the ranks after one more step, which must change nothing
 	s.Do(x.Download(ranks[:]), m.RowStarts.Free(), m.Columns.Free(), m.Values.Free(), x.Free(), y.Free())
 	if err := s.Wait(ctx); err != nil {
 		return "", err

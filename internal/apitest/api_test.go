@@ -28,7 +28,7 @@ var imported = append(symbols.Names(),
 )
 
 // TestAPI checks that the exported declarations of the imported packages are those in the records
-// of ../../testdata/api. The flag -update adds new ones. A recorded one must stay.
+// of ../../testdata/api. The flag -update adds new declarations. A recorded declaration must stay.
 func TestAPI(t *testing.T) {
 	for dir, pkg := range testlib.Packages(t, imported...) {
 		file := filepath.Join("..", "..", "testdata", "api", path.Base(dir)+".txt")

@@ -21,7 +21,7 @@ func TestEnvironment(t *testing.T) {
 	read := environmentOf(t, "../..")
 	for _, x := range read.direct {
 		if strings.HasPrefix(x, "runtime/dl/internal/hostlibc/program.go:") && strings.HasSuffix(x, ": os.Environ") {
-			continue // it passes the environment to glibc, which itself ignores variables in set-user-ID programs
+			continue // program.go passes the environment to glibc, which itself ignores variables in set-user-ID programs
 		}
 		t.Error(x + " reads the environment also in a set-user-ID program: use internal/secureenv")
 	}
@@ -187,8 +187,8 @@ var reading = []string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv"
 	"os.TempDir", "syscall.Getenv", "syscall.Environ"}
 
 // file adds the reads in a file. A variable is the string in a field Env, the name after the $ that
-// begins a string, or, if uses is set, any string that looks like a variable's name. uses says that
-// the file's package imports secureenv.
+// begins a string, or, if uses is set, any string that looks like a variable's name. The parameter
+// uses says that the file's package imports secureenv.
 func (e *environment) file(t *testing.T, name, text string, uses bool) {
 	t.Helper()
 	set := token.NewFileSet()

@@ -62,8 +62,8 @@ var (
 	absolute = regexp.MustCompile(`^[a-z]+:`)
 )
 
-// brokenLinks returns the broken links of a page. read returns a file by its name in the
-// repository.
+// brokenLinks returns the broken links of a page. The function read returns a file by its name in
+// the repository.
 func brokenLinks(page, text string, read func(name string) (string, error)) (broken []string) {
 	for _, m := range linked.FindAllStringSubmatch(inline.ReplaceAllString(anyFence.ReplaceAllString(text, ""), "x"), -1) {
 		link := m[1] + m[2] + m[3]

@@ -10,8 +10,8 @@ const (
 	longest  = 50 * time.Millisecond
 )
 
-// Retry calls do, and calls do again while the error says that another process uses the file, for
-// at most two seconds. Retry returns the last error.
+// Retry calls the function do, and calls the function again while the error says that another
+// process uses the file, for at most two seconds. Retry returns the last error.
 func Retry(do func() error) error {
 	err := do()
 	if !busy(err) {

@@ -88,7 +88,8 @@ func (w *writer) truth(record, kind, what, table string, qualified, strict bool,
 
 func same(a, b string) string { return "__builtin_types_compatible_p(" + a + ", " + b + ")" }
 
-// types prepares the spelling of types. With all, it adds the facts of types and constants.
+// types prepares the spelling of types. If all is set, it also adds the facts of types and
+// constants.
 func (w *writer) types(all bool) {
 	w.structs, w.enums = map[string]*symbols.Struct{}, map[string]*symbols.Enum{}
 	w.handles, w.callbacks, w.unnamed = map[string]*symbols.Handle{}, map[string]int{}, map[string]string{}
@@ -153,7 +154,7 @@ func (w *writer) types(all bool) {
 	}
 }
 
-// declared reports whether the headers declare a type. If not, it adds the type to absent.
+// declared reports whether the headers declare a type. If not, it adds the type to writer.absent.
 func (w *writer) declared(name string) bool {
 	_, ok := w.names[name]
 	if !ok && !slices.Contains(w.absent, name) {
@@ -254,8 +255,9 @@ func (w *writer) base(name string) string {
 // spell writes a type in C, without a declared name.
 func (w *writer) spell(ctype string) string { return w.variants(ctype, 1)[0] }
 
-// variants returns at most the given number of spellings of a type in C. They differ in const where
-// a table does not record it: after pointers except the last, and at handles and callbacks.
+// variants returns at most the given number of spellings of a type in C. The spellings differ in
+// const where a table does not record const: after pointers except the last, and at handles and
+// callbacks.
 func (w *writer) variants(ctype string, most int) []string {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil {
@@ -269,7 +271,7 @@ func (w *writer) variants(ctype string, most int) []string {
 	if w.handles[ct.Base] != nil { // const at a handle may be the pointer's, before the handle's name, or the opaque target's, in the typedef: try both
 		bases = []string{base, "const " + base}
 		if ct.Const && ct.Pointers == 0 {
-			bases = append(bases, base+" const") // for a result: clang compares its const
+			bases = append(bases, base+" const") // for a result: clang compares the result's const
 		}
 	}
 	inner := max(0, ct.Pointers-1)
@@ -321,8 +323,8 @@ func handleFact(h *symbols.Handle) *fact {
 	return f
 }
 
-// handleSpelling returns the C spelling of a handle, from the first try of its fact that compiles,
-// and its tag with the keyword.
+// handleSpelling returns the C spelling of a handle, from the first try of the fact f that
+// compiles, and the handle's tag with the keyword struct or union.
 func handleSpelling(h *symbols.Handle, f *fact) (spelled, tag string) {
 	tag = "struct " + h.Tag
 	if strings.Contains(f.said, "wrong kind of tag") || strings.Contains(f.said, "tag type that does not match") {
@@ -342,7 +344,7 @@ func (w *writer) handle(h *symbols.Handle) {
 	if h.Tag == "void" {
 		w.truth(record, "handle", "type", "void *", true, false, "sizeof("+h.Name+") == 8 && __builtin_classify_type(("+h.Name+")0) == __builtin_classify_type((void *)0)")
 	}
-	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // void * was handled above; only its uses prove the name of a struct without a tag or without a typedef
+	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // void * was handled above; the name of a struct without a tag or without a typedef is proven by its uses
 		return
 	}
 	p := w.tags[h.Name] + " *"
@@ -512,8 +514,9 @@ func (w *writer) constant(c *symbols.Constant) {
 	}
 }
 
-// functions adds the facts of functions: with all, the type and symbol of each ABI version; with
-// plain, the function that a plain name selects.
+// functions adds the facts of functions: type and symbol. If all is set, it adds the facts of every
+// ABI version, otherwise only of the current versions. If plain is set, the facts of a current
+// version use the plain name, or the symbol if the plain name does not compile.
 func (w *writer) functions(all, plain bool) {
 	means := map[string]string{} // the symbol that each plain name selects
 	for _, f := range w.t.Functions {

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A Record says that a table was proven. [Record.Holds] compares it with a table, without a
+// A Record says that a table was proven. [Record.Holds] compares the record with a table, without a
 // compiler.
 type Record struct {
 	Table    string    `json:"table"`  // file name

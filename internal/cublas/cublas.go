@@ -126,12 +126,13 @@ func (l *Library) Create() (Handle, error) {
 // Destroy waits for the device and frees the handle.
 func (l *Library) Destroy(h Handle) error { return check(l.Slow(fnDestroy, uintptr(h))) }
 
-// SetStream makes the handle submit to a stream, and resets its workspace.
+// SetStream makes the handle submit to a stream, and resets the handle's workspace.
 func (l *Library) SetStream(h Handle, s cuda.Stream) error {
 	return check(l.Slow(fnSetStream, uintptr(h), uintptr(s)))
 }
 
-// SetWorkspace gives the handle device memory to compute in. Its address must be a multiple of 256.
+// SetWorkspace gives the handle device memory to compute in. The memory's address must be a
+// multiple of 256.
 func (l *Library) SetWorkspace(h Handle, p cuda.DevicePtr, size uint64) error {
 	return check(l.Slow(fnSetWorkspace, uintptr(h), uintptr(p), uintptr(size)))
 }

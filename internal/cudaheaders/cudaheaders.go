@@ -24,12 +24,12 @@ var patterns = []string{
 	"$VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/include", "$GUIX_ENVIRONMENT/include", "/run/current-system/profile/include", "/usr/include",
 }
 
-// beside are folders relative to the folder of NVRTC's library: in a toolkit or Conda, in a Python
-// wheel, and in Debian.
+// beside lists folders relative to the folder of NVRTC's library: in a toolkit or Conda, in a
+// Python wheel, and in Debian.
 var beside = []string{"../include", "../targets/*/include", "../../../nvidia/cuda_runtime/include", "../../../nvidia/*/include", "../../include"}
 
 // Folders returns the folders to search, in order. nvrtc is the path of NVRTC's library. Folders
-// beside it come first, so that the headers match the compiler's release.
+// beside the library come first, so that the headers match the compiler's release.
 func Folders(nvrtc string) []string {
 	var all []string
 	add := func(dir string) {
@@ -72,8 +72,8 @@ func Folders(nvrtc string) []string {
 	return all
 }
 
-// own are [path.Match] patterns for CUDA's headers. They match a header's name up to its first
-// slash.
+// own lists [path.Match] patterns for CUDA's headers. A pattern matches a header's name up to its
+// first slash.
 var own = []string{
 	"cuda*", "cooperative_groups*", "cub", "thrust", "nv", "cuComplex.h", "curand*", "crt", "mma.h", "math_constants.h", "math_functions.h*",
 	"builtin_types.h", "channel_descriptor.h", "common_functions.h", "device_*", "driver_types.h", "fatbinary_section.h", "host_config.h",
@@ -90,15 +90,15 @@ func isOwn(header string) bool {
 }
 
 // Shared reports whether a folder also has the C library's headers. The option -I makes all headers
-// of a folder visible, so a compiler gets it for a shared folder only if a kernel needs a header of
-// CUDA that is there.
+// of a folder visible, so a compiler gets -I for a shared folder only if a kernel needs a header of
+// CUDA in the folder.
 func Shared(dir string) bool {
 	_, err := regular.Stat(filepath.Join(dir, "stdio.h"))
 	return err == nil
 }
 
 // Find returns the first folder that has a header, or "" and the folders that were looked into. For
-// a header that is not CUDA's it passes over each folder for which [Shared] returns true.
+// a header that is not CUDA's, Find passes over each folder for which [Shared] returns true.
 func Find(header, nvrtc string) (dir string, tried []string) {
 	for _, d := range Folders(nvrtc) {
 		if _, err := regular.Stat(filepath.Join(d, filepath.FromSlash(header))); err == nil {

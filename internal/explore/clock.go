@@ -8,7 +8,7 @@ import (
 // Time is virtual. Each step takes some nanoseconds, and reading the clock takes more. When all
 // goroutines wait, time advances to the next timer.
 
-// A timer calls f once, when it is due, on the goroutine that runs then.
+// A timer calls f once, on the goroutine that runs when the timer is due.
 type timer struct {
 	when int64
 	seq  int
@@ -124,8 +124,8 @@ type Timer struct {
 	real  *time.Timer
 }
 
-// Call returns a timer that calls f after d, on the goroutine that runs then; f must not wait.
-// Outside a run f gets a goroutine of its own.
+// Call returns a timer that calls f after the time d, on the goroutine that runs at that time; f
+// must not wait. Outside a run f gets a goroutine of its own.
 //
 //go:norace
 func Call(d time.Duration, f func()) *Timer {
@@ -212,8 +212,8 @@ func Yield() bool {
 	return true
 }
 
-// Fired returns the current time. Functions given to Call use it: unlike Now it lets no other
-// goroutine run.
+// Fired returns the current time. Functions given to Call use Fired: unlike Now, Fired lets no
+// other goroutine run.
 //
 //go:norace
 func Fired() time.Time {
@@ -223,7 +223,7 @@ func Fired() time.Time {
 	return time.Now()
 }
 
-// Again restarts a timer. Only the timer's own function calls it.
+// Again restarts a timer. Only the timer's own function calls Again.
 //
 //go:norace
 func (t *Timer) Again(d time.Duration) {

@@ -13,7 +13,8 @@ import (
 // schedule reaches a known state, with the same goroutine running and no more decisions left than
 // before, it takes the default from there on.
 
-// A branch is a decision: the run took alternative number taken of the alternatives 0 to of-1.
+// A branch is a decision among alternatives: their count (of), and the index of the alternative
+// that the run took (taken).
 type branch struct {
 	taken, of int
 	free      bool // this decision does not count against the limit
@@ -22,7 +23,7 @@ type branch struct {
 type depthFirst struct {
 	path   []branch
 	at     int // number of decisions made in this run
-	spent  int // number of decisions other than the default
+	spent  int // number of decisions other than the default, without free ones
 	limit  int
 	seen   map[uint64]int // by hash of a state: the number of decisions that were left there
 	closed bool           // this run has reached a known state and takes the default from there on
@@ -65,7 +66,7 @@ func (d *depthFirst) next(r *run, _, _, usual *goroutine) *goroutine {
 	if i == 0 {
 		return usual
 	}
-	for _, g := range r.ready { // finds the i-th ready goroutine other than usual
+	for _, g := range r.ready { // finds the i-th ready goroutine, not counting the goroutine usual
 		if g != usual {
 			if i--; i == 0 {
 				return g
@@ -101,7 +102,7 @@ func (d *depthFirst) again() bool {
 	return false
 }
 
-// exhaust runs all schedules within the limits of the Config.
+// exhaust runs all schedules within the limits of the Config, up to the first failure.
 func (e *explorer) exhaust() error {
 	if raceEnabled {
 		return errors.New("explore: an exhaustive run needs a build without the race detector")

@@ -12,7 +12,7 @@ import (
 // Go iterates over a map in a random order. In a run the order is that of the keys: numbers and
 // strings by value, pointers and channels by the time that they first became a key of a map.
 
-// Key returns k, which is put into a map as a key. It records pointers and channels.
+// Key returns k, which is put into a map as a key. Key records pointers and channels.
 //
 //go:norace
 func Key[K comparable](k K) K {

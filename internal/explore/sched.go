@@ -27,7 +27,7 @@ type goroutine struct {
 	op    Op     // its next operation, or the one in which it waits
 	obj   *Object
 	place []uintptr // call stack of op, if the run is traced
-	alone int       // number of its steps that called usual since it last waited
+	alone int       // number of its steps that called run.usual since it last waited
 
 	locks  int // number of calls of LockOSThread that UnlockOSThread has not undone
 	thread int // number of the OS thread that the goroutine is locked to, if locks > 0
@@ -155,11 +155,11 @@ type Object struct {
 	epoch uint32
 	id    uint32 // from 1, in the order of first use in the run
 	hash  uint64
-	owner *goroutine // the goroutine that has locked it for writing
+	owner *goroutine // the goroutine that has locked the object for writing
 	since []uintptr  // where owner locked it, if the run is traced
 }
 
-// use makes the object part of the run, and reports whether it is new there.
+// use makes the object part of the run, and reports whether the object is new to the run.
 //
 //go:norace
 func (o *Object) use(r *run) (fresh bool) {
@@ -303,9 +303,10 @@ func (r *run) unready(g *goroutine) {
 	r.ready = r.ready[:n]
 }
 
-// choose returns the goroutine that runs next, a runnable one. If no goroutine is runnable, choose
-// first wakes the one in Settle or, without one, has a timer wake one. self is the current
-// goroutine, or nil if it cannot continue.
+// choose returns the runnable goroutine that runs next. If no goroutine is runnable, choose first
+// wakes the goroutine in Settle. If no goroutine is in Settle, timers fire until a goroutine is
+// runnable. If no timer may fire, the run fails. self is the current goroutine, or nil if it cannot
+// continue.
 //
 //go:norace
 func (r *run) choose(self *goroutine) *goroutine {
@@ -366,7 +367,7 @@ func (r *run) usual(self *goroutine) *goroutine {
 			return self
 		}
 	}
-	// Otherwise it is the next goroutine by id, and after the last one the first.
+	// Otherwise the choice is the next ready goroutine by id, and after the last one the first.
 	for _, g := range r.ready {
 		if g.id > r.current.id {
 			return g
@@ -405,8 +406,8 @@ func (r *run) switchTo(next *goroutine) {
 	}
 }
 
-// spawn makes a goroutine that does not run yet; by is the goroutine that starts it, or nil for the
-// first.
+// spawn makes a goroutine that does not run yet. The parameter by is the goroutine that starts the
+// new one, or nil for the first.
 //
 //go:norace
 func (r *run) spawn(by *goroutine, fn func()) *goroutine {
@@ -503,7 +504,7 @@ func (g *goroutine) die(r *run) {
 	}
 }
 
-// nextOf is choose for a goroutine that has ended. It returns nil if the run is over.
+// nextOf calls choose when a goroutine has ended, and returns nil if the run is over.
 //
 //go:norace
 func (r *run) nextOf() (next *goroutine) {
@@ -525,7 +526,7 @@ func (r *run) endDying(next **goroutine) {
 
 var errOver = fmt.Errorf("the run is over")
 
-// end lets play continue.
+// end lets the function play continue.
 //
 //go:norace
 func (r *run) end() {
@@ -592,7 +593,8 @@ func (r *run) kill() {
 	}
 }
 
-// callers returns the call stack, up to 24 frames. It leaves out itself and its caller.
+// callers returns the call stack, up to 24 frames, without the frames of callers and of the
+// function that calls it.
 //
 //go:norace
 func callers() []uintptr {

@@ -30,7 +30,7 @@ var foreignFloats = wordSet("_Float16 __fp16 __bf16 _Float128x __float80 __ibm12
 // A stream is the preprocessed text of a translation unit, with the attributes and the pragma state
 // of each token.
 type stream struct {
-	raw     []streamItem        // preprocessed tokens and pragmas; nil after fold
+	raw     []streamItem        // preprocessed tokens and pragmas; nil after stream.fold
 	tokens  []string            // the tokens, without attributes
 	attrs   map[int][]attribute // the attributes in front of a token, by the token's index
 	states  []*pragmas          // the state of the pragmas at each token
@@ -83,7 +83,7 @@ type body struct {
 type attribute struct {
 	name string
 	args []string
-	at   int // index of the token after it
+	at   int // index of the token after the attribute
 	id   int // unique in the stream
 
 	inside bool // in the middle of a declarator: inside brackets or after a star
@@ -375,7 +375,7 @@ func (s *stream) align(ast *cc.AST) error {
 				continue
 			}
 			if ed.Declaration != nil && ed.Declaration.Case == cc.DeclarationAssert {
-				end-- // its semicolon is not in the tree
+				end-- // the assertion's semicolon is not in the tree
 			}
 			if ed.FunctionDefinition == nil && end != last.Seq()-skew || s.tokens[end] != last.SrcStr() || !slices.Contains(s.tokens[at:end+1], first.SrcStr()) {
 				return lost
@@ -435,13 +435,13 @@ func (s *stream) spanOf(ed *cc.ExternalDeclaration) (span, bool) {
 	return s.spans[i], true
 }
 
-// understood are the keywords whose meaning is part of the front end's types.
+// understood holds the keywords whose meaning is part of the front end's types.
 var understood = wordSet(`void char short int long float double signed unsigned struct union enum const restrict
 	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
-// otherKeywords are the keywords, of the front end and of compilers, that are not in understood. A
-// declaration with one of them is refused, except with asm before an assembler name.
+// otherKeywords holds the keywords, of the front end and of compilers, that are not in the set
+// above. A declaration with one of them is refused, except with asm before an assembler name.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
 	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type
 	__complex __complex__ _Complex _Imaginary __float128 __imag __imag__ __int128 __int128_t __uint128_t __label__ __real __real__ __thread
@@ -514,9 +514,9 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	return nil
 }
 
-// acceptAttribute returns an error for an attribute that is not understood in its place. Apart from
-// harmless attributes it accepts packed and aligned of structs, unions and their members, and
-// packed of enumerations. The layouter checks these.
+// acceptAttribute returns an error for an attribute that is not understood in its place. It accepts
+// harmless attributes, the attributes packed and aligned of structs, unions and their members, and
+// the attribute packed of enumerations. The layouter checks packed and aligned.
 func (s *stream) acceptAttribute(a attribute) error {
 	if harmlessAttributes[a.name] {
 		return nil

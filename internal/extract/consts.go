@@ -10,13 +10,14 @@ import (
 //	typedef const char *name;
 //	struct s { const name n; };
 //
-// it considers name itself const. So constness of typedefs with qualifiers is read from the tokens.
+// the front end considers the typedef itself const. So constness of typedefs with qualifiers is
+// read from the tokens.
 
 // consts records the typedefs that are const, and the typedefs that the front end may wrongly take
 // for const.
 type consts struct {
 	always    map[string]bool // typedefs whose own declaration makes them const
-	qualified map[string]bool // typedefs with a qualifier, and typedefs that name one of these
+	qualified map[string]bool // typedefs with a qualifier of their own or of a typedef that they name
 }
 
 // constsOf reads the tokens of a translation unit.
@@ -51,7 +52,7 @@ func (s *stream) besideConst(i int) bool {
 }
 
 // typedef records which names of a typedef declaration are const themselves, and which have a
-// qualifier or name a typedef that has one.
+// qualifier of their own or of a typedef that the declaration uses.
 func (c *consts) typedef(s *stream, x span) {
 	depth, specifiers, isConst := 0, true, false // specifiers: no declarator has begun; isConst: const is among the specifiers
 	pointer := false                             // the last qualifiers follow a star
@@ -89,8 +90,9 @@ func (c *consts) typedef(s *stream, x span) {
 	}
 }
 
-// isConst reports whether a typedef is const where a declaration uses it. told is the front end's
-// answer. known is false if the declaration uses the typedef both with const and without it.
+// isConst reports whether a typedef is const where a declaration uses it. The parameter told is the
+// front end's answer. The result known is false if the declaration uses the typedef both with const
+// and without.
 func (c *consts) isConst(s *stream, x span, name string, told bool) (yes, known bool) {
 	if !told || c.always[name] || !c.qualified[name] {
 		return told, true

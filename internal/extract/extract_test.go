@@ -28,7 +28,8 @@ var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
 //	nvjitlink/nvJitLink.h  as nvJitLink's
 //	nvml1/nvml.h           as releases 12.2 and 12.1 of NVML: nvml1 and nvml2
 //
-// An archive's golden parts are want (the records as lines of JSON), notes (the reports) and error.
+// An archive's golden parts are called want (the records as lines of JSON), notes (the reports) and
+// error.
 func TestExtraction(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {

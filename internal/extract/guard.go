@@ -20,8 +20,8 @@ import (
 
 // The C front end trusts its input. Some macros expand endlessly, and a header may include itself.
 // The front end recurses for brackets and operators, and Go cannot recover from a stack overflow.
-// After the star of a pointer it looks for a type qualifier. If the input ends there, it reports
-// the same error until memory runs out.
+// After the star of a pointer the front end looks for a type qualifier. If the input ends there,
+// the front end reports the same error until memory runs out.
 //
 // So headers are first only preprocessed, within limits. Then they are parsed with endOfInput after
 // them, which ends the search for a type qualifier.
@@ -127,9 +127,9 @@ func (m *macroGauge) open() (names []string) {
 // maxErrors is the number of errors of a header that are reported.
 const maxErrors = 20
 
-// withoutEnd removes from err the errors in the text after the input. These errors begin with end.
-// If err has no other errors, its first error stays. withoutEnd keeps the first maxErrors errors,
-// and adds the number of the rest.
+// withoutEnd removes from err the errors in the text after the input. These errors begin with the
+// parameter end, the name of that text. If err has no other errors, its first error stays.
+// withoutEnd keeps the first maxErrors errors, and adds the number of the rest.
 func withoutEnd(err error, end string) error {
 	lines := strings.Split(err.Error(), "\n")
 	own := slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, end) || s == "" })
@@ -209,7 +209,7 @@ func placed(files fs.FS, name string, err error) error {
 }
 
 // place returns the line, in a header or an included header, that exceeds the limit even without
-// expansion. If there is none, it returns the macro that expands to most.
+// expansion. If there is no such line, place returns the result of heaviest.
 func place(files fs.FS, name string, limit limitError, seen map[string]bool) string {
 	text, err := fs.ReadFile(files, name)
 	if err != nil || seen[name] {
@@ -266,7 +266,7 @@ func heaviest(name, text string) string {
 var includes = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]`)
 
 // cycle follows the includes of a header, and returns a chain in which a header includes itself, or
-// "". It ignores conditions such as #ifdef.
+// "". It ignores conditions such as #ifdef, and follows chains of at most 16 headers.
 func cycle(files fs.FS, name string, chain ...string) string {
 	if i := slices.Index(chain, name); i >= 0 {
 		return strings.Join(append(chain[i:], name), " includes ")

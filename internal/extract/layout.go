@@ -86,7 +86,7 @@ func (l *layouter) body(n int, field func(int) *cc.Field) *body {
 			return nil
 		}
 		if f.Type().Typedef() != nil || tagOf(f.Type()) != "" {
-			continue // without a name it adds no member, and its type may be defined elsewhere
+			continue // without a name the field adds no member, and the field's type may be defined elsewhere
 		}
 		inner := (*body)(nil)
 		switch x := f.Type().(type) {
@@ -161,7 +161,7 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 		}
 		m := member{Field: f, size: ft.size, natural: ft.natural}
 		if f.IsBitfield() {
-			if packed || alone || least > 0 || b.pack != 0 { // gcc packs them even with pack(8)
+			if packed || alone || least > 0 || b.pack != 0 { // gcc packs bit-fields even with pack(8)
 				return fmt.Errorf("%s: is a bit-field that is packed or aligned, which compilers lay out differently", f.Name())
 			}
 			if f.Type().Kind() == cc.Enum && ft.size != 4 {
@@ -233,8 +233,8 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 	return nil
 }
 
-// inGo returns an error if no Go struct can have the layout or, with windows, if Windows lays out a
-// bit-field differently.
+// inGo returns an error if no Go struct can have the layout. If windows is set, it also returns an
+// error if Windows lays out a bit-field differently.
 func (s *shape) inGo(union, windows bool) error {
 	for i, m := range s.members {
 		if m.bits == 0 && m.offset%m.natural != 0 {
@@ -260,7 +260,7 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 	if d := f.Declarator(); d != nil && f.Name() != "" {
 		at = s.index(d.NameTok())
 	} else {
-		switch x := f.Type().(type) { // an unnamed member: it is where its type is defined
+		switch x := f.Type().(type) { // an unnamed member, which is at the definition of its type
 		case *cc.StructType:
 			if inner := l.body(x.NumFields(), x.FieldByIndex); inner != nil {
 				at = inner.close
@@ -292,8 +292,9 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 }
 
 // ownAttributes returns the attributes in a range of tokens; the token after the range ends the
-// declaration. It leaves out attributes of types that are defined in the range. It sets inside for
-// attributes in brackets, such as a parameter's, and for attributes of a pointer.
+// declaration. It leaves out attributes of types that are defined in the range. It sets
+// attribute.inside for attributes in brackets, such as a parameter's, and for attributes of a
+// pointer.
 func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 	depth := 0
 	for i := first; i <= end; i++ {
@@ -352,9 +353,9 @@ func layoutAttributes(list []attribute) (packed bool, aligned int64, err error) 
 	return packed, aligned, nil
 }
 
-// enum returns the size and sign of an enumeration. Its type is the one stated, or else the
-// smallest of unsigned int, int and their 8-byte forms that holds all values. A packed enumeration
-// may also have 1 or 2 bytes.
+// enum returns the size and sign of an enumeration. The type of an enumeration is the stated one,
+// or else the smallest of unsigned int, int and their 8-byte forms that holds all values. A packed
+// enumeration may also have 1 or 2 bytes.
 func (l *layouter) enum(x *cc.EnumType) (*shape, error) {
 	if tag := tagOf(x); l.bad[tag] != nil && tag != "" {
 		return nil, fmt.Errorf("uses %s, which is refused", tag)

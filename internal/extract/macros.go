@@ -90,8 +90,8 @@ func (w *walker) macros(ast *cc.AST) {
 	}
 }
 
-// findIn calls why for each token of a macro and of the macros in its text. It returns the first
-// reason that why returns, or "".
+// findIn calls the function why for each token of a macro and of the macros in its text. It returns
+// the first reason that the function returns, or "".
 func findIn(ast *cc.AST, m *cc.Macro, seen map[*cc.Macro]bool, why func(token string) string) string {
 	seen[m] = true
 	for _, t := range m.ReplacementList() {
@@ -125,7 +125,7 @@ func (w *walker) noConstant(ast *cc.AST, token string) string {
 
 var ofLong = []string{"LONG_MIN", "LONG_MAX", "ULONG_MAX"}
 
-// elsewhere are predefined macros whose values depend on the place of their use or on the time.
+// elsewhere lists predefined macros whose values depend on the place of their use or on the time.
 var elsewhere = []string{"__LINE__", "__FILE__", "__FILE_NAME__", "__BASE_FILE__", "__COUNTER__", "__DATE__", "__TIME__", "__TIMESTAMP__", "__INCLUDE_LEVEL__"}
 
 // castToPointer reads a constant address, such as ((CUstream)0x1) or ((void*)0x00), which is not a

@@ -13,8 +13,8 @@ import (
 //	builtin NAME         __has_builtin(NAME) is 1
 //	header NAME          a header of the compiler or of the C library
 //
-// Conditions in headers depend on them. A test compares the file with the installed gcc. To write
-// it again, on Debian for amd64: go test ./internal/extract -run TestPredefined -gcc.
+// Conditions in headers depend on these facts. A test compares the file with the installed gcc. To
+// write the file again, on Debian for amd64: go test ./internal/extract -run TestPredefined -gcc.
 //
 // The file omits macros that depend on compiler flags, such as __OPTIMIZE__ and __pic__.
 //

@@ -19,7 +19,7 @@ type system struct {
 }
 
 // features is a file that every stand-in for the C library includes first. _GNU_SOURCE has an
-// effect only if it is defined before the first of these includes.
+// effect only if it is defined before features is included for the first time.
 const (
 	featuresFile = "puregpu/features"
 	features     = "#ifndef PUREGPU_FEATURES\n#define PUREGPU_FEATURES\n#ifdef _GNU_SOURCE\n#define PUREGPU_GNU\n#endif\n#endif\n" + cdefs + glibc

@@ -141,7 +141,8 @@ func (p *pairing) split(all []symbols.Callback) (map[string][]abi, []symbols.Cal
 }
 
 // join assigns the ABI versions of each API, oldest first, to its exported names in the order
-// plain, _v2, _v3, and so on. It checks that both headers agree on every signature.
+// plain, _v2, _v3, and so on. It checks that the header of the functions and the header of function
+// types agree on every signature.
 func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.Function, error) {
 	declared := map[string]function{}
 	for _, f := range every.funcs {
@@ -155,7 +156,7 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 	}
 	current := map[string]bool{}
 	for _, f := range plain.funcs {
-		current[f.Symbol] = true // the preprocessor has applied macros, so this is the function that programs call
+		current[f.Symbol] = true // the preprocessor has applied macros, so f is the function that programs call
 	}
 	var out []symbols.Function
 	used := map[string]bool{}
@@ -227,8 +228,8 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 }
 
 // meant returns the exported name that an API's plain name selects: the target of a header's macro,
-// or the name itself if it is in current, or else the newest name in current. In CUDA 12.4
-// cuCtxCreate_v3 exists, but a macro maps cuCtxCreate to cuCtxCreate_v2.
+// or the name itself if the map current has it, or else the newest name in the map, or "". In CUDA
+// 12.4 cuCtxCreate_v3 exists, but a macro maps cuCtxCreate to cuCtxCreate_v2.
 func meant(api string, names []string, alias map[string]string, current map[string]bool) string {
 	if to := alias[api]; slices.Contains(names, to) {
 		return to

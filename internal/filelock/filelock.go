@@ -1,7 +1,7 @@
 // Package filelock locks files, so that other processes can tell that a file is being written.
 //
-// A lock belongs to the open file. It ends when the file is closed or the process ends in any way.
-// It does not prevent reading or writing, only taking the same lock.
+// A lock belongs to the open file. The lock ends when the file is closed or the process ends in any
+// way. It does not prevent reading or writing, only taking the same lock.
 package filelock
 
 import (

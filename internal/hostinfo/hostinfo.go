@@ -1,7 +1,7 @@
 // Package hostinfo reads the operating system's information about GPUs, their drivers and the
-// program's container, without any GPU library. Errors and reports use it to explain why an
-// expected GPU is missing, and how to get it. It supports only Linux; on other systems it returns
-// nothing.
+// program's container, without any GPU library. Errors and reports use the package to explain why
+// an expected GPU is missing, and what to do. The package supports only Linux; on other systems it
+// finds nothing.
 package hostinfo
 
 import (
@@ -65,7 +65,7 @@ func (h Host) glob(pattern string) []string {
 }
 
 // System returns the system's name, such as "Debian GNU/Linux 12 (bookworm)", and the release of
-// its kernel.
+// its kernel. Outside Linux it returns GOOS and no release.
 func (h Host) System() (name, kernel string) {
 	if !h.linux {
 		return runtime.GOOS, ""
@@ -90,7 +90,8 @@ func (h Host) WSL() bool {
 	return h.exists("dev/dxg") || strings.Contains(strings.ToLower(h.read("proc/sys/kernel/osrelease")), "microsoft")
 }
 
-// Tegra reports whether this is an NVIDIA board with the GPU in its processor, such as a Jetson.
+// Tegra reports whether the host is an NVIDIA board with the GPU in its processor, such as a
+// Jetson.
 func (h Host) Tegra() bool {
 	return h.exists("etc/nv_tegra_release") || h.exists("dev/nvhost-gpu") || strings.Contains(h.read("sys/firmware/devicetree/base/compatible"), "nvidia,tegra")
 }
@@ -155,7 +156,7 @@ type Node struct {
 	UID, GID int   // -1 if unknown
 	Err      error // why the node is missing or does not open, or nil
 
-	access string // for a node of /dev/nvidia-caps, the file of /proc that describes it
+	access string // for a node of /dev/nvidia-caps, the file of /proc that describes the node
 }
 
 func (n Node) String() string {
@@ -169,8 +170,8 @@ func (n Node) String() string {
 	return s + "opens"
 }
 
-// Nodes returns the device nodes of GPUs. If NVIDIA's driver is loaded, it also returns
-// /dev/nvidiactl and /dev/nvidia-uvm when they are missing, except on a Tegra.
+// Nodes returns the device nodes of GPUs. If NVIDIA's driver is loaded, the list has /dev/nvidiactl
+// and /dev/nvidia-uvm even when they are missing, except on a Tegra.
 func (h Host) Nodes() []Node {
 	var nodes []Node
 	for _, pattern := range []string{"dev/nvidiactl", "dev/nvidia-uvm", "dev/nvidia-modeset", "dev/nvidia[0-9]*", "dev/nvidia-caps/*", "dev/dxg", "dev/nvmap",

@@ -4,8 +4,8 @@ import "unsafe"
 
 // A budget bounds the memory for reading one file: the unpacked size of its compressed entries, and
 // the returned kernels, parameters and variables. All entries of a file share one budget. An
-// uncompressed file never exceeds it: the budget has more than 16 bytes for each byte of the file,
-// and the shortest kernel declaration costs some 14 for each of its bytes.
+// uncompressed file never exceeds the budget: the shortest kernel declaration costs some 14 bytes
+// for each byte of its text, and the budget has more than 16 for each byte of the file.
 type budget struct {
 	left uint64
 	over bool // an item did not fit

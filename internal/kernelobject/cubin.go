@@ -15,7 +15,7 @@ func cubin(image []byte, b *budget) Code {
 	c := Code{Form: FormCubin, Arch: cubinArch(image)}
 	all := sections(image)
 	relocatable := elf.Type(binary.LittleEndian.Uint16(image[16:])) == elf.ET_REL
-	// Sections and names may overlap. So that such a file does not take long, the total that is
+	// Sections and names may overlap. So that reading them does not take long, the total that is
 	// read does not exceed the file's size.
 	left, names := len(image), len(image)
 	fits := func(left *int, n int) bool {
@@ -151,7 +151,7 @@ func kernelParams(info []byte, b *budget) ([]Param, bool) {
 	slices.SortStableFunc(found, func(a, b placed) int { return a.ordinal - b.ordinal })
 	params := make([]Param, len(found))
 	for i, p := range found {
-		if p.ordinal == i { // the parameters before this one are known, and so is its position
+		if p.ordinal == i { // all parameters before p are known, and so is p's position
 			params[i].Size = p.size
 		}
 	}

@@ -158,7 +158,8 @@ type elfSymbol struct {
 	size        uint64
 }
 
-// symbols returns the symbols of s, a symbol table, which is one of the sections all.
+// symbols returns the symbols of the symbol table s. The parameter all has the file's sections,
+// including s.
 func symbols(all []elfSection, s *elfSection) (list []elfSymbol) {
 	if uint64(s.link) >= uint64(len(all)) {
 		return nil

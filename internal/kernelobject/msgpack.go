@@ -46,7 +46,7 @@ func (u *unpacker) head() (kind, uint64) {
 		return kindOther, 0
 	}
 	// inside checks a number of values against the remaining bytes, since each value takes at least
-	// one.
+	// one byte.
 	inside := func(k kind, n uint64) (kind, uint64) {
 		if n > uint64(len(u.b)) {
 			u.b, u.broken = nil, true
@@ -130,8 +130,8 @@ func (u *unpacker) number() uint64 {
 	return 0
 }
 
-// items reads a list. It calls read for each of its values; read must read the value. items skips a
-// value of another kind.
+// items reads a list. It calls the function read for each value of the list; the function must read
+// the value. items skips a value of another kind.
 func (u *unpacker) items(read func()) {
 	k, n := u.head()
 	if k != kindList {
@@ -143,8 +143,8 @@ func (u *unpacker) items(read func()) {
 	}
 }
 
-// fields reads a map. It calls read for each key; read must read the key's value. fields skips a
-// value of another kind.
+// fields reads a map. It calls the function read for each key; the function must read the key's
+// value. fields skips a value of another kind.
 func (u *unpacker) fields(read func(key string)) {
 	k, n := u.head()
 	if k != kindMap {

@@ -45,8 +45,8 @@ type Kernel struct {
 	Threads [3]int // required size of a block, if the first is not 0
 	Cluster [3]int // required blocks of a cluster, if the first is not 0
 
-	// Called is set if this may be a function that kernels call: a cubin describes it like a
-	// kernel.
+	// Called is set if the Kernel may be a function that kernels call: a cubin describes such a
+	// function like a kernel.
 	Called bool
 }
 
@@ -64,9 +64,9 @@ type Variable struct {
 	Name     string
 	Size     uint64 // in bytes, 0 if unknown
 	Constant bool   // in constant memory
-	Init     bool   // it has an initial value
+	Init     bool   // the variable has an initial value
 	Extern   bool   // defined elsewhere
-	Visible  bool   // other files may refer to it by name
+	Visible  bool   // other files may refer to the variable by name
 }
 
 // Sizes returns the sizes of the parameters, or nil if a parameter or a size is unknown.
@@ -94,8 +94,8 @@ func (c *Code) Kernel(name string) *Kernel {
 	return nil
 }
 
-// FormOf returns the form of an image from its first bytes, or "" if it is unknown. An ELF file
-// that is not for AMD's GPUs counts as a cubin.
+// FormOf returns the form of an image from its first bytes, or "" if the form is unknown. An ELF
+// file that is not for AMD's GPUs counts as a cubin.
 func FormOf(image []byte) Form {
 	switch {
 	case bytes.HasPrefix(image, []byte(elf.ELFMAG)):
@@ -117,7 +117,7 @@ func FormOf(image []byte) Form {
 
 // Read checks that an image is complete and reads the code in it. It returns one Code for each
 // supported entry, and none for a compressed bundle. The size of the image sets a limit for the
-// memory that Read uses. An image that would unpack to more is an error.
+// memory that Read uses. For an image that would need more, Read returns an error.
 func Read(image []byte) ([]Code, error) {
 	b := newBudget(len(image))
 	codes, err := read(image, b)

@@ -126,7 +126,7 @@ func TestRead(t *testing.T) {
 			continue
 		}
 		got := show(codes)
-		if name == "linked cubin" { // it also contains functions of the driver
+		if name == "linked cubin" { // a linked cubin also contains functions of the driver
 			if !strings.Contains(got, "kernel calls(:8)\n") || !strings.Contains(got, "kernel heap(:8)\n") || !strings.Contains(got, "function other()\n") {
 				t.Errorf("%s:\n%s", name, got)
 			}

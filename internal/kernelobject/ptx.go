@@ -128,7 +128,7 @@ func (r *ptxReader) three() [3]int {
 }
 
 // params reads an optional list of parameters in parentheses. It returns false if the text ends
-// inside it or the budget is exceeded.
+// inside the list or the budget is exceeded.
 func (r *ptxReader) params() ([]Param, bool) {
 	if string(r.peek()) != "(" {
 		return nil, true
@@ -158,14 +158,14 @@ func (r *ptxReader) params() ([]Param, bool) {
 	}
 }
 
-// A declaration holds the parts of a declaration after its state space.
+// A declaration holds the parts of a PTX declaration that follow the state space.
 type declaration struct {
 	name    string
 	typ     string
 	size    uint64 // 0 if unknown
 	align   int
 	pointer bool
-	end     string // the token after it, such as a comma
+	end     string // the token after the declaration, such as a comma
 }
 
 // variable reads a declaration such as ".align 8 .b8 name[16]", and the token after it unless that

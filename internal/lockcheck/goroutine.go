@@ -11,7 +11,7 @@ import (
 // goroutine returns the number of this goroutine. No other goroutine ever gets the same number,
 // even after this one ended with a mutex locked. A printed stack contains the number, but printing
 // takes a microsecond for each frame. So goroutine reads the number at the offset that [findNumber]
-// found.
+// found, and prints the stack only if findNumber found no offset.
 func goroutine() uint64 {
 	if where == 0 {
 		return printedNumber()
@@ -19,7 +19,7 @@ func goroutine() uint64 {
 	return *(*uint64)(unsafe.Add(descriptor(), where))
 }
 
-// where is the offset of the number in a goroutine's descriptor. It is 0 if findNumber did not find
+// where holds the offset of the number in a goroutine's descriptor, or 0 if findNumber did not find
 // the number.
 var where = findNumber()
 

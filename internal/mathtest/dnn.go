@@ -61,7 +61,8 @@ func count(dims ...int) int {
 }
 
 // convolution checks convolutions of one shape, in a recording and then in a stream. The tolerance
-// has two parts: e.eps is relative to the result, and product to the sum of the absolute terms.
+// has two parts: e.eps is relative to the result, and the parameter product to the sum of the
+// absolute terms.
 func convolution[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dnn.ConvShape, e element[T], product float64) {
 	plan, err := dnn.NewConv[T](lib, s)
 	must(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// openGPU returns the first device of CUDA. A test without one is skipped, or fails if
+// openGPU returns the first device of CUDA. Without a device the test is skipped, or fails if
 // PUREGPU_TEST_REQUIRE_GPU is set.
 func openGPU(t testing.TB) *gpu.Device {
 	t.Helper()

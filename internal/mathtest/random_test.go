@@ -55,8 +55,8 @@ func same[T comparable](t *testing.T, what string, got, want []T) {
 	}
 }
 
-// compareDraws draws randomCounts numbers on both devices, and compares them. It does so twice:
-// with memory of its own for each draw, and with all draws one after the other in the same memory.
+// compareDraws draws randomCounts numbers on both devices, and compares them. It draws twice: first
+// each draw has memory of its own, then all draws fill one memory, one behind the other.
 func compareDraws[T any](t *testing.T, r *recorder, params map[string]any, libs [2]*random.Library, devs [2]*gpu.Device, name string,
 	check func(*testing.T, string, []T, []T), draw func(*random.Generator, gpu.Slice[T]) gpu.Op) {
 	t.Helper()

@@ -99,7 +99,8 @@ func find(lib Library, address string) (x end, err error) {
 	return x, nil
 }
 
-// nvlinks counts the active NVLinks of a GPU to another one, and its active links to switches.
+// nvlinks counts the active NVLinks of one GPU to another, and the first GPU's active links to
+// switches.
 func nvlinks(lib Library, of, to end) (direct, switched int, err error) {
 	for link := range uint32(nvml.NVLINKMaxLinks) {
 		switch state, err := lib.DeviceGetNvLinkState(of.device, link); {

@@ -15,7 +15,7 @@ import (
 type fake struct {
 	links [4]string
 	level nvml.GpuTopologyLevel
-	old   bool // NVML does not tell what is at the other end of a link, only its address
+	old   bool // NVML does not tell what is at the other end of a link, only the address there
 	err   map[string]error
 }
 

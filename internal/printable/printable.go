@@ -58,7 +58,7 @@ func is(s string) bool {
 func good(r rune, n int) bool { return strconv.IsPrint(r) && !(r == utf8.RuneError && n == 1) }
 
 // Error returns err if its text is printable. Otherwise it returns an error that wraps err, with
-// its text escaped by [Text].
+// err's text escaped by [Text].
 func Error(err error) error {
 	if err == nil || is(err.Error()) {
 		return err

@@ -25,7 +25,8 @@ var kinds = []struct {
 	{fs.ModeDevice, "a device"},
 }
 
-// Stat describes a regular file. It follows links. The error for an irregular file names its kind.
+// Stat describes a regular file. It follows links. The error for an irregular file names the file's
+// kind.
 func Stat(name string) (fs.FileInfo, error) {
 	fi, err := os.Stat(name)
 	if err != nil {
@@ -34,7 +35,7 @@ func Stat(name string) (fs.FileInfo, error) {
 	return check(name, fi)
 }
 
-// check returns fi, or an error that names the file's kind if it is not regular.
+// check returns fi, or an error that names the file's kind if the file is not regular.
 func check(name string, fi fs.FileInfo) (fs.FileInfo, error) {
 	if fi.Mode().IsRegular() {
 		return fi, nil
@@ -53,14 +54,14 @@ func check(name string, fi fs.FileInfo) (fs.FileInfo, error) {
 // system have size 0, and reading them may block.
 func Open(name string) (*os.File, fs.FileInfo, error) {
 	// Stat comes first because opening a device may have effects. Another file may take the name
-	// before it is opened, so open checks the opened file again.
+	// after Stat, so the function open checks the opened file again.
 	if _, err := Stat(name); err != nil {
 		return nil, nil, err
 	}
 	return open(name)
 }
 
-// open is Open for a file that may have been replaced by another kind of file. It never blocks.
+// open opens a file for reading, or returns an error if the file is not regular. It never blocks.
 func open(name string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|Nonblock, 0)
 	if err != nil {

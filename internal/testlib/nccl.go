@@ -29,7 +29,7 @@ func Answering(t testing.TB, table string) Fake {
 }
 
 // Broken builds two copies of a library with the functions of a table, in separate folders, and
-// returns the folders. Both refuse to start: they return code.
+// returns the folders. Both refuse to start: they return the given error code.
 func Broken(t testing.TB, table, name string, code int) (dirs []string) {
 	t.Helper()
 	library, err := os.ReadFile(Answering(t, table).Build(t))
@@ -65,8 +65,8 @@ func NVML(t testing.TB, defines ...string) Fake {
 	return f
 }
 
-// NCCL returns a release of NCCL made of testdata/fakes/comms.c. release is its version code: 22803
-// for 2.28.3. With rccl the file has the name of AMD's library.
+// NCCL returns a release of NCCL made of testdata/fakes/comms.c. The parameter release is the
+// version code: 22803 for 2.28.3. If rccl is set, the file has the name of AMD's library.
 func NCCL(t testing.TB, release int, rccl bool) Fake {
 	t.Helper()
 	tab, err := symbols.Load("nccl")

@@ -186,7 +186,8 @@ func (r *Root) Host(name string, args ...string) {
 	}
 }
 
-// libc copies the dynamic loader to its own path, and glibc's libraries to /lib/TRIPLET.
+// libc copies the dynamic loader into the root at the same path, and glibc's libraries to
+// /lib/TRIPLET.
 func libc(r *Root) {
 	r.t.Helper()
 	loader := map[string]string{"amd64": "/lib64/ld-linux-x86-64.so.2", "arm64": "/lib/ld-linux-aarch64.so.1"}[runtime.GOARCH]

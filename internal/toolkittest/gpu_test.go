@@ -21,8 +21,8 @@ type GPU struct {
 	lib *cuda.Library
 }
 
-// OpenGPU returns the GPU. Without one it skips the test, or fails it if PUREGPU_TEST_REQUIRE_GPU
-// is set.
+// OpenGPU returns the GPU. Without a GPU it skips the test, or fails the test if
+// PUREGPU_TEST_REQUIRE_GPU is set.
 func OpenGPU(t testing.TB) *GPU {
 	t.Helper()
 	lib, err := cuda.Open(cuda.Options{})
@@ -80,7 +80,7 @@ func Upload[T any](g *GPU, data ...T) cuda.DevicePtr {
 	return p
 }
 
-// Download waits for the device and returns n elements of its memory.
+// Download waits for the device, and returns n elements of the device memory at p.
 func Download[T any](g *GPU, p cuda.DevicePtr, n int) []T {
 	g.t.Helper()
 	g.Check("CtxSynchronize", g.lib.CtxSynchronize())

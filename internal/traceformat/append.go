@@ -159,7 +159,7 @@ func (e *Event) appendMeta(o *object) {
 		o.string("level", a.Level)
 		o.string("start", a.Start)
 		o.key("unix_ns")
-		o.b = append(o.b, '"') // as a string: it has more digits than a double holds
+		o.b = append(o.b, '"') // as a string: the number has more digits than a double holds
 		o.b = strconv.AppendInt(o.b, a.Unix, 10)
 		o.b = append(o.b, '"')
 	}
@@ -176,8 +176,8 @@ type object struct {
 // room returns the number of bytes for the next text or list.
 func (o *object) room() int { return room(len(o.b) - o.start) }
 
-// end closes the object. If the object has no member, end returns before, which is the text without
-// the object.
+// end closes the object. If the object has no member, end returns the parameter before: the text
+// without the object.
 func (o *object) end(before []byte) []byte {
 	if !o.any {
 		return before
@@ -233,7 +233,7 @@ func (o *object) dims(k string, v [3]uint32) {
 }
 
 // points appends as many points as there is room for. Then it appends the number of points left
-// out, plus before: the number that the caller left out.
+// out. This number includes the parameter before, the number that the caller left out.
 func (o *object) points(k, more string, points []Point, before uint64) {
 	if len(points) == 0 && before == 0 {
 		return

@@ -99,10 +99,10 @@ type commandKey struct {
 type span struct {
 	begin, end Time
 	event      int
-	parent     int // index of the slice around it, or -1
+	parent     int // index of the enclosing slice, or -1
 	name, cat  string
 	sub        uint64
-	waits      []Point // waits of a wait or a call on the host's track
+	waits      []Point // what a wait, or a call on the host's track, waits for
 	signals    []Point // signals of a call
 	more       bool    // the event had no room for all points
 }
@@ -472,8 +472,8 @@ type momentKey struct {
 	at    Time
 }
 
-// If more than crowded slices begin at the same time on a track, the checker caches their moment.
-// With a coarse clock, thousands of slices and arrows begin together.
+// If more slices than this number begin at the same time on a track, the checker caches their
+// moment. With a coarse clock, thousands of slices and arrows begin together.
 const crowded = 8
 
 // around returns the signals and waits of the slices that contain a point in time on a track. It
@@ -559,8 +559,8 @@ func (c *checker) finishFlow(k flowKey, f *checkedFlow, add func(int, string, ..
 	}
 }
 
-// further adds r to the reaches of a semaphore: the highest one, and the highest one of any other
-// submission.
+// further adds r to two reaches of a semaphore: the highest one, and the highest one of the other
+// submissions.
 func further(of [2]reach, r reach) [2]reach {
 	switch {
 	case r.sub == of[0].sub || of[0].value == 0:
@@ -573,8 +573,9 @@ func further(of [2]reach, r reach) [2]reach {
 	return of
 }
 
-// releases reports whether a signal of from releases a wait of to. A submission does not release
-// itself: if only its own signal would, itself is its number.
+// releases reports whether a signal of the first moment (from) releases a wait of the second (to).
+// A submission does not release itself: if only a submission's own signal would, the second result
+// is the submission's number.
 func (from *moment) releases(to *moment) (ok bool, itself uint64) {
 	for i, w := range to.waits {
 		for _, r := range from.reached[w.Semaphore] {

@@ -34,8 +34,8 @@ func Read() Info {
 	return from(build)
 }
 
-// from extracts build information; build may be nil. The revision is that of the main module, so
-// from leaves it out if the main module is not puregpu.
+// from extracts build information; build may be nil. The build's revision is the main module's. So
+// the result has a revision only if puregpu is the main module.
 func from(build *debug.BuildInfo) Info {
 	i := Info{Module: Unknown, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if build == nil {

@@ -1,13 +1,13 @@
 //go:build ignore
 
 // Command gen makes numbers.txt: the numeric macros of the Linux C library's headers. Headers of
-// other libraries test for them with #ifdef, and define constants with them.
+// other libraries test for the macros with #ifdef, and define constants with them.
 //
 //	go run gen.go
 //
 // A "gnu" after a macro means that it needs _GNU_SOURCE. The command needs gcc,
-// aarch64-linux-gnu-gcc and the headers of glibc for both. A number that differs between amd64 and
-// arm64 is followed by an exclamation mark; it cannot become a constant.
+// aarch64-linux-gnu-gcc and the headers of glibc for both processors. A number that differs between
+// amd64 and arm64 is followed by an exclamation mark; it cannot become a constant.
 package main
 
 import (
@@ -46,7 +46,7 @@ func run(cc, text string, args ...string) string {
 	return string(out)
 }
 
-// public reports whether a file is one of headers.
+// public reports whether a file is in the list headers.
 func public(file string) bool {
 	return slices.ContainsFunc(headers, func(h string) bool {
 		return strings.HasSuffix(file, "/include/"+h) || strings.HasSuffix(file, "/x86_64-linux-gnu/"+h)
@@ -146,7 +146,7 @@ func main() {
 	sections := map[string]string{}
 	includes := map[string][]string{}
 	always, perhaps := map[string][]string{}, map[string][]string{} // names by file, without and with _GNU_SOURCE
-	from := map[string]string{}                                     // by file, a header that includes it
+	from := map[string]string{}                                     // by file, a header that includes the file
 	for _, h := range headers {
 		plain, gnu := macros(h), macros(h, "-D_GNU_SOURCE")
 		for file, names := range plain {

@@ -118,7 +118,7 @@ func of(c Context) *cancelCtx {
 	return p
 }
 
-// join calls x.parentEnded when the parent ends, or at once if it has ended.
+// join calls x.parentEnded when the parent ends, or at once if the parent has ended.
 func join(parent Context, x child) {
 	p := of(parent)
 	if p == nil {

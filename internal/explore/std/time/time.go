@@ -94,8 +94,8 @@ func NewTicker(d Duration) *Ticker {
 	return k
 }
 
-// again restarts the timer. The goroutine whose step reached the time calls it. That call is not
-// ordered after NewTicker, and it is not a race of the program.
+// again restarts the timer. The goroutine whose step reached the timer's time calls this method.
+// That call is not ordered after NewTicker, but is no race of the program.
 //
 //go:norace
 func (k *Ticker) again(d Duration) { k.t.Again(d) }

@@ -20,7 +20,7 @@ import "unsafe"
 //go:linkname Call runtime.cgocall
 func Call(fn, arg unsafe.Pointer) int32
 
-// CallEscape is Call for functions that may call back into Go; arg is on the heap.
+// CallEscape is Call for functions that may call back into Go; arg escapes to the heap.
 //
 //go:linkname CallEscape runtime.cgocall
 func CallEscape(fn, arg unsafe.Pointer) int32
