@@ -12,7 +12,7 @@ import (
 
 // A Descriptor owns a descriptor of the backend API; Close destroys it. [Set] sets its attributes,
 // then Finalize makes it usable. A descriptor must stay open as long as another descriptor has it
-// as an attribute. It must not be used by two goroutines at a time.
+// as an attribute. A descriptor must not be used by two goroutines at a time.
 //
 // The errors of a Descriptor have the library's reason, as from [Library.WithReason].
 type Descriptor struct {

@@ -17,8 +17,8 @@ import (
 )
 
 // These tests compare the table with a real library. They need no AMD GPU. They run if
-// PUREGPU_TEST_REAL_HIP is set, with the library that Open finds; PUREGPU_HIP_LIBRARY names another
-// release.
+// PUREGPU_TEST_REAL_HIP is set, with the library that Open finds; PUREGPU_HIP_LIBRARY can name a
+// library of another release.
 
 func needReal(t *testing.T) {
 	t.Helper()

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// A Misfit is a range of releases in which a function must not be called: its parameters, its
-// result or a type that they use differ from the binding there.
+// A Misfit is a range of releases in which a function must not be called: there its parameters, its
+// result or a type that they use differ from the binding.
 type Misfit struct {
 	From  Version // the first release of the range; zero for a range that begins with the oldest release
 	To    Version // the first release after the range; zero for a range without an end
@@ -279,8 +279,8 @@ func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	return d
 }
 
-// types compares two types. The sizes of structs must be equal too. The exception is a pointer to a
-// struct with array false: there the release's struct may be shorter.
+// types compares two types. The sizes of structs must be equal too, with one exception: if array is
+// false, a struct behind a pointer may be shorter in the release.
 func (c *comparer) types(here, theirs string, there *view, array bool) *difference {
 	a, b := c.bound.resolve(here), there.resolve(theirs)
 	different := &difference{}
@@ -363,8 +363,8 @@ type place struct {
 	union bool // in a union, where each member has its own size
 }
 
-// places adds the named members of a struct to into. For a member without a name it adds the
-// members inside it.
+// places adds the named members of a struct to the map into. For a member without a name, it adds
+// the members inside that member.
 func (v *view) places(s *Struct, at int, into map[string]place) {
 	for _, f := range s.Fields {
 		if inner := v.structs[v.resolve(f.Type).Base]; f.Anonymous && inner != nil {
@@ -375,7 +375,7 @@ func (v *view) places(s *Struct, at int, into map[string]place) {
 	}
 }
 
-// structs compares two layouts. With whole, the sizes must also be equal.
+// structs compares two layouts. If whole is set, the sizes must also be equal.
 func (c *comparer) structs(x, y *Struct, there *view, whole bool) *difference {
 	if pair := [2]string{x.Name, y.Name}; c.under[pair] {
 		return nil

@@ -33,8 +33,8 @@ var names = sync.OnceValue(func() []string {
 
 var loaded sync.Map // by name, a func() (*Library, error) that decodes the library when it is first called
 
-// Load returns an embedded library, such as "cuda". It decodes and checks its files on first use.
-// It is safe for concurrent use, and the result must not be changed.
+// Load returns an embedded library, such as "cuda". Load decodes and checks the library's files on
+// first use. It is safe for concurrent use, and the result must not be changed.
 func Load(name string) (*Library, error) {
 	if !slices.Contains(names(), name) {
 		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, names())

@@ -392,7 +392,8 @@ func add(name string, text func() []byte) {
 }
 
 // Settle waits until all other goroutines wait, for each other or for time to pass. Everything that
-// they did happens before Settle returns. In an ordinary program it sleeps for 10 ms.
+// they did happens before Settle returns. In a program that is not rewritten, Settle sleeps for 10
+// ms.
 func (t *T) Settle() {
 	if t.run == nil {
 		time.Sleep(10 * time.Millisecond)
@@ -409,8 +410,8 @@ func (r *run) settle() {
 	raceAcquire(unsafe.Pointer(&r.settled))
 }
 
-// Choose returns a number below n, so that one scenario can cover several cases. In an ordinary
-// program it returns 0.
+// Choose returns a number below n, so that one scenario can cover several cases. In a program that
+// is not rewritten, Choose returns 0.
 func (t *T) Choose(n int) int {
 	if t.run == nil {
 		return 0

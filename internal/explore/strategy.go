@@ -9,7 +9,8 @@ import (
 type strategy interface {
 	started(r *run, g *goroutine)
 	// next returns a goroutine of r.ready. actor is the current goroutine. self is the same
-	// goroutine if it can continue, and nil if it waits or has ended. usual is the default choice.
+	// goroutine if it can continue, and nil if it waits or has ended. The parameter usual is the
+	// default choice.
 	next(r *run, actor, self, usual *goroutine) *goroutine
 	pick(r *run, g *goroutine, n int) int
 }

@@ -36,8 +36,8 @@ func Diff(w io.Writer, a, b *symbols.Table) error {
 }
 
 // DiffRelease prints the differences between the headers of a release and of the release before it.
-// The oldest release is compared with the next one. It leaves out constants that only state the
-// release.
+// The oldest release is compared with the next one. DiffRelease leaves out constants that only
+// state the release.
 func DiffRelease(w io.Writer, d *symbols.Description, t *symbols.Table, v symbols.Version) error {
 	i := slices.Index(t.Releases, v)
 	if i < 0 || len(t.Releases) < 2 {

@@ -1,5 +1,6 @@
 // Package headerfuzz makes random C headers, extracts a symbol table from each, and compares the
-// table with a C compiler. The extractor may refuse a declaration. It must never bind one wrongly.
+// table with a C compiler. The extractor may refuse a declaration, but it must never bind a
+// declaration wrongly.
 package headerfuzz
 
 import (
@@ -74,8 +75,8 @@ func extracted(header string) (t *symbols.Table, refused int, err error) {
 	return t, refused, err
 }
 
-// text joins the kept units into a header. lines has, for each line of the header, the index of its
-// unit, or -1.
+// text joins the kept units into a header. The result lines has, for each line of the header, the
+// index of the line's unit, or -1.
 func text(units []Unit, kept map[int]bool) (header string, lines []int) {
 	var b strings.Builder
 	b.WriteString(Head)
@@ -255,8 +256,8 @@ func (c *Checker) has(ctx context.Context, header string, f cproof.Fault) bool {
 
 var token = regexp.MustCompile(`(?m)^[ \t]*#.*\n|__attribute(?:__)?\s*\(\((?:[^()]|\([^()]*\))*\)\)|"[^"\n]*"|'[^'\n]*'|\w+|\n|[ \t]+|[^\w\s]`)
 
-// About returns the units that declare the record of a fault. With closure it adds the units that
-// they use.
+// About returns the units that declare the record of a fault. If closure is set, it adds the units
+// that those units use.
 func (r *Result) About(f cproof.Fault, closure bool) map[int]bool {
 	_, name, _ := strings.Cut(f.Record, " ")
 	number := regexp.MustCompile(`(?i)fz\d+`).FindString(name)

@@ -72,7 +72,7 @@ type grammar struct {
 // refused too, so a group is small.
 const group = 40
 
-// Units returns n random units. With gcc they may contain text that clang rejects or reads
+// Units returns n random units. If gcc is set, they may contain text that clang rejects or reads
 // differently, such as a test of the compiler's version.
 func Units(r *rand.Rand, n int, gcc bool) []Unit {
 	g := &grammar{r: r, gcc: gcc}
@@ -96,8 +96,8 @@ func (g *grammar) name() string { g.n++; return fmt.Sprintf("fz%d", g.n) }
 
 func (g *grammar) unit() { g.unitOf(g.r.IntN(20)) }
 
-// unitOf makes a unit. what selects a struct or union, an enumeration, a typedef, a macro or a
-// function.
+// unitOf makes a unit. The argument what selects a struct or union, an enumeration, a typedef, a
+// macro or a function.
 func (g *grammar) unitOf(what int) {
 	g.uses = nil
 	index := len(g.units)
@@ -154,7 +154,7 @@ func (g *grammar) around(text string) string {
 	return text
 }
 
-// plain are number types that the extractor knows.
+// plain lists number types that the extractor knows.
 var plain = []string{"int", "unsigned", "unsigned int", "char", "unsigned char", "signed char", "short", "unsigned short", "long", "unsigned long", "long long", "unsigned long long",
 	"float", "double", "size_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "bool", "_Bool", "intptr_t", "uintptr_t", "ptrdiff_t"}
 

@@ -56,8 +56,8 @@ func (h Host) CUDA(code int, library string) (say []string) {
 	return say
 }
 
-// NoLibrary returns advice if the kernel has NVIDIA's driver but no library of it was found, and
-// otherwise "".
+// NoLibrary returns advice if the kernel has NVIDIA's driver but no library of that driver was
+// found, and otherwise "".
 func (h Host) NoLibrary() string {
 	release := h.NVIDIA()
 	switch {

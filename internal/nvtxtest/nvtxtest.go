@@ -60,8 +60,8 @@ var spec = dl.Spec{
 	Symbols: []dl.Symbol{{Name: "fake_take", Sig: "ww"}, {Name: "fake_headers"}, {Name: "fake_layout", Sig: "w"}},
 }
 
-// Attach runs the test in a child process with the tool, as [Child] does. In the child it returns
-// the tool, and in the parent nil.
+// Attach runs the test in a child process with the tool, as [Child] does. Attach returns the tool
+// in the child, and nil in the parent.
 func Attach(t *testing.T) *Tool {
 	t.Helper()
 	path := os.Getenv(nvtx.Variable)
@@ -107,8 +107,8 @@ func (x *Tool) Wrote() []string {
 	return lines
 }
 
-// Layout returns the size of nvtxEventAttributes_t and the offsets of its fields. real is true if
-// they come from NVIDIA's headers.
+// Layout returns the size of nvtxEventAttributes_t and the offsets of its fields. The result real
+// is true if they come from NVIDIA's headers.
 func (x *Tool) Layout() (layoutOf []int32, real bool) {
 	layoutOf = make([]int32, 10)
 	x.call(layout, uintptr(unsafe.Pointer(&layoutOf[0])))
