@@ -19,8 +19,8 @@ func (l *Library) WithReason(do func() error) error {
 	return l.withReason(do())
 }
 
-// withReason adds the library's last reason to a Status. The failed call must have run on this
-// thread.
+// withReason adds the library's last reason to a Status. The failed call must have run on the
+// calling thread.
 func (l *Library) withReason(err error) error {
 	if _, ok := errors.AsType[Status](err); !ok {
 		return err

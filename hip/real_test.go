@@ -61,8 +61,8 @@ var semaphoreNodes = map[string]bool{
 	"hipGraphExecExternalSemaphoresWaitNodeSetParams":   true,
 }
 
-// withdrawn returns the functions that a release's headers no longer declare; its library may lack
-// them.
+// withdrawn returns the functions that a release's headers no longer declare; the library of that
+// release may lack them.
 func withdrawn(t *testing.T, release dl.Version) map[string]bool {
 	t.Helper()
 	lib, err := table.Load("hip")

@@ -22,10 +22,10 @@ type Misfit struct {
 // Misfits returns the misfits of each function, by symbol and oldest release first.
 //
 // For each release that was read, Misfits compares the binding with everything that a call passes,
-// and follows pointers and members of structs. These differences do not count, since the memory is
-// zero or ignored: members that the other layout pads or reserves, and a shorter struct that is
-// passed alone by its address. An enumeration differs if an enumerator has another number. A note
-// of the overlay on a change can declare a difference harmless.
+// and follows pointers and members of structs. These differences do not count, since the memory
+// where they occur is zero or ignored: members that the other layout pads or reserves, and a
+// shorter struct that is passed alone by its address. An enumeration differs if an enumerator has
+// another number. A note of the overlay on a change can declare a difference harmless.
 //
 // Between a release that fits and one that does not, the releases that were not read do not fit,
 // unless a note names the first release with the change.
@@ -267,8 +267,9 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	return nil
 }
 
-// of returns the difference of a function whose result or parameter differs, or nil if it is
-// harmless. A difference in a record, such as a struct, stays that record's difference.
+// of returns the difference of a function whose result or parameter differs, or nil if the
+// difference is harmless. A difference in a record, such as a struct, stays that record's
+// difference.
 func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	if c.harmless(f.Symbol) {
 		return nil
@@ -300,7 +301,7 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	}
-	if !there.t.defines(b.Base) { // these headers declare neither the type nor the function: only the library may have it
+	if !there.t.defines(b.Base) { // these headers declare neither the type nor the function: only the library may have the function
 		return nil
 	}
 	m, n := c.bound.number(a.Base), there.number(b.Base)
@@ -363,8 +364,8 @@ type place struct {
 	union bool // in a union, where each member has its own size
 }
 
-// places adds the named members of a struct to the map into. For a member without a name, it adds
-// the members inside that member.
+// places adds the named members of a struct to a map. For a member without a name, it adds the
+// members inside that member.
 func (v *view) places(s *Struct, at int, into map[string]place) {
 	for _, f := range s.Fields {
 		if inner := v.structs[v.resolve(f.Type).Base]; f.Anonymous && inner != nil {

@@ -271,7 +271,8 @@ func (n *ParamNote) matches(f *Function, p *Param) bool {
 	return (ofAPI || ofSymbol) && named && (len(n.Types) == 0 || slices.Contains(n.Types, p.Type))
 }
 
-// Settles reports whether a note applies to a parameter and says how its pointer is used.
+// Settles reports whether a note applies to a parameter and says how the parameter's pointer is
+// used.
 func (n *ParamNote) Settles(f *Function, p *Param) bool { return n.matches(f, p) && n.settles() }
 
 // isFunction reports whether a type is a function pointer, or a pointer to one.
@@ -382,8 +383,8 @@ func (o *Overlay) CatchAll(symbol, api string) bool {
 	return i == len(o.Sets)-1 && i > 0 && slices.Contains(o.Sets[i].Match, "*")
 }
 
-// setOf returns the index of the first set that matches a function, or -1. The first set, the core,
-// matches symbols only, so that it cannot take a newer ABI version of the same name.
+// setOf returns the index of the first set that matches a function, or -1. The required core,
+// sets[0], matches symbols only, so that it cannot take a newer ABI version of the same name.
 func setOf(sets []SetNote, f *Func) int {
 	return slices.IndexFunc(sets, func(s SetNote) bool {
 		if s.Name == sets[0].Name {

@@ -6,8 +6,8 @@
 // For each name the proof writes a line of C after the headers, a fact: the size of a struct as the
 // value of a constant, a bit-field written into a constant struct, a function's address. It
 // compiles the lines to an object file and reads that file without running it. The constants are in
-// its sections, and the names of functions in its relocations. A fact that does not compile is
-// wrong, or its name is absent from the headers.
+// the file's sections, and the names of functions in its relocations. A fact that does not compile
+// is wrong, or its name is absent from the headers.
 package cproof
 
 import (

@@ -64,8 +64,8 @@ func (r *run) wakeWaiters(list []*waiter) {
 	}
 }
 
-// meet returns the first waiter of the list whose goroutine is not the argument by and whose wait
-// has not ended, or nil.
+// meet returns the first waiter whose wait has not ended and that is not of the given goroutine, or
+// nil.
 //
 //go:norace
 func meet(list []*waiter, by *goroutine) *waiter {

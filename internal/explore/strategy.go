@@ -15,9 +15,9 @@ type strategy interface {
 	pick(r *run, g *goroutine, n int) int
 }
 
-// A Deed is one decision other than the default: in its At-th decision, Actor let Next run or
-// picked Pick. Actor and Next are paths of goroutines, so a deed keeps its meaning when other deeds
-// are removed.
+// A Deed is one decision other than the default: the At-th decision of goroutine Actor let Next run
+// or picked Pick. Actor and Next are paths of goroutines, so a deed keeps its meaning when other
+// deeds are removed.
 type Deed struct {
 	Actor string `json:"actor"`
 	At    int    `json:"at"`

@@ -461,8 +461,8 @@ func (r *run) futexAt(word *uint32) *futex {
 	return (*futex)(*v)
 }
 
-// Thread returns the number of the caller's thread. It changes with each call unless the goroutine
-// is locked to its thread.
+// Thread returns the number of the caller's thread, or 1 outside a run. The number changes with
+// each call unless the goroutine is locked to its thread.
 //
 //go:norace
 func Thread() int {

@@ -322,8 +322,8 @@ func compare[T any](p *printer, kind string, a, b []T, of func(T) record) {
 	}
 }
 
-// changed prints the parts in which two versions of a record differ. It prints nothing if they are
-// equal.
+// changed prints the parts in which two versions of a record differ. It prints nothing if the
+// versions are equal.
 func (p *printer) changed(kind string, a, b record) {
 	var lines []string
 	if a.text != b.text {

@@ -184,7 +184,8 @@ func (r *Refused) add(x symbols.Refusal) {
 	}
 }
 
-// once returns a report function that drops a report if an earlier one was about the same record.
+// once returns a report function that drops a report if an earlier report was about the same
+// record.
 func once(report func(string)) func(string) {
 	if report == nil {
 		return func(string) {}
@@ -204,7 +205,7 @@ func omitted(function string, omit []string) bool {
 }
 
 // dateByNodes sets since-versions from the version nodes of the library's symbols. It leaves the
-// functions in dated unchanged.
+// functions in the map dated unchanged.
 func dateByNodes(d *symbols.Description, t *symbols.Table, in Input, dated map[string]bool) error {
 	if in.Library == nil {
 		return nil
@@ -378,9 +379,9 @@ func versionedStructs(t *symbols.Table) {
 	}
 }
 
-// oldABIs finds old ABI versions. The list every has the functions of headers that also declare old
-// versions. The header plain is what the same headers declare without old versions. A function that
-// is only in the list is an old version. If its name without _vN is a macro of plain, that macro's
+// oldABIs finds old ABI versions in the list every, which is from headers that also declare old
+// versions. The argument plain is from the same headers without old versions. A function that is
+// only in the list is an old version. If its name without _vN is a macro of plain, that macro's
 // name is the API name.
 func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
 	names := map[string]string{}

@@ -627,9 +627,9 @@ func kept[T any](have, theirs []T, other map[string]string, seen map[string]bool
 	return have
 }
 
-// kinds returns the kind of each type of a table, by name, except types of the given kind. A name
-// that the table uses for another kind of type keeps that meaning: a struct that later became
-// opaque is a handle.
+// kinds returns the kind of each type of a table, by name, except types of the given kind. If a
+// release has a type of that kind whose name is in the result, the table keeps its own type: a
+// struct that later became opaque stays a handle.
 func kinds(t *symbols.Table, but string) map[string]string {
 	out := map[string]string{}
 	add := func(kind, name string) {

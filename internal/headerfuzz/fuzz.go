@@ -134,7 +134,8 @@ func (c *Checker) accepts(ctx context.Context, header string) (string, error) {
 	return "", ctx.Err()
 }
 
-// Check extracts a table from a header of some units, and compares it with the compiler.
+// Check extracts a table from a header of some units, and compares the table with what the compiler
+// says.
 func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 	r := &Result{}
 	kept := map[int]bool{}
@@ -212,8 +213,9 @@ func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 	return faults
 }
 
-// compare compares a table with its header. It leaves out the faults of a record that
-// symbols.DecodeTable rejects, because no package is generated from such a table.
+// compare compares a table with its header. It leaves out differences that may be of qualifiers
+// alone (cproof.Unknown). It also leaves out the faults of a record that symbols.DecodeTable
+// rejects, because no package is generated from such a table.
 func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) (*cproof.Report, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ const Head = "#include <stdint.h>\n#include <stddef.h>\n#include <stdbool.h>\n#i
 // A Unit is a part of a header that is kept or dropped as a whole, mostly one declaration.
 type Unit struct {
 	Text string
-	Uses []int // indices of the units whose declarations it uses
+	Uses []int // indices of the units whose declarations this unit uses
 }
 
 type kind int
@@ -96,8 +96,8 @@ func (g *grammar) name() string { g.n++; return fmt.Sprintf("fz%d", g.n) }
 
 func (g *grammar) unit() { g.unitOf(g.r.IntN(20)) }
 
-// unitOf makes a unit. The argument what selects a struct or union, an enumeration, a typedef, a
-// macro or a function.
+// unitOf makes a unit: a struct or union, an enumeration, a typedef, a macro or a function, as the
+// argument says.
 func (g *grammar) unitOf(what int) {
 	g.uses = nil
 	index := len(g.units)
@@ -170,7 +170,8 @@ func (g *grammar) number() string {
 	return pick(g, plain...)
 }
 
-// known returns a type that an earlier unit has declared, or "" if it finds none of the kinds.
+// known returns a type that an earlier unit has declared, or "" if eight random tries find no type
+// of the given kinds.
 func (g *grammar) known(kinds ...kind) string {
 	if len(g.types) == 0 {
 		return ""

@@ -125,7 +125,7 @@ func ReadTriton(text []byte) (*Triton, error) {
 }
 
 // jsonSignature reads a JSON object whose keys are parameters' names or indices, and whose values
-// are their types. It keeps the order.
+// are their types. It keeps the order of the keys.
 func jsonSignature(text []byte) ([]TritonParam, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {

@@ -1,4 +1,4 @@
-// Package nvtxtest attaches a tool to NVTX that records the calls that it receives.
+// Package nvtxtest attaches a tool to NVTX. The tool records the calls that it receives.
 package nvtxtest
 
 import (
@@ -23,7 +23,8 @@ const childVariable = "PUREGPU_TEST_NVTX_CHILD"
 
 // Child runs the test again in a child process whose environment names the tool's library, since a
 // process loads a tool only once. In the child it returns true. In the parent it waits for the
-// child and returns false; if the test failed in the child, it fails in the parent.
+// child and returns false; if the test failed in the child, it fails in the parent. Child skips the
+// test where no tool can be attached.
 func Child(t *testing.T, library string) bool {
 	t.Helper()
 	if os.Getenv(childVariable) == t.Name() {

@@ -39,7 +39,7 @@ type Case struct {
 }
 
 // Build makes a fake library of the release. The library has the functions that the table lists for
-// the release, except those that the argument without lists.
+// the release, except those named in the argument without.
 func (c *Case) Build(t testing.TB, without ...string) string {
 	t.Helper()
 	lib, err := symbols.Load(c.Library)
@@ -136,8 +136,8 @@ func Run(t *testing.T, c Case) {
 }
 
 // Real opens this machine's library and returns it. It skips the test if the machine has no such
-// library. The library must have every function that the table lists for the library's release,
-// except functions that a newer release lacks.
+// library, or if the platform is not supported. The library must have every function that the table
+// lists for the library's release, except functions that a newer release lacks.
 func Real(t *testing.T, library string, open func(dl.Options) (Opened, error), format func(dl.Version) string) Opened {
 	t.Helper()
 	lib, err := symbols.Load(library)

@@ -245,7 +245,7 @@ func (b *Builder) Nodes(pid int64, title string) Track {
 	return b.track(pid, title, traceformat.Args{Kind: traceformat.KindNodes})
 }
 
-// Node adds a command of a graph. The args name its submission, its recording and its command.
+// Node adds a command of a graph. The args name the submission, the recording and the command.
 func (b *Builder) Node(t Track, name string, begun, ended traceformat.Time, a traceformat.Args) {
 	b.add(traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: name, PID: t.PID, TID: t.TID, Time: begun, Dur: ended - begun, Args: a})
 }
