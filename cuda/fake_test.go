@@ -13,7 +13,7 @@ import (
 )
 
 // fake builds a fake driver of a release from testdata/fakes/cuda.c. The driver exports the
-// functions of that release, except those named in the argument without. A macro PROC among the
+// functions of that release, except those that the last argument names. A macro PROC among the
 // defines says which forms of cuGetProcAddress the driver has, whatever the release.
 func fake(t testing.TB, release dl.Version, defines []string, without ...string) string {
 	t.Helper()

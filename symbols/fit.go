@@ -301,7 +301,7 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	}
-	if !there.t.defines(b.Base) { // these headers declare neither the type nor the function: only the library may have the function
+	if !there.t.defines(b.Base) { // these headers declare neither the type nor the function, which only the library may have
 		return nil
 	}
 	m, n := c.bound.number(a.Base), there.number(b.Base)
