@@ -37,7 +37,8 @@ func (l *Library) NewDescriptor(kind BackendDescriptorType) (*Descriptor, error)
 // The handle must not be used after Close.
 func (d *Descriptor) Handle() BackendDescriptor { return d.handle }
 
-// Finalize checks the attributes with [Library.BackendFinalize]. Set fails from then on.
+// Finalize checks the attributes with [Library.BackendFinalize]. If it succeeds, Set fails from
+// then on.
 func (d *Descriptor) Finalize() error {
 	if err := d.open(); err != nil {
 		return fmt.Errorf("finalize %v: %w", d.kind, err)

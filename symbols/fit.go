@@ -88,8 +88,9 @@ type difference struct {
 	text string
 }
 
-// ranges makes one Misfit for adjacent releases that differ in the same way. at has the releases
-// with the function, oldest first. found has the difference of each of them, or nil.
+// ranges makes one Misfit for adjacent releases that differ in the same way. The list at has the
+// releases with the function, oldest first. The list found has the difference of each release, or
+// nil.
 func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Misfit {
 	var out []Misfit
 	for i := 0; i < len(at); {

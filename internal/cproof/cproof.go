@@ -317,7 +317,8 @@ func (p *prover) undeclared(said string) bool {
 
 var expected = regexp.MustCompile(`expected '\)' before '(\w+)'`)
 
-// head returns the text that comes before the facts. last is put right before the headers.
+// head returns the text that comes before the facts. The last argument is put right before the
+// headers.
 func (p *prover) head(defines, last string) string {
 	h := &p.in.Description.Headers
 	var b strings.Builder

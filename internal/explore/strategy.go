@@ -25,8 +25,8 @@ type Deed struct {
 	Pick  int    `json:"pick,omitempty"`
 }
 
-// strategyOf returns the strategy with a name; for "" and mix the seed selects one. length is the
-// number of steps of the default schedule.
+// strategyOf returns the strategy with a name; for "" and mix the seed selects one. The argument
+// length is the number of steps of the default schedule.
 //
 //go:norace
 func strategyOf(name string, seed uint64, length int) (strategy, error) {
@@ -126,7 +126,7 @@ func (p *pct) next(r *run, _, self, usual *goroutine) *goroutine {
 //go:norace
 func (p *pct) pick(_ *run, _ *goroutine, n int) int { return p.rnd.below(n) }
 
-// A delay sometimes keeps a goroutine from running for 16 to 1024 steps, if another one can run.
+// A delay sometimes holds a goroutine back for 16 to 1024 steps, if another one can run.
 type delay struct {
 	rnd  random
 	odds int

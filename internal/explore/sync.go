@@ -406,8 +406,9 @@ type futex struct {
 	queue Queue
 }
 
-// FutexWait waits until FutexWake is called for the word. It returns at once if the word does not
-// have the given value. It waits at most limit nanoseconds, unless limit is negative.
+// FutexWait waits until FutexWake is called for the word. It returns at once outside a run, and if
+// the word does not have the given value. It waits at most limit nanoseconds, unless limit is
+// negative.
 //
 //go:norace
 func FutexWait(word *uint32, value uint32, limit int64) {

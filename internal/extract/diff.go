@@ -73,8 +73,8 @@ func tellsRelease(d *symbols.Description, c symbols.Constant, v symbols.Version)
 }
 
 // diff prints the differences between two tables. If history is set, it also compares the parts
-// about releases (part.history). It leaves out each constant for which skip returns true. skip may
-// be nil.
+// about releases (part.history). It leaves out each constant for which skip returns true, unless
+// skip is nil.
 func diff(w io.Writer, a, b *symbols.Table, history bool, skip func(symbols.Constant) bool) error {
 	p := &printer{w: w, history: history}
 	p.line("%s %v -> %v", b.Library, a.Version, b.Version)

@@ -331,7 +331,7 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 	}
 }
 
-// function records a function. label is its assembler name, or "".
+// function records a function. The argument label is the function's assembler name, or "".
 func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, label string, doc comment, deprecated bool) error {
 	if label == "" {
 		label = d.Name()
@@ -822,7 +822,8 @@ func tagOf(t cc.Type) string {
 	return ""
 }
 
-// tagFor returns a type's tag, or name if the type has no tag or a stand-in invented the tag.
+// tagFor returns a type's tag, or the given name if the type has no tag or a stand-in invented the
+// tag.
 func tagFor(t cc.Type, name string) string {
 	if tag := tagOf(t); !madeUp(tag) {
 		return cmp.Or(tag, name)

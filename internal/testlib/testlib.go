@@ -30,7 +30,7 @@ var built struct {
 }
 
 // Build compiles f and returns the path of a separate copy. It skips the test if there is no C
-// compiler.
+// compiler, or if the test needs a C source and runs outside the module.
 func (f Fake) Build(t testing.TB) string {
 	t.Helper()
 	cc := compiler(t)
