@@ -40,7 +40,7 @@ type Config struct {
 	Replays    int           // how often to repeat a failing schedule, to see whether it fails the same way
 	Trace      bool          // print all steps, even without a failure
 	Steps      int           // limit of steps in a schedule; 0 means 200,000
-	Deeds      []Deed        // if not nil: run this schedule, whatever the strategy
+	Deeds      []Deed        // if not nil: run this schedule after the default one, whatever the strategy
 	Exhaustive int           // if not 0: run all schedules that have fewer than this number of decisions other than the default
 	Report     string        // file to append reports to, one Report a line as JSON
 	Hashes     string        // file to append the hash of each distinct schedule to, 8 bytes each

@@ -53,8 +53,8 @@ func (in *Input) version(folder int) symbols.Version {
 // record was added and removed, and the values that differ. If in.Onto is set, all releases are
 // added to it.
 //
-// If a library is given, the version nodes of its symbols give more exact since-versions of
-// functions.
+// If a library is given, the version nodes of its symbols give more exact since-versions of the
+// functions that in.Onto did not have.
 func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	in.Report = once(in.Report)
 	var refused Refused

@@ -252,7 +252,7 @@ func (s *spans) new(since, until *symbols.Version) {
 }
 
 // at lists the releases of the table that have a record, and the record's value in each: the value
-// of the map others for the release, or else bound.
+// that the list others has for the release, or else bound.
 func at[T, O any](releases []symbols.Version, since, until symbols.Version, bound T, others []O, of func(*O) (symbols.Span, T)) (in []symbols.Version, what []T) {
 	for _, r := range releases {
 		if !since.IsZero() && r.Compare(since) < 0 || !until.IsZero() && r.Compare(until) > 0 {
