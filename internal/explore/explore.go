@@ -34,7 +34,7 @@ type Config struct {
 	Strategy   string        // walk, pct, pct:DEPTH, delay, usual, or mix (the default), which picks walk, pct or delay by seed
 	Seed       uint64        // the first seed
 	Stride     uint64        // difference of consecutive seeds; 0 means 1
-	Schedules  int           // number of schedules; 0 means 1
+	Schedules  int           // number of schedules; 0 means 1, or no limit if Exhaustive is set
 	Time       time.Duration // time limit, if not 0
 	Shrink     bool          // shrink failing schedules
 	Replays    int           // how often to repeat a failing schedule, to see whether it fails the same way
