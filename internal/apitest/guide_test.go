@@ -211,7 +211,7 @@ func (b *block) folder(i int) string {
 	return fmt.Sprintf("%s%d", strings.TrimSuffix(filepath.Base(b.page), ".md"), i)
 }
 
-// atPage replaces places in the block's file by places in its page, in the output of the go
+// atPage replaces places in the block's file by places in the block's page, in the output of the go
 // command.
 func (b *block) atPage(folder, message string) string {
 	place := regexp.MustCompile(`\b` + regexp.QuoteMeta(folder) + `[/\\](\w+\.go):(\d+)`)

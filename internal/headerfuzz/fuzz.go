@@ -258,8 +258,8 @@ func (c *Checker) has(ctx context.Context, header string, f cproof.Fault) bool {
 
 var token = regexp.MustCompile(`(?m)^[ \t]*#.*\n|__attribute(?:__)?\s*\(\((?:[^()]|\([^()]*\))*\)\)|"[^"\n]*"|'[^'\n]*'|\w+|\n|[ \t]+|[^\w\s]`)
 
-// About returns the units that declare the record of a fault. If closure is set, it adds the units
-// that those units use.
+// About returns the units that declare the record of a fault. If closure is set, it adds all units
+// that those units use, directly or not.
 func (r *Result) About(f cproof.Fault, closure bool) map[int]bool {
 	_, name, _ := strings.Cut(f.Record, " ")
 	number := regexp.MustCompile(`(?i)fz\d+`).FindString(name)
