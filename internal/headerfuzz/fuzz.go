@@ -325,7 +325,7 @@ func (c *Checker) Minimal(ctx context.Context, r *Result, f cproof.Fault) string
 	return strings.TrimSpace(text) + "\n"
 }
 
-// reduce removes runs of parts, long runs first, as long as the fault stays.
+// reduce removes each run of parts without which the fault stays, long runs first.
 func (c *Checker) reduce(ctx context.Context, parts []string, longest int, f cproof.Fault) []string {
 	for n := max(longest, 1); n >= 1 && ctx.Err() == nil; {
 		less := false
