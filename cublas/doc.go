@@ -15,9 +15,10 @@
 //
 // A [Handle] is the state of the library for one device, as in C. [Library.NewContext] makes a
 // [Context], which has a handle and a Close. A handle belongs to the CUDA context that is current
-// when it is made, and the same context must be current in all its calls. Calls with one handle
-// must come from one goroutine at a time; all other methods may be called concurrently. Work runs
-// in order on the handle's stream ([Library.SetStream]), and calls do not wait for it.
+// when it is made, and the same context must be current in all calls with the handle. Calls with
+// one handle must come from one goroutine at a time; all other methods may be called concurrently.
+// Work runs in order on the handle's stream ([Library.SetStream]), and calls that return no result
+// do not wait for the work.
 //
 // cuBLAS has its own release numbers, and versions in this package are these numbers:
 //

@@ -18,7 +18,7 @@ func (l *Library) NewContext() (*Context, error) {
 	return &Context{lib: l, handle: h}, nil
 }
 
-// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+// Handle returns the handle, for methods of [Library]. The handle must not be used after Close.
 func (c *Context) Handle() Handle { return c.handle }
 
 // Close destroys the handle with [Library.Destroy], which waits until the device is idle. The

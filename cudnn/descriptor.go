@@ -12,7 +12,7 @@ import (
 
 // A Descriptor owns a descriptor of the backend API; Close destroys it. [Set] sets its attributes,
 // then Finalize makes it usable. A descriptor must stay open as long as another descriptor has it
-// as an attribute. It must not be used by two goroutines at a time.
+// as an attribute. A descriptor must not be used by two goroutines at a time.
 //
 // The errors of a Descriptor have the library's reason, as from [Library.WithReason].
 type Descriptor struct {
@@ -37,7 +37,8 @@ func (l *Library) NewDescriptor(kind BackendDescriptorType) (*Descriptor, error)
 // The handle must not be used after Close.
 func (d *Descriptor) Handle() BackendDescriptor { return d.handle }
 
-// Finalize checks the attributes with [Library.BackendFinalize]. Set fails from then on.
+// Finalize checks the attributes with [Library.BackendFinalize]. If it succeeds, Set fails from
+// then on.
 func (d *Descriptor) Finalize() error {
 	if err := d.open(); err != nil {
 		return fmt.Errorf("finalize %v: %w", d.kind, err)

@@ -23,8 +23,8 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 
 var versioned = regexp.MustCompile(`\.so\.(\d{1,3})\.(\d{1,2})\.\d+$`)
 
-// versionInName follows links from path to a file, and reads the version from the file's name. Such
-// a name is libcufile.so.1.4.0.
+// versionInName follows links from path to a file, and reads the version from the file's name, such
+// as libcufile.so.1.4.0.
 func versionInName(path string) dl.Version {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

@@ -28,8 +28,8 @@ func ExampleOpen() {
 	// Output: no CUPTI here: nothing is profiled
 }
 
-// profile calls work and prints the time of each kernel that work starts. work must not return
-// before the device has completed these kernels.
+// profile calls the function work and prints the time of each kernel that the function starts. The
+// function must not return before the device has completed these kernels.
 func profile(l *cupti.Library, work func() error) error {
 	err := l.CollectActivities(1<<20, func(records []byte) {
 		for r, err := range l.Records(records) {

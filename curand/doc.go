@@ -7,11 +7,11 @@
 //
 // A [Handle] is a generator, as in C. [Library.NewGenerator] makes a [Generator], which has a
 // handle and a Close. A generator belongs to the CUDA context that is current when it is made, and
-// the same context must be current in all its calls. Calls of one generator must come from one
-// goroutine at a time; all other methods may be called concurrently. The device writes the numbers
-// to its memory, in order on the generator's stream ([Library.SetStream]), and the call does not
-// wait for them. A generator of [Library.CreateGeneratorHost] writes to host memory before the call
-// returns; convert the address to a [cuda.DevicePtr].
+// the same context must be current in all calls of the generator. Calls of one generator must come
+// from one goroutine at a time; all other methods may be called concurrently. The device writes the
+// numbers to its memory, in order on the generator's stream ([Library.SetStream]), and the call
+// does not wait for the numbers. A generator of [Library.CreateGeneratorHost] writes to host memory
+// before the call returns; convert the address to a [cuda.DevicePtr].
 //
 // cuRAND has its own release numbers, and versions in this package are these numbers:
 //

@@ -18,7 +18,7 @@ func (l *Library) NewGenerator(kind RNGType) (*Generator, error) {
 	return &Generator{lib: l, handle: h}, nil
 }
 
-// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+// Handle returns the handle, for methods of [Library]. The handle must not be used after Close.
 func (g *Generator) Handle() Handle { return g.handle }
 
 // Close destroys the handle with [Library.DestroyGenerator]. The generator's context must be

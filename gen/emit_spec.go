@@ -27,7 +27,8 @@ func (p *pkg) emitSpec() *File {
 	return f
 }
 
-// until returns the newest release that has a function, or nil if the newest release known has it.
+// until returns the newest release that has a function, or nil if the newest release known has that
+// function.
 func (p *pkg) until(fn function) *Statement {
 	if fn.sym.Until.IsZero() {
 		return nil

@@ -81,7 +81,7 @@ func GenerateWithProof(lib *symbols.Library) (map[string][]byte, error) {
 }
 
 // Run generates the files of a library's package in dir and returns the names of the files that
-// differ. With write it writes them; without, it only compares.
+// differ. If write is set, Run also writes the files; otherwise it only compares.
 func Run(dir string, lib *symbols.Library, write bool) ([]string, error) {
 	files, err := Generate(lib)
 	if err != nil {
@@ -90,8 +90,8 @@ func Run(dir string, lib *symbols.Library, write bool) ([]string, error) {
 	return Write(dir, files, write)
 }
 
-// Write compares files with those in dir and returns the names of the files that differ. With write
-// it also writes them.
+// Write compares files with those in dir and returns the names of the files that differ. If write
+// is set, it also writes those files.
 func Write(dir string, files map[string][]byte, write bool) ([]string, error) {
 	var changed []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {

@@ -20,7 +20,7 @@ import (
 var errSink error
 
 // fake builds a fake library of a release from testdata/fakes/hip.c. It exports the functions of
-// that release, except the functions in without.
+// that release, except those that the last argument names.
 func fake(t testing.TB, file string, release dl.Version, defines []string, without ...string) string {
 	t.Helper()
 	f := testlib.Fake{File: file, Source: "hip.c", Defines: append([]string{fmt.Sprintf("VERSION=%d", release)}, defines...)}

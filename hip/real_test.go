@@ -17,8 +17,8 @@ import (
 )
 
 // These tests compare the table with a real library. They need no AMD GPU. They run if
-// PUREGPU_TEST_REAL_HIP is set, with the library that Open finds; PUREGPU_HIP_LIBRARY names another
-// release.
+// PUREGPU_TEST_REAL_HIP is set, with the library that Open finds; PUREGPU_HIP_LIBRARY can name a
+// library of another release.
 
 func needReal(t *testing.T) {
 	t.Helper()
@@ -61,8 +61,8 @@ var semaphoreNodes = map[string]bool{
 	"hipGraphExecExternalSemaphoresWaitNodeSetParams":   true,
 }
 
-// withdrawn returns the functions that a release's headers no longer declare; its library may lack
-// them.
+// withdrawn returns the functions that a release's headers no longer declare; the library of that
+// release may lack them.
 func withdrawn(t *testing.T, release dl.Version) map[string]bool {
 	t.Helper()
 	lib, err := table.Load("hip")

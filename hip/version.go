@@ -22,8 +22,8 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 
 var versioned = regexp.MustCompile(`\.so\.(\d+)\.(\d+)\.(\d+)$`)
 
-// versionInName follows links from path to a file, and reads the version from the file's name. Such
-// a name is libamdhip64.so.5.2.21153.
+// versionInName follows links from path to a file, and reads the version from the file's name, such
+// as libamdhip64.so.5.2.21153.
 func versionInName(path string) dl.Version {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

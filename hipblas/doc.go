@@ -25,9 +25,10 @@
 //
 // A [Handle] is the state of the library for one device, as in C. [Library.NewContext] makes a
 // [Context], which has a handle and a Close. A handle belongs to the device that is current when it
-// is made, and the same device must be current in all its calls. Calls with one handle must come
-// from one goroutine at a time; all other methods may be called concurrently. Work runs in order on
-// the handle's stream ([Library.SetStream]), and calls do not wait for it.
+// is made, and the same device must be current in all calls with the handle. Calls with one handle
+// must come from one goroutine at a time; all other methods may be called concurrently. Work runs
+// in order on the handle's stream ([Library.SetStream]), and calls that return no result do not
+// wait for the work.
 //
 // hipBLAS has its own release numbers, and versions in this package are these numbers. The library
 // does not report its release, but the file's name contains it, such as libhipblas.so.2.4. Files of

@@ -12,11 +12,11 @@
 //
 // A [Handle] is a generator, as in C. [Library.NewGenerator] makes a [Generator], which has a
 // handle and a Close. A generator belongs to the device that is current when it is made, and the
-// same device must be current in all its calls. Calls of one generator must come from one goroutine
-// at a time; all other methods may be called concurrently. The device writes the numbers to its
-// memory, in order on the generator's stream ([Library.SetStream]), and the call does not wait for
-// them. A generator of [Library.CreateGeneratorHost] writes to host memory before the call returns;
-// convert the address to a [hip.DevicePtr].
+// same device must be current in all calls of the generator. Calls of one generator must come from
+// one goroutine at a time; all other methods may be called concurrently. The device writes the
+// numbers to its memory, in order on the generator's stream ([Library.SetStream]), and the call
+// does not wait for the numbers. A generator of [Library.CreateGeneratorHost] writes to host memory
+// before the call returns; convert the address to a [hip.DevicePtr].
 //
 // hipRAND reports the release of rocRAND, the library that it calls. Versions in this package are
 // rocRAND's:

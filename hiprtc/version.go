@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion returns the HIP release in the file's name. If the name has none, it returns the
-// library's answer, or 0 if the answer is 9.0. Libraries of HIP 5 return 9.0, which is the version
-// of an interface.
+// askVersion returns the HIP release in the file's name. If the name has none, askVersion returns
+// the library's answer, or 0 if the answer is 9.0. Libraries of HIP 5 return 9.0, which is the
+// version of an interface.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	p := new([2]int32)
 	if err := check(l.Slow(fnGetVersion, uintptr(unsafe.Pointer(&p[0])), uintptr(unsafe.Pointer(&p[1])))); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// These tests need NCCL and a GPU. They skip without them, or fail if PUREGPU_TEST_REQUIRE_GPU is
-// set.
+// These tests need NCCL and a GPU. Without NCCL or a GPU they are skipped, or fail if
+// PUREGPU_TEST_REQUIRE_GPU is set.
 
 func skipNoGPU(t testing.TB, err error) {
 	t.Helper()
@@ -210,7 +210,7 @@ func reduce(t *testing.T, l *Library, gpu *cuda.Library, comm Comm, stream cuda.
 	defer gpu.MemFree(p)
 	q := p + 4*n
 	ok(t, "MemcpyHtoD", gpu.MemcpyHtoD(p, unsafe.Pointer(&in[0]), 4*n))
-	ok(t, "CtxSynchronize", gpu.CtxSynchronize()) // the copy may return before the device has all the data, and other streams do not wait for it
+	ok(t, "CtxSynchronize", gpu.CtxSynchronize()) // the copy may return before it is done, and other streams do not wait for it
 	ok(t, "GroupStart", l.GroupStart())
 	ok(t, "AllReduce", settle(l, comm, l.AllReduce(DevicePtr(p), DevicePtr(q), n, Float32, Sum, comm, CudaStream(stream))))
 	ok(t, "GroupEnd", settle(l, comm, l.GroupEnd()))

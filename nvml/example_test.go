@@ -59,7 +59,8 @@ func ExampleLibrary_DeviceGetMemoryInfoV2() {
 }
 
 // This example lists the processes that compute on a GPU. The first call returns their number. The
-// second call gets a slice with room for that many, and for a few new ones.
+// second call gets a slice with room for that many processes, and for a few that may have started
+// since.
 func ExampleLibrary_DeviceGetComputeRunningProcesses() {
 	processes := func(l *nvml.Library, device nvml.Device) ([]nvml.ProcessInfoV2, error) {
 		var list []nvml.ProcessInfoV2

@@ -21,8 +21,8 @@ var branches = []struct{ driver, major, minor int }{
 	{580, 13, 0}, {590, 13, 1}, {595, 13, 2}, {610, 13, 3},
 }
 
-// askVersion asks the library for its version. Older libraries, such as 470, do not report it
-// before Init; then askVersion reads it from the file's name.
+// askVersion asks the library for its version. Older libraries, such as 470, do not report their
+// version before Init; askVersion then reads the version from the file's name.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	text := make([]byte, SystemNVMLVersionBufferSize)
 	err := check(l.Slow(fnSystemGetNVMLVersion, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text))))
@@ -36,7 +36,7 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 }
 
 // versionInName follows links from path to a file, and reads the driver's release from the file's
-// name. Such a name is libnvidia-ml.so.470.256.02.
+// name, such as libnvidia-ml.so.470.256.02.
 func versionInName(path string) dl.Version {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

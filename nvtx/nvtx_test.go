@@ -19,7 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// wrote checks the tool's record of calls. In want, # stands for any number.
+// wrote checks the tool's record of calls. In the argument want, # stands for any number.
 func wrote(t *testing.T, tool *nvtxtest.Tool, want ...string) {
 	t.Helper()
 	got := tool.Wrote()
@@ -165,8 +165,8 @@ func TestThreadRangesStayOnTheirThread(t *testing.T) {
 	}
 }
 
-// TestCloseWhileInUse closes a domain while other goroutines use it. The fake writes DESTROYED for
-// a use after the close.
+// TestCloseWhileInUse closes a domain while other goroutines use it. The fake tool,
+// testdata/fakes/nvtx.c, writes DESTROYED for a use after the close.
 func TestCloseWhileInUse(t *testing.T) {
 	tool := nvtxtest.Attach(t)
 	if tool == nil {

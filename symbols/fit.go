@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// A Misfit is a range of releases in which a function must not be called: its parameters, its
-// result or a type that they use differ from the binding there.
+// A Misfit is a range of releases in which a function must not be called: there its parameters, its
+// result or a type that they use differ from the binding.
 type Misfit struct {
 	From  Version // the first release of the range; zero for a range that begins with the oldest release
 	To    Version // the first release after the range; zero for a range without an end
@@ -22,10 +22,10 @@ type Misfit struct {
 // Misfits returns the misfits of each function, by symbol and oldest release first.
 //
 // For each release that was read, Misfits compares the binding with everything that a call passes,
-// and follows pointers and members of structs. These differences do not count, since the memory is
-// zero or ignored: members that the other layout pads or reserves, and a shorter struct that is
-// passed alone by its address. An enumeration differs if an enumerator has another number. A note
-// of the overlay on a change can declare a difference harmless.
+// and follows pointers and members of structs. These differences do not count, since the memory
+// where they occur is zero or ignored: members that the other layout pads or reserves, and a
+// shorter struct that is passed alone by its address. An enumeration differs if an enumerator has
+// another number. A note of the overlay on a change can declare a difference harmless.
 //
 // Between a release that fits and one that does not, the releases that were not read do not fit,
 // unless a note names the first release with the change.
@@ -88,8 +88,9 @@ type difference struct {
 	text string
 }
 
-// ranges makes one Misfit for adjacent releases that differ in the same way. at has the releases
-// with the function, oldest first. found has the difference of each of them, or nil.
+// ranges makes one Misfit for adjacent releases that differ in the same way. The list at has the
+// releases with the function, oldest first. The list found has the difference of each release, or
+// nil.
 func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Misfit {
 	var out []Misfit
 	for i := 0; i < len(at); {
@@ -267,8 +268,9 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	return nil
 }
 
-// of returns the difference of a function whose result or parameter differs, or nil if it is
-// harmless. A difference in a record, such as a struct, stays that record's difference.
+// of returns the difference of a function whose result or parameter differs, or nil if the
+// difference is harmless. A difference in a record, such as a struct, stays that record's
+// difference.
 func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	if c.harmless(f.Symbol) {
 		return nil
@@ -279,8 +281,8 @@ func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	return d
 }
 
-// types compares two types. The sizes of structs must be equal too. The exception is a pointer to a
-// struct with array false: there the release's struct may be shorter.
+// types compares two types. The sizes of structs must be equal too, with one exception: if array is
+// false, a struct behind a pointer may be shorter in the release.
 func (c *comparer) types(here, theirs string, there *view, array bool) *difference {
 	a, b := c.bound.resolve(here), there.resolve(theirs)
 	different := &difference{}
@@ -300,7 +302,7 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	}
-	if !there.t.defines(b.Base) { // these headers declare neither the type nor the function: only the library may have it
+	if !there.t.defines(b.Base) { // these headers declare neither the type nor the function, which only the library may have
 		return nil
 	}
 	m, n := c.bound.number(a.Base), there.number(b.Base)
@@ -363,8 +365,8 @@ type place struct {
 	union bool // in a union, where each member has its own size
 }
 
-// places adds the named members of a struct to into. For a member without a name it adds the
-// members inside it.
+// places adds the named members of a struct to a map. For a member without a name, it adds the
+// members inside that member.
 func (v *view) places(s *Struct, at int, into map[string]place) {
 	for _, f := range s.Fields {
 		if inner := v.structs[v.resolve(f.Type).Base]; f.Anonymous && inner != nil {
@@ -375,7 +377,7 @@ func (v *view) places(s *Struct, at int, into map[string]place) {
 	}
 }
 
-// structs compares two layouts. With whole, the sizes must also be equal.
+// structs compares two layouts. If whole is set, the sizes must also be equal.
 func (c *comparer) structs(x, y *Struct, there *view, whole bool) *difference {
 	if pair := [2]string{x.Name, y.Name}; c.under[pair] {
 		return nil

@@ -12,7 +12,7 @@ import (
 type Library struct {
 	*Table
 	Description *Description // nil if only a table and an overlay were decoded
-	Import      string       // path of its Go package, if it is not embedded
+	Import      string       // path of its Go package, if the library is not embedded
 	Overlay     *Overlay
 	Sets        []Set  // sets and their continuations; Sets[0] is the required core
 	Funcs       []Func // the bound functions, in the order of the table
@@ -271,7 +271,8 @@ func (n *ParamNote) matches(f *Function, p *Param) bool {
 	return (ofAPI || ofSymbol) && named && (len(n.Types) == 0 || slices.Contains(n.Types, p.Type))
 }
 
-// Settles reports whether a note applies to a parameter and says how its pointer is used.
+// Settles reports whether a note applies to a parameter and says how the parameter's pointer is
+// used.
 func (n *ParamNote) Settles(f *Function, p *Param) bool { return n.matches(f, p) && n.settles() }
 
 // isFunction reports whether a type is a function pointer, or a pointer to one.
@@ -310,7 +311,7 @@ func (l *Library) declareAll(params []Param) string {
 }
 
 // declare writes a declaration as in the header. A handle or a callback that shares the name of its
-// struct or function type is a pointer there. A callback without a name is written out.
+// struct or function type is written as a pointer. A callback without a name is written out.
 func (l *Library) declare(ctype, name string) string {
 	ct, err := ParseType(ctype)
 	if err != nil || len(ct.Dims) > 0 {
@@ -347,8 +348,8 @@ func (l *Library) Unsettled() []Func {
 	})
 }
 
-// absentSet returns the set of the functions that the library does not export, and adds it on first
-// use.
+// absentSet returns the index of the set of functions that the library does not export. On first
+// use it adds that set.
 func (l *Library) absentSet() int {
 	const name = "absent"
 	if i := slices.IndexFunc(l.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
@@ -382,8 +383,8 @@ func (o *Overlay) CatchAll(symbol, api string) bool {
 	return i == len(o.Sets)-1 && i > 0 && slices.Contains(o.Sets[i].Match, "*")
 }
 
-// setOf returns the index of the first set that matches a function, or -1. The core matches symbols
-// only, so that it cannot take a newer ABI version of the same name.
+// setOf returns the index of the first set that matches a function, or -1. The required core,
+// sets[0], matches symbols only, so that it cannot take a newer ABI version of the same name.
 func setOf(sets []SetNote, f *Func) int {
 	return slices.IndexFunc(sets, func(s SetNote) bool {
 		if s.Name == sets[0].Name {

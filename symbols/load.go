@@ -33,8 +33,8 @@ var names = sync.OnceValue(func() []string {
 
 var loaded sync.Map // by name, a func() (*Library, error) that decodes the library when it is first called
 
-// Load returns an embedded library, such as "cuda". It decodes and checks its files on first use.
-// It is safe for concurrent use, and the result must not be changed.
+// Load returns an embedded library, such as "cuda". Load decodes and checks the library's files on
+// first use. It is safe for concurrent use, and the result must not be changed.
 func Load(name string) (*Library, error) {
 	if !slices.Contains(names(), name) {
 		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, names())
@@ -74,8 +74,8 @@ func Read(fsys fs.FS, dir string) (*Library, error) {
 	return l, l.Describe(path.Join(dir, "library.json"), d)
 }
 
-// Describe attaches a description from a file to the library, checks it against the table, and
-// applies its rules.
+// Describe attaches a description from a file to the library. It checks the description against the
+// table, and applies the description's rules.
 func (l *Library) Describe(file string, d *Description) error {
 	c := &checker{file: file}
 	c.fits(d, l.Table)
@@ -94,8 +94,8 @@ func ReadDescription(fsys fs.FS, dir string) (*Description, error) {
 }
 
 // Decode reads a table and its overlay, checks them against each other, and joins them. The library
-// has no description. The error is an [*Error], or several joined by [errors.Join]. Each names the
-// file, the record and the field.
+// has no description. The error is an [*Error], or several joined by [errors.Join]. Each [Error]
+// names the file, the record and the field.
 func Decode(tableFile string, table []byte, overlayFile string, overlay []byte) (*Library, error) {
 	return Lenders(nil).Decode(tableFile, table, overlayFile, overlay)
 }

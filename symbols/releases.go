@@ -5,8 +5,8 @@ import "slices"
 // covers reports whether a release is in a span.
 func (s Span) covers(v Version) bool { return s.Since.Compare(v) <= 0 && v.Compare(s.Until) <= 0 }
 
-// has reports whether a release has a record. since is the release that added the record, and until
-// the last release that has it; zero means no limit.
+// has reports whether a release has a record. The arguments since and until are the first and the
+// last release that has the record; zero means no limit.
 func has(since, until, v Version) bool {
 	return (since.IsZero() || since.Compare(v) <= 0) && (until.IsZero() || v.Compare(until) <= 0)
 }

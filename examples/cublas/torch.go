@@ -34,7 +34,8 @@ type torch struct {
 
 const mark = "@cublas " // prefix of the lines for this program
 
-// startTorch starts PyTorch, which computes the product once. missing says why PyTorch cannot run.
+// startTorch starts PyTorch, which computes the product once. The error says why PyTorch cannot
+// run.
 func startTorch(ctx context.Context, python string, side int, matrices []byte) (t *torch, missing error) {
 	absent := func(err error) error { return fmt.Errorf("%w: PyTorch: %w", errMissing, err) }
 	if python == "" {

@@ -74,7 +74,7 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	const path = "github.com/puregpu/puregpu"
-	_, rest, _ := strings.Cut(string(own), "\n") // the same dependencies, so that go needs no network
+	_, rest, _ := strings.Cut(string(own), "\n") // the same dependencies, so that the build needs no network
 	write(t, filepath.Join(dir, "go.sum"), string(sums))
 	write(t, filepath.Join(dir, "go.mod"), "module guide\n"+rest+
 		"\nrequire "+path+" v0.0.0\n\nreplace "+path+" => "+root+"\n")
@@ -199,7 +199,8 @@ type block struct {
 	function   string // the program as a package with a function Main
 	output     string // the program's expected output; empty if the block gives none
 	// kernels is CUDA C++ source, for which kernelgen generates Go code: the last CUDA block before
-	// the program. source is the name of its file, from the block's first line.
+	// the program. The field source is the name of the file with that source, from the block's
+	// first line.
 	kernels, source string
 }
 
@@ -210,7 +211,7 @@ func (b *block) folder(i int) string {
 	return fmt.Sprintf("%s%d", strings.TrimSuffix(filepath.Base(b.page), ".md"), i)
 }
 
-// atPage replaces places in the block's file by places in its page, in the output of the go
+// atPage replaces places in the block's file by places in the block's page, in the output of the go
 // command.
 func (b *block) atPage(folder, message string) string {
 	place := regexp.MustCompile(`\b` + regexp.QuoteMeta(folder) + `[/\\](\w+\.go):(\d+)`)

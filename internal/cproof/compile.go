@@ -25,8 +25,9 @@ type Compiler struct {
 // IsGCC reports whether the compiler is gcc.
 func (c *Compiler) IsGCC() bool { return !c.clang }
 
-// Flags returns arguments for the compiler, followed by more. The compiler reports all errors then,
-// and an error in a macro at the use of the macro, not at its definition.
+// Flags returns arguments for the compiler, followed by the given ones. With these arguments the
+// compiler reports all errors, and an error in a macro at the use of the macro, not at its
+// definition.
 func (c *Compiler) Flags(more ...string) []string {
 	if c.clang {
 		return append([]string{"-std=gnu11", "-w", "-ferror-limit=0"}, more...)
@@ -81,8 +82,9 @@ var missing = regexp.MustCompile(`fatal error: '?([^\s':]+)'?:? (?:No such file|
 
 func symbolName(i, try int) string { return fmt.Sprintf("puregpu_%d_%d", i, try) }
 
-// compile compiles facts after the head. It leaves out tries that do not compile, and sets each
-// fact's chosen to its first try that does. With -fsyntax-only in flags it returns no object.
+// compile compiles facts after the head. It leaves out tries that do not compile, and sets
+// fact.chosen of each fact to the fact's first try that compiles. With -fsyntax-only in flags it
+// returns no object.
 func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags []string) (*object, error) {
 	type line struct{ fact, try int }
 	var lines []line
@@ -165,8 +167,8 @@ func firstLines(text string, n int) string {
 	return strings.Join(lines[:min(n, len(lines))], "\n")
 }
 
-// run compiles a text to facts.o. If that succeeds, it adds the headers that the compiler read to
-// p.files.
+// run compiles a text to facts.o. If the text compiles, run adds the headers that the compiler read
+// to p.files.
 func (p *prover) run(ctx context.Context, text string, flags []string) (said string, err error) {
 	source, deps := filepath.Join(p.tmp, "facts.c"), filepath.Join(p.tmp, "facts.d")
 	if err := os.WriteFile(source, []byte(text), 0o666); err != nil {
@@ -263,8 +265,8 @@ func (o *object) number(name string) uint64 {
 }
 
 // references returns the symbols that a function refers to, except variables and symbols of the
-// proof. Each function is in its own section. If inline is false, the text for a function that the
-// headers define says so.
+// proof. Each function is in its own section. If inline is false, a function that the headers
+// define is named as such.
 func (o *object) references(function string, inline bool) (names []string) {
 	s, ok := o.symbols[function]
 	if !ok {

@@ -6,8 +6,8 @@
 // For each name the proof writes a line of C after the headers, a fact: the size of a struct as the
 // value of a constant, a bit-field written into a constant struct, a function's address. It
 // compiles the lines to an object file and reads that file without running it. The constants are in
-// its sections, and the names of functions in its relocations. A fact that does not compile is
-// wrong, or its name is absent from the headers.
+// the file's sections, and the names of functions in its relocations. A fact that does not compile
+// is wrong, or its name is absent from the headers.
 package cproof
 
 import (
@@ -100,7 +100,7 @@ func (r *Report) Err() error {
 // A fact is a statement of the table, with C text that makes the compiler evaluate it.
 type fact struct {
 	record, kind string
-	what         string // name of the fact in messages; "" means the kind
+	what         string // name of the fact in messages; if "", messages use the field kind
 	tries        []string
 	table        string                     // the table's value, for messages
 	check        func(x *answer) (c string) // returns the compiler's value if it differs, else ""; nil for a line that only later facts need
@@ -235,8 +235,8 @@ type prover struct {
 	tags       map[string]string // tags of handles, with struct or union in front
 }
 
-// unit compiles the headers with some macros, and facts after them. With plain the facts include
-// what plain names mean. With all they include all other facts.
+// unit compiles the headers with some macros, and facts after them. If plain is set, the facts
+// include what plain names mean. If all is set, they include all other facts.
 func (p *prover) unit(ctx context.Context, defines string, all, plain bool) error {
 	head := p.head(defines, "")
 	names, err := p.names(ctx, head)
@@ -317,7 +317,8 @@ func (p *prover) undeclared(said string) bool {
 
 var expected = regexp.MustCompile(`expected '\)' before '(\w+)'`)
 
-// head returns the text that comes before the facts. last is put right before the headers.
+// head returns the text that comes before the facts. The last argument is put right before the
+// headers.
 func (p *prover) head(defines, last string) string {
 	h := &p.in.Description.Headers
 	var b strings.Builder

@@ -64,7 +64,8 @@ func (r *run) wakeWaiters(list []*waiter) {
 	}
 }
 
-// meet returns the first waiter of a goroutine other than by whose wait has not ended, or nil.
+// meet returns the first waiter whose wait has not ended and that is not of the given goroutine, or
+// nil.
 //
 //go:norace
 func meet(list []*waiter, by *goroutine) *waiter {
@@ -85,7 +86,7 @@ type Case interface {
 	once() bool // the same with Go's channel, outside a run
 }
 
-// A RecvCase is the case of a receive. Once it is executed, V and OK hold the result.
+// A RecvCase is the case of a receive. After the receive, V and OK hold the result.
 type RecvCase[T any] struct {
 	c  <-chan T
 	V  T
@@ -133,7 +134,7 @@ func (x *RecvCase[T]) try(r *run, c *channel) bool {
 	}
 	x.V, x.OK = *(*T)(w.elem), true
 	*w.met = w.at
-	raceAcquire(unsafe.Pointer(w.met)) // the sender released met before it waited, and acquires it when it continues
+	raceAcquire(unsafe.Pointer(w.met)) // the sender released met before it waited, and acquires met when it continues
 	raceRelease(unsafe.Pointer(w.met))
 	r.wakeUp(w.g)
 	return true

@@ -34,13 +34,13 @@ type Config struct {
 	Strategy   string        // walk, pct, pct:DEPTH, delay, usual, or mix (the default), which picks walk, pct or delay by seed
 	Seed       uint64        // the first seed
 	Stride     uint64        // difference of consecutive seeds; 0 means 1
-	Schedules  int           // number of schedules; 0 means 1
+	Schedules  int           // number of schedules; 0 means 1, or no limit if Exhaustive is set
 	Time       time.Duration // time limit, if not 0
 	Shrink     bool          // shrink failing schedules
 	Replays    int           // how often to repeat a failing schedule, to see whether it fails the same way
 	Trace      bool          // print all steps, even without a failure
 	Steps      int           // limit of steps in a schedule; 0 means 200,000
-	Deeds      []Deed        // if not nil: run this schedule, whatever the strategy
+	Deeds      []Deed        // if not nil: run this schedule after the default one, whatever the strategy
 	Exhaustive int           // if not 0: run all schedules that have fewer than this number of decisions other than the default
 	Report     string        // file to append reports to, one Report a line as JSON
 	Hashes     string        // file to append the hash of each distinct schedule to, 8 bytes each
@@ -392,7 +392,8 @@ func add(name string, text func() []byte) {
 }
 
 // Settle waits until all other goroutines wait, for each other or for time to pass. Everything that
-// they did happens before Settle returns. In an ordinary program it sleeps for 10 ms.
+// they did happens before Settle returns. In a program that is not rewritten, Settle sleeps for 10
+// ms.
 func (t *T) Settle() {
 	if t.run == nil {
 		time.Sleep(10 * time.Millisecond)
@@ -409,8 +410,8 @@ func (r *run) settle() {
 	raceAcquire(unsafe.Pointer(&r.settled))
 }
 
-// Choose returns a number below n, so that one scenario can cover several cases. In an ordinary
-// program it returns 0.
+// Choose returns a number below n, so that one scenario can cover several cases. In a program that
+// is not rewritten, Choose returns 0.
 func (t *T) Choose(n int) int {
 	if t.run == nil {
 		return 0

@@ -11,7 +11,7 @@ const raceEnabled = true
 
 // The race detector must see only the order that the program's own synchronization makes. It must
 // not see that only one goroutine runs at a time. So switches of goroutines are hidden from the
-// detector, and the replacement of a mutex, for example, reports each lock and unlock to it.
+// detector. The replacement of a mutex, for example, reports each lock and unlock to the detector.
 
 func raceAcquire(p unsafe.Pointer) { runtime.RaceAcquire(p) }
 func raceRelease(p unsafe.Pointer) { runtime.RaceReleaseMerge(p) }

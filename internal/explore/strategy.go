@@ -9,14 +9,15 @@ import (
 type strategy interface {
 	started(r *run, g *goroutine)
 	// next returns a goroutine of r.ready. actor is the current goroutine. self is the same
-	// goroutine if it can continue, and nil if it waits or has ended. usual is the default choice.
+	// goroutine if it can continue, and nil if it waits or has ended. The parameter usual is the
+	// default choice.
 	next(r *run, actor, self, usual *goroutine) *goroutine
 	pick(r *run, g *goroutine, n int) int
 }
 
-// A Deed is one decision other than the default: in its At-th decision, Actor let Next run or
-// picked Pick. Actor and Next are paths of goroutines, so a deed keeps its meaning when other deeds
-// are removed.
+// A Deed is one decision other than the default: the At-th decision of goroutine Actor let Next run
+// or picked Pick. Actor and Next are paths of goroutines, so a deed keeps its meaning when other
+// deeds are removed.
 type Deed struct {
 	Actor string `json:"actor"`
 	At    int    `json:"at"`
@@ -24,8 +25,8 @@ type Deed struct {
 	Pick  int    `json:"pick,omitempty"`
 }
 
-// strategyOf returns the strategy with a name; for "" and mix the seed selects one. length is the
-// number of steps of the default schedule.
+// strategyOf returns the strategy with a name; for "" and mix the seed selects one. The argument
+// length is the number of steps of the default schedule.
 //
 //go:norace
 func strategyOf(name string, seed uint64, length int) (strategy, error) {
@@ -125,7 +126,7 @@ func (p *pct) next(r *run, _, self, usual *goroutine) *goroutine {
 //go:norace
 func (p *pct) pick(_ *run, _ *goroutine, n int) int { return p.rnd.below(n) }
 
-// A delay sometimes keeps a goroutine from running for 16 to 1024 steps, if another one can run.
+// A delay sometimes holds a goroutine back for 16 to 1024 steps, if another one can run.
 type delay struct {
 	rnd  random
 	odds int

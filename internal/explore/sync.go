@@ -406,8 +406,9 @@ type futex struct {
 	queue Queue
 }
 
-// FutexWait waits until FutexWake is called for the word. It returns at once if the word does not
-// have the given value. It waits at most limit nanoseconds, unless limit is negative.
+// FutexWait waits until FutexWake is called for the word. It returns at once outside a run, and if
+// the word does not have the given value. It waits at most limit nanoseconds, unless limit is
+// negative.
 //
 //go:norace
 func FutexWait(word *uint32, value uint32, limit int64) {
@@ -461,8 +462,8 @@ func (r *run) futexAt(word *uint32) *futex {
 	return (*futex)(*v)
 }
 
-// Thread returns the number of the caller's thread. It changes with each call unless the goroutine
-// is locked to its thread.
+// Thread returns the number of the caller's thread, or 1 outside a run. The number changes with
+// each call unless the goroutine is locked to its thread.
 //
 //go:norace
 func Thread() int {

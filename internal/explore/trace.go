@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// lines returns the lines of a trace. Consecutive steps of one goroutine are grouped. brief keeps
-// only the last thousand steps.
+// lines returns the lines of a trace. Consecutive steps of one goroutine are grouped. If brief is
+// set, only the last thousand steps are kept.
 func (r *run) lines(steps []step, brief bool) []string {
 	var out []string
 	const most = 1000

@@ -36,8 +36,8 @@ func Diff(w io.Writer, a, b *symbols.Table) error {
 }
 
 // DiffRelease prints the differences between the headers of a release and of the release before it.
-// The oldest release is compared with the next one. It leaves out constants that only state the
-// release.
+// The oldest release is compared with the next one. DiffRelease leaves out constants that only
+// state the release.
 func DiffRelease(w io.Writer, d *symbols.Description, t *symbols.Table, v symbols.Version) error {
 	i := slices.Index(t.Releases, v)
 	if i < 0 || len(t.Releases) < 2 {
@@ -73,8 +73,8 @@ func tellsRelease(d *symbols.Description, c symbols.Constant, v symbols.Version)
 }
 
 // diff prints the differences between two tables. If history is set, it also compares the parts
-// about releases (part.history). It leaves out each constant for which skip returns true. skip may
-// be nil.
+// about releases (part.history). It leaves out each constant for which skip returns true, unless
+// skip is nil.
 func diff(w io.Writer, a, b *symbols.Table, history bool, skip func(symbols.Constant) bool) error {
 	p := &printer{w: w, history: history}
 	p.line("%s %v -> %v", b.Library, a.Version, b.Version)
@@ -322,8 +322,8 @@ func compare[T any](p *printer, kind string, a, b []T, of func(T) record) {
 	}
 }
 
-// changed prints the parts in which two versions of a record differ. It prints nothing if they are
-// equal.
+// changed prints the parts in which two versions of a record differ. It prints nothing if the
+// versions are equal.
 func (p *printer) changed(kind string, a, b record) {
 	var lines []string
 	if a.text != b.text {

@@ -127,8 +127,8 @@ func (e *enumeratorSet) withoutSizes(tokens []string) []string {
 	return out
 }
 
-// check returns an error if the front end may compute another value for an expression than C. in is
-// the enumeration around the expression, or nil.
+// check returns an error if the front end may compute another value for an expression than C. The
+// parameter in is the enumeration around the expression, or nil.
 func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 	name, wide, negative := "", false, false
 	tokens = e.withoutSizes(tokens)

@@ -36,8 +36,8 @@ func parseText(text string) (*header, error) {
 	return h, err
 }
 
-// odd are unusual headers; many would make the C front end loop or panic. err is part of the error,
-// or "" for none.
+// The list odd has unusual headers; many would make the C front end loop or panic. The field err is
+// a part of the error, or "" for none.
 var odd = []struct{ name, text, err string }{
 	{"cut in a parameter", "int f(int *", "end of x.h:1:1: unexpected ';', expected type qualifier"},
 	{"cut in a declarator", "int *", "end of x.h:1:1: unexpected ';', expected type qualifier"},

@@ -30,8 +30,8 @@ type Input struct {
 	Versions []symbols.Version // versions for headers that do not state theirs, one for each folder
 	Report   func(string)      // receives notes that are not errors; may be nil
 
-	// Onto is the table to which the releases are added. Table changes it. If Onto is nil, Table
-	// makes a new table.
+	// Onto is the table to which the function Table adds the releases. If Onto is nil, Table makes
+	// a new table.
 	Onto *symbols.Table
 }
 
@@ -46,15 +46,15 @@ func (in *Input) version(folder int) symbols.Version {
 // Table reads the headers of a library according to its description.
 //
 // A declaration that a table cannot hold, such as a variadic function, is refused, and so are the
-// declarations that use it. The table omits them, and the error is of type Refused. The
-// description's omit leaves functions out silently.
+// declarations that use it. The table omits them, and the error is of type Refused. Functions that
+// the description omits are left out silently.
 //
 // With several releases, the newest one makes the table. Older ones add the versions at which each
-// record was added and removed, and the values that differ. With Onto, all releases are added to
-// that table.
+// record was added and removed, and the values that differ. If in.Onto is set, all releases are
+// added to it.
 //
-// If a library is given, the version nodes of its symbols give more exact since-versions of
-// functions.
+// If a library is given, the version nodes of its symbols give more exact since-versions of the
+// functions that in.Onto did not have.
 func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	in.Report = once(in.Report)
 	var refused Refused
@@ -184,7 +184,8 @@ func (r *Refused) add(x symbols.Refusal) {
 	}
 }
 
-// once returns a report function that drops a report if an earlier one was about the same record.
+// once returns a report function that drops a report if an earlier report was about the same
+// record.
 func once(report func(string)) func(string) {
 	if report == nil {
 		return func(string) {}
@@ -204,7 +205,7 @@ func omitted(function string, omit []string) bool {
 }
 
 // dateByNodes sets since-versions from the version nodes of the library's symbols. It leaves the
-// functions in dated unchanged.
+// functions in the map dated unchanged.
 func dateByNodes(d *symbols.Description, t *symbols.Table, in Input, dated map[string]bool) error {
 	if in.Library == nil {
 		return nil
@@ -378,9 +379,10 @@ func versionedStructs(t *symbols.Table) {
 	}
 }
 
-// oldABIs finds old ABI versions. every has the functions of headers that also declare old
-// versions. plain holds the same headers without old versions. A function that plain lacks is an
-// old version. If its name without _vN is a macro in plain, that macro's name is the API name.
+// oldABIs finds old ABI versions in the list every, which is from headers that also declare old
+// versions. The argument plain is from the same headers without old versions. A function that is
+// only in the list is an old version. If its name without _vN is a macro of plain, that macro's
+// name is the API name.
 func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
 	names := map[string]string{}
 	for _, f := range plain.table.Functions {

@@ -64,8 +64,9 @@ func buffers(h *header) {
 
 const whichIsRefused = ", which is refused: "
 
-// unknown removes records that use types which are neither in the table nor lent, and returns a
-// refusal for each. Then it makes handles and marks buffers.
+// unknown removes records that use types which are neither in the table nor lent by another
+// library, and returns a refusal for each. Then it makes handles, marks buffers, and removes
+// orphans.
 func unknown(d *symbols.Description, h *header, declared map[string]string) (refused []symbols.Refusal) {
 	t := &h.table
 	lent, _ := d.StandIns() // no error: parsing has called StandIns before

@@ -32,7 +32,7 @@ var errLostPragma = errors.New("the declaration cannot be left out, because a ma
 var errorPlace = regexp.MustCompile(`([^:\s]+):(\d+):\d+: (.*)`)
 
 // next leaves out the declaration of the first error. It returns false if no declaration can be
-// left out.
+// left out, or if maxRecoveries have been.
 func (r *recovery) next(files fs.FS, failure error) bool {
 	if len(r.refused) >= maxRecoveries {
 		return false

@@ -13,11 +13,11 @@ import (
 	"unicode/utf8"
 )
 
-// An overlayFS looks up a file among the stand-ins first. It rewrites headers for the C front end.
-// Lines keep their numbers.
+// An overlayFS looks up a file in its first file system, which has replacements, and then in the
+// second. It rewrites headers for the C front end. Lines keep their numbers.
 //
-// It appends two line ends to each file. Without them the front end searches forever for the end of
-// a literal, if the file ends in a backslash inside the literal.
+// It also appends two line ends to each file. Without them the front end searches forever for the
+// end of a literal, if the file ends in a backslash inside the literal.
 type overlayFS [2]fs.FS
 
 func (o overlayFS) Open(name string) (fs.File, error) {

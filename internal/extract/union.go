@@ -252,7 +252,7 @@ func (s *spans) new(since, until *symbols.Version) {
 }
 
 // at lists the releases of the table that have a record, and the record's value in each: the value
-// that others has for the release, or else bound.
+// that the list others has for the release, or else bound.
 func at[T, O any](releases []symbols.Version, since, until symbols.Version, bound T, others []O, of func(*O) (symbols.Span, T)) (in []symbols.Version, what []T) {
 	for _, r := range releases {
 		if !since.IsZero() && r.Compare(since) < 0 || !until.IsZero() && r.Compare(until) > 0 {
@@ -627,9 +627,9 @@ func kept[T any](have, theirs []T, other map[string]string, seen map[string]bool
 	return have
 }
 
-// kinds returns the kind of each type of a table, by name, except types of the given kind. A name
-// that the table uses for another kind of type keeps that meaning: a struct that later became
-// opaque is a handle.
+// kinds returns the kind of each type of a table, by name, except types of the given kind. If a
+// release has a type of that kind whose name is in the result, the table keeps its own type: a
+// struct that later became opaque stays a handle.
 func kinds(t *symbols.Table, but string) map[string]string {
 	out := map[string]string{}
 	add := func(kind, name string) {

@@ -331,7 +331,7 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 	}
 }
 
-// function records a function. label is its assembler name, or "".
+// function records a function. The argument label is the function's assembler name, or "".
 func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, label string, doc comment, deprecated bool) error {
 	if label == "" {
 		label = d.Name()
@@ -756,8 +756,8 @@ func (w *walker) spell(t cc.Type) string {
 	return "?"
 }
 
-// systemNumber reports whether a typedef is a number type of the C library. Tables do not have
-// these names.
+// systemNumber reports whether a typedef is a number type of the C library. Tables do not have the
+// names of such types.
 func (w *walker) systemNumber(td *cc.Declarator, t cc.Type) bool {
 	_, system := standIns().headers[td.Position().Filename]
 	return system && !cTypes[td.Name()] && w.lay.bad[td.Name()] == nil && arithmetic(t) != ""
@@ -777,7 +777,7 @@ func (w *walker) spellArray(a *cc.ArrayType) string {
 }
 
 // foreign reports whether a type is a struct or a union of a header outside the library. Pointers
-// to it are opaque.
+// to such a type are opaque.
 func (w *walker) foreign(t cc.Type) bool {
 	switch t.(type) {
 	case *cc.StructType, *cc.UnionType:
@@ -822,7 +822,8 @@ func tagOf(t cc.Type) string {
 	return ""
 }
 
-// tagFor returns a type's tag, or name if the type has no tag or a stand-in invented the tag.
+// tagFor returns a type's tag, or the given name if the type has no tag or a stand-in invented the
+// tag.
 func tagFor(t cc.Type, name string) string {
 	if tag := tagOf(t); !madeUp(tag) {
 		return cmp.Or(tag, name)

@@ -20,7 +20,8 @@ var multiarch = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64
 
 // Expand replaces $VAR in a pattern by the variable's value, taken literally. It returns nothing if
 // a variable is unset or empty: "$ROCM_PATH/lib" must not become "/lib". If the pattern is only a
-// variable, its value may list several folders, as PATH does; each becomes a pattern as by [Named].
+// variable, its value may list several folders, as PATH does; each folder becomes a pattern as by
+// [Named].
 func Expand(pattern string) []string {
 	list := strings.HasPrefix(pattern, "$") && !strings.ContainsAny(pattern, `/\`)
 	ok := true

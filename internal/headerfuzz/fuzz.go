@@ -1,5 +1,6 @@
 // Package headerfuzz makes random C headers, extracts a symbol table from each, and compares the
-// table with a C compiler. The extractor may refuse a declaration. It must never bind one wrongly.
+// table with a C compiler. The extractor may refuse a declaration, but it must never bind a
+// declaration wrongly.
 package headerfuzz
 
 import (
@@ -74,8 +75,8 @@ func extracted(header string) (t *symbols.Table, refused int, err error) {
 	return t, refused, err
 }
 
-// text joins the kept units into a header. lines has, for each line of the header, the index of its
-// unit, or -1.
+// text joins the kept units into a header. The result lines has, for each line of the header, the
+// index of the line's unit, or -1.
 func text(units []Unit, kept map[int]bool) (header string, lines []int) {
 	var b strings.Builder
 	b.WriteString(Head)
@@ -133,7 +134,8 @@ func (c *Checker) accepts(ctx context.Context, header string) (string, error) {
 	return "", ctx.Err()
 }
 
-// Check extracts a table from a header of some units, and compares it with the compiler.
+// Check extracts a table from a header of some units, and compares the table with what the compiler
+// says.
 func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 	r := &Result{}
 	kept := map[int]bool{}
@@ -211,8 +213,9 @@ func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 	return faults
 }
 
-// compare compares a table with its header. It leaves out the faults of a record that
-// symbols.DecodeTable rejects, because no package is generated from such a table.
+// compare compares a table with its header. It leaves out differences that may be of qualifiers
+// alone (cproof.Unknown). It also leaves out the faults of a record that symbols.DecodeTable
+// rejects, because no package is generated from such a table.
 func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) (*cproof.Report, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return nil, err
@@ -255,8 +258,8 @@ func (c *Checker) has(ctx context.Context, header string, f cproof.Fault) bool {
 
 var token = regexp.MustCompile(`(?m)^[ \t]*#.*\n|__attribute(?:__)?\s*\(\((?:[^()]|\([^()]*\))*\)\)|"[^"\n]*"|'[^'\n]*'|\w+|\n|[ \t]+|[^\w\s]`)
 
-// About returns the units that declare the record of a fault. With closure it adds the units that
-// they use.
+// About returns the units that declare the record of a fault. If closure is set, it adds all units
+// that those units use, directly or not.
 func (r *Result) About(f cproof.Fault, closure bool) map[int]bool {
 	_, name, _ := strings.Cut(f.Record, " ")
 	number := regexp.MustCompile(`(?i)fz\d+`).FindString(name)
@@ -322,7 +325,7 @@ func (c *Checker) Minimal(ctx context.Context, r *Result, f cproof.Fault) string
 	return strings.TrimSpace(text) + "\n"
 }
 
-// reduce removes runs of parts, long runs first, as long as the fault stays.
+// reduce removes each run of parts without which the fault stays, long runs first.
 func (c *Checker) reduce(ctx context.Context, parts []string, longest int, f cproof.Fault) []string {
 	for n := max(longest, 1); n >= 1 && ctx.Err() == nil; {
 		less := false

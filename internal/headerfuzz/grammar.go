@@ -34,7 +34,7 @@ const Head = "#include <stdint.h>\n#include <stddef.h>\n#include <stdbool.h>\n#i
 // A Unit is a part of a header that is kept or dropped as a whole, mostly one declaration.
 type Unit struct {
 	Text string
-	Uses []int // indices of the units whose declarations it uses
+	Uses []int // indices of the units whose declarations this unit uses
 }
 
 type kind int
@@ -72,7 +72,7 @@ type grammar struct {
 // refused too, so a group is small.
 const group = 40
 
-// Units returns n random units. With gcc they may contain text that clang rejects or reads
+// Units returns n random units. If gcc is set, they may contain text that clang rejects or reads
 // differently, such as a test of the compiler's version.
 func Units(r *rand.Rand, n int, gcc bool) []Unit {
 	g := &grammar{r: r, gcc: gcc}
@@ -96,8 +96,8 @@ func (g *grammar) name() string { g.n++; return fmt.Sprintf("fz%d", g.n) }
 
 func (g *grammar) unit() { g.unitOf(g.r.IntN(20)) }
 
-// unitOf makes a unit. what selects a struct or union, an enumeration, a typedef, a macro or a
-// function.
+// unitOf makes a unit: a struct or union, an enumeration, a typedef, a macro or a function, as the
+// argument says.
 func (g *grammar) unitOf(what int) {
 	g.uses = nil
 	index := len(g.units)
@@ -154,7 +154,7 @@ func (g *grammar) around(text string) string {
 	return text
 }
 
-// plain are number types that the extractor knows.
+// plain lists number types that the extractor knows.
 var plain = []string{"int", "unsigned", "unsigned int", "char", "unsigned char", "signed char", "short", "unsigned short", "long", "unsigned long", "long long", "unsigned long long",
 	"float", "double", "size_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "bool", "_Bool", "intptr_t", "uintptr_t", "ptrdiff_t"}
 
@@ -170,7 +170,8 @@ func (g *grammar) number() string {
 	return pick(g, plain...)
 }
 
-// known returns a type that an earlier unit has declared, or "" if it finds none of the kinds.
+// known returns a type that an earlier unit has declared, or "" if eight random tries find no type
+// of the given kinds.
 func (g *grammar) known(kinds ...kind) string {
 	if len(g.types) == 0 {
 		return ""

@@ -56,8 +56,8 @@ func (h Host) CUDA(code int, library string) (say []string) {
 	return say
 }
 
-// NoLibrary returns advice if the kernel has NVIDIA's driver but no library of it was found, and
-// otherwise "".
+// NoLibrary returns advice if the kernel has NVIDIA's driver but no library of that driver was
+// found, and otherwise "".
 func (h Host) NoLibrary() string {
 	release := h.NVIDIA()
 	switch {
@@ -87,8 +87,8 @@ func named(release string) string {
 
 var inName = regexp.MustCompile(`\.so\.(\d+\.\d+(?:\.\d+)?)$`)
 
-// releaseOf returns the driver's release from the name of its library, libcuda.so.550.54.15. It
-// follows links.
+// releaseOf returns the driver's release from the name of the driver's library, such as
+// libcuda.so.550.54.15. It follows links.
 func releaseOf(library string) string {
 	if real, err := filepath.EvalSymlinks(library); err == nil {
 		library = real

@@ -200,8 +200,8 @@ func (u *unpacker) kernel(b *budget) Kernel {
 	return k
 }
 
-// arg reads the metadata of an argument. hidden is set for an argument that the runtime adds. told
-// is set if the metadata has the argument's size.
+// arg reads the metadata of an argument. The result hidden is set for an argument that the runtime
+// adds, and told if the metadata has the argument's size.
 func (u *unpacker) arg() (p Param, hidden, told bool) {
 	u.fields(func(key string) {
 		switch key {

@@ -16,7 +16,7 @@ type Triton struct {
 	Backend     string // cuda or hip; "" in old releases
 	Threads     int    // threads of a block
 	Shared      uint64 // dynamic shared memory, bytes
-	Cluster     [3]int // blocks of a cluster, 1 each without clusters; the grid must be multiplied by it
+	Cluster     [3]int // blocks of a cluster, 1 each without clusters; the grid must be multiplied by these
 	Cooperative bool
 
 	GlobalScratch  uint64 // bytes of global memory for each block; the address of this memory is one of the last parameters
@@ -125,7 +125,7 @@ func ReadTriton(text []byte) (*Triton, error) {
 }
 
 // jsonSignature reads a JSON object whose keys are parameters' names or indices, and whose values
-// are their types. It keeps the order.
+// are their types. It keeps the order of the keys.
 func jsonSignature(text []byte) ([]TritonParam, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {
@@ -266,7 +266,8 @@ func irParams(b []byte) ([]TritonParam, error) {
 	}
 }
 
-// irPart returns the length of a parameter. It ends at a comma or parenthesis outside any brackets.
+// irPart returns the length of a parameter. The parameter ends at a comma or parenthesis outside
+// any brackets.
 func irPart(b []byte) (int, error) {
 	depth := 0
 	for i := 0; i < len(b); i++ {

@@ -70,7 +70,8 @@ func magnitude[T float32 | float64 | complex64 | complex128](v T) float64 {
 	return math.NaN()
 }
 
-// near checks that got differs from want by at most eps times the largest magnitude in want.
+// near checks that got differs from want by at most eps times the largest magnitude in the slice
+// want.
 func near[T float32 | float64 | complex64 | complex128](t *testing.T, what string, got, want []T, eps float64) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -1,4 +1,4 @@
-// Package nvtxtest attaches a tool to NVTX that records the calls that it receives.
+// Package nvtxtest attaches a tool to NVTX. The tool records the calls that it receives.
 package nvtxtest
 
 import (
@@ -23,7 +23,8 @@ const childVariable = "PUREGPU_TEST_NVTX_CHILD"
 
 // Child runs the test again in a child process whose environment names the tool's library, since a
 // process loads a tool only once. In the child it returns true. In the parent it waits for the
-// child and returns false; if the test failed in the child, it fails in the parent.
+// child and returns false; if the test failed in the child, it fails in the parent. Child skips the
+// test where no tool can be attached.
 func Child(t *testing.T, library string) bool {
 	t.Helper()
 	if os.Getenv(childVariable) == t.Name() {
@@ -60,8 +61,8 @@ var spec = dl.Spec{
 	Symbols: []dl.Symbol{{Name: "fake_take", Sig: "ww"}, {Name: "fake_headers"}, {Name: "fake_layout", Sig: "w"}},
 }
 
-// Attach runs the test in a child process with the tool, as [Child] does. In the child it returns
-// the tool, and in the parent nil.
+// Attach runs the test in a child process with the tool, as [Child] does. Attach returns the tool
+// in the child, and nil in the parent.
 func Attach(t *testing.T) *Tool {
 	t.Helper()
 	path := os.Getenv(nvtx.Variable)
@@ -107,8 +108,8 @@ func (x *Tool) Wrote() []string {
 	return lines
 }
 
-// Layout returns the size of nvtxEventAttributes_t and the offsets of its fields. real is true if
-// they come from NVIDIA's headers.
+// Layout returns the size of nvtxEventAttributes_t and the offsets of its fields. The result real
+// is true if they come from NVIDIA's headers.
 func (x *Tool) Layout() (layoutOf []int32, real bool) {
 	layoutOf = make([]int32, 10)
 	x.call(layout, uintptr(unsafe.Pointer(&layoutOf[0])))

@@ -1,5 +1,5 @@
-// Package overlay writes files for the flag -overlay of go build and go test. Such a file makes
-// them read other files in place of source files.
+// Package overlay writes files for the flag -overlay of go build and go test. With such a file,
+// these commands read other files in place of source files.
 package overlay
 
 import (

@@ -1,5 +1,5 @@
 // Package sysfs reads facts about devices and drivers that Linux provides and the GPU APIs do not.
-// On other systems it returns nothing.
+// On other systems its functions find nothing.
 package sysfs
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 // NUMANode returns the host's NUMA node that is nearest to the device at a PCI address such as
-// "0000:3b:00.0". It returns -1 if there is none or it is unknown.
+// "0000:3b:00.0". It returns -1 if the device has none or its node is unknown.
 func NUMANode(pci string) int { return numaNode(os.DirFS("/sys"), pci) }
 
 func numaNode(sys fs.FS, pci string) int {

@@ -125,7 +125,7 @@ var quiet = map[string]simdriver.Kernel{
 }
 
 // launches returns functions that launch the same kernel: "again" reuses its Op, "generated" makes
-// one by the generated function.
+// an Op with the generated function.
 func launches(t testing.TB) (s *gpu.Stream, all map[string]func() error) {
 	dev, code := load(t, quiet, gpu.Options{Spin: -1, Poll: time.Minute})
 	s = dev.Queue(0).NewStream()

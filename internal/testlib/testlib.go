@@ -20,7 +20,7 @@ type Fake struct {
 	File    string   // name of the library's file
 	Source  string   // C file in testdata/fakes, or "" for none
 	Defines []string // macros for Source, as in -D
-	Symbols []string // functions to export; if Source does not define one, it does nothing and returns 0
+	Symbols []string // functions to export; those not in Source do nothing and return 0
 }
 
 // built holds the libraries that this process has built.
@@ -30,7 +30,7 @@ var built struct {
 }
 
 // Build compiles f and returns the path of a separate copy. It skips the test if there is no C
-// compiler.
+// compiler, or if the test needs a C source and runs outside the module.
 func (f Fake) Build(t testing.TB) string {
 	t.Helper()
 	cc := compiler(t)

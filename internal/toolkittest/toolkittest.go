@@ -1,5 +1,5 @@
 // Package toolkittest tests how the packages of CUDA's libraries open their library: all must
-// behave the same. Its own tests call the libraries on a GPU.
+// behave the same. The tests of toolkittest itself call the libraries on a GPU.
 package toolkittest
 
 import (
@@ -38,8 +38,8 @@ type Case struct {
 	Call    func(Opened) error // calls the missing function
 }
 
-// Build makes a fake library of the release. It has the functions that the table lists for that
-// release, except those in without.
+// Build makes a fake library of the release. The library has the functions that the table lists for
+// the release, except those that the last argument names.
 func (c *Case) Build(t testing.TB, without ...string) string {
 	t.Helper()
 	lib, err := symbols.Load(c.Library)
@@ -135,9 +135,9 @@ func Run(t *testing.T, c Case) {
 	})
 }
 
-// Real opens this machine's library and returns it. It skips the test if there is none. The library
-// must have every function that the table lists for the library's release, except functions that a
-// newer release lacks.
+// Real opens this machine's library and returns it. It skips the test if the machine has no such
+// library, or if the platform is not supported. The library must have every function that the table
+// lists for the library's release, except functions that a newer release lacks.
 func Real(t *testing.T, library string, open func(dl.Options) (Opened, error), format func(dl.Version) string) Opened {
 	t.Helper()
 	lib, err := symbols.Load(library)

@@ -134,8 +134,8 @@ func parseMicros(b []byte) (Time, bool) {
 	return Time(n), true
 }
 
-// decode turns a JSON object into an event. faults are the rules of the format that the event
-// breaks. It returns an error if the object is not an event.
+// decode turns a JSON object into an event. The result faults lists the rules of the format that
+// the event breaks. decode returns an error if the object is not an event.
 func decode(raw []byte, e *Event) (faults []string, err error) {
 	*e = Event{}
 	var w wireEvent

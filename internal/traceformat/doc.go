@@ -40,7 +40,7 @@ const (
 	CatLoss       = "loss"       // Instant: a device or a communicator is lost
 	CatDrop       = "drop"       // Instant: the trace lacks submissions
 	CatArrows     = "arrows"     // Instant: the trace lacks arrows, or may lack some
-	CatCut        = "cut"        // Instant: the file of this program ended here before its array did
+	CatCut        = "cut"        // Instant: the file of this program ends here, inside its array
 	CatClock      = "clock"      // Instant: a new fit of the device's clock to the host's
 )
 

@@ -105,7 +105,8 @@ func (b *Builder) Semaphore(name string) func(value uint64) traceformat.Point {
 }
 
 // A Submission is work submitted to a queue, with its times. Begun and Ended are both 0 if they are
-// unknown, Issued is 0 if it was never issued, and Done is 0 if it is not done when the trace ends.
+// unknown, Issued is 0 if the work was never issued, and Done is 0 if it is not done when the trace
+// ends.
 type Submission struct {
 	Args                                  traceformat.Args // Submit sets Sub; Untimed and UntimedCommands are written only when the submission ends
 	Submitted, Issued, Begun, Ended, Done traceformat.Time
@@ -119,9 +120,9 @@ type Command struct {
 	Begun, Ended traceformat.Time
 }
 
-// Submit adds the events of a submission to the queue q. executed is the track of the stream or the
-// communicator that executed it. Submit also adds arrows from earlier signals to the submission's
-// waits. It returns the submission's number.
+// Submit adds the events of a submission to the queue q. The argument executed is the track of the
+// stream or the communicator that executed the work. Submit also adds arrows from earlier signals
+// to the submission's waits. Submit returns the submission's number.
 func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 	b.subs++
 	a := s.Args
@@ -244,7 +245,7 @@ func (b *Builder) Nodes(pid int64, title string) Track {
 	return b.track(pid, title, traceformat.Args{Kind: traceformat.KindNodes})
 }
 
-// Node adds a command of a graph. The args name its submission, its recording and its command.
+// Node adds a command of a graph. The args name the submission, the recording and the command.
 func (b *Builder) Node(t Track, name string, begun, ended traceformat.Time, a traceformat.Args) {
 	b.add(traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: name, PID: t.PID, TID: t.TID, Time: begun, Dur: ended - begun, Args: a})
 }

@@ -45,8 +45,8 @@ func Nanosleep(t, left *Timespec) error {
 	return nil
 }
 
-// Gettid returns the number of the thread. It changes at each call unless the goroutine is locked
-// to a thread.
+// Gettid returns the number of the thread. The number changes at each call unless the goroutine is
+// locked to a thread.
 func Gettid() int { return explore.Thread() }
 
 // Fallocate does not wait for other threads, so it is not replaced.
