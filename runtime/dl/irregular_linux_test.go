@@ -123,7 +123,7 @@ func TestOpenIrregularSearch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A thread that waits in open(2) keeps a panic from ending its process.
+			// A thread that waits in open(2) keeps a panic from ending the process.
 			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, exe, "-test.run=^TestOpenIrregularSearch$")

@@ -58,8 +58,8 @@ func (ld *loader) error() string {
 	return GoString(*(*unsafe.Pointer)(unsafe.Pointer(&p)))
 }
 
-// open opens a library. If loaded is set, it only finds a library that the process has already
-// loaded. After a failure words has the loader's message.
+// open opens a library. If the parameter loaded is set, open only finds a library that the process
+// has already loaded. After a failure the result words is the loader's message.
 func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) {
 	mode := rtldNow
 	if loaded {
@@ -102,8 +102,8 @@ func irregular(name string) string {
 }
 
 // searched returns the folders that glibc's loader searches for a value of LD_LIBRARY_PATH, in
-// order. It includes folders for all processors that the loader knows, although the loader searches
-// only some of them on this processor.
+// order. The result includes folders for all processors that the loader knows, although the loader
+// searches only some of them on this processor.
 func searched(value string) (dirs []string) {
 	if value == "" {
 		return nil

@@ -37,7 +37,7 @@ func open(t testing.TB, opt Options, change func(*Spec)) (*lib, error) {
 	return l, err
 }
 
-// distinct checks that err is of the kind want, and of no other kind.
+// distinct checks that errors.Is finds want in err, and none of the other errors.
 func distinct(t *testing.T, err, want error) {
 	t.Helper()
 	for _, kind := range []error{ErrNotOpen, ErrUnsupported, ErrNotFound, ErrNotLoadable, ErrTooOld, ErrSymbol} {
@@ -47,7 +47,8 @@ func distinct(t *testing.T, err, want error) {
 	}
 }
 
-// wantText compares texts. FILE in want stands for file, unless file is empty.
+// wantText compares texts. The word FILE in want stands for the value of file, unless file is
+// empty.
 func wantText(t *testing.T, got, file, want string) {
 	t.Helper()
 	if file != "" {

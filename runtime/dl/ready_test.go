@@ -45,8 +45,8 @@ func answers(dirs *[]string, errs ...error) func(string) error {
 var errBroken = errors.New("error 999")
 
 // TestReady checks which library Open takes for the errors that Ready returns. A library whose
-// devices are hidden counts as ready. If none is ready, Open takes the first one with another error
-// than ErrNoDevice, or else the first.
+// devices are hidden counts as ready. If no library is ready, Open takes the first whose error is
+// not ErrNoDevice. If all errors are ErrNoDevice, Open takes the first library.
 func TestReady(t *testing.T) {
 	none := fmt.Errorf("%w (error 100)", ErrNoDevice)
 	for _, c := range []struct {

@@ -76,7 +76,7 @@ type Call struct {
 	*cudnn.Library
 	Handle cudnn.Handle // its stream is set
 	Stream cuda.Stream  // the stream of Handle
-	Ptrs   []driver.Ptr // addresses of the ranges in uses, in order, then of the workspace; valid until the function returns
+	Ptrs   []driver.Ptr // addresses of the ranges that Library.Call got as uses, in order, then of the workspace; valid until the function returns
 }
 
 // Call returns an Op that runs fn, which calls functions of cuDNN. These functions put their work

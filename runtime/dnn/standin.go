@@ -74,8 +74,8 @@ func (v *volume) at(outer, channel int, at [3]int) int {
 	return outer*v.strides[0] + channel*v.strides[1] + at[0]*v.strides[2] + at[1]*v.strides[3] + at[2]*v.strides[4]
 }
 
-// three returns three values: the n values of list, and in front of them the value otherwise 3-n
-// times. If list is nil, all three are otherwise.
+// three returns three values: the n values of list, and in front of them 3-n times the value of the
+// parameter otherwise. If list is nil, all three values are the value of otherwise.
 func three(list []int, n, otherwise int) [3]int {
 	all := [3]int{otherwise, otherwise, otherwise}
 	for i := range n {

@@ -54,8 +54,8 @@ func (s Shape) pitch() int {
 	return s.row()
 }
 
-// check returns an error for shapes that no plan can have. If it returns nil, the size in bytes of
-// all numbers fits into an int64.
+// check returns an error for shapes that no plan can have. If check returns nil, the size in bytes
+// of all numbers fits into an int64.
 func (s Shape) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("fft: a shape with %s: %w", fmt.Sprintf(format, args...), gpu.ErrArgument)

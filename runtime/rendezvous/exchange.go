@@ -60,8 +60,7 @@ func come(ranks []int, others int) string {
 	return s + " (" + strings.Join(list, ", ") + ")"
 }
 
-// distinct returns each rank once, except -1, an unknown rank, which it keeps as often as it
-// occurs.
+// distinct returns each rank once, except -1, an unknown rank, of which distinct keeps all.
 func distinct(ranks []int) []int {
 	slices.Sort(ranks)
 	var d []int
@@ -77,7 +76,7 @@ func distinct(ranks []int) []int {
 type backoff struct{ next, most time.Duration }
 
 // wait waits for b.next, and doubles b.next, up to b.most. If the context ends first, wait returns
-// its cause.
+// the cause.
 func (b *backoff) wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

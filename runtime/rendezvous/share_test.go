@@ -79,8 +79,8 @@ func eachInTime(t *testing.T, count int, fn func(ctx context.Context, rank int) 
 	})
 }
 
-// inTime calls a function with a time that is usually long enough, and retries with a longer one
-// while it returns an error.
+// inTime calls a function with a time that is usually long enough, and retries with a longer time
+// while the function returns an error.
 func inTime(t *testing.T, short time.Duration, fn func(short time.Duration) error) {
 	t.Helper()
 	for ; ; short *= 4 {

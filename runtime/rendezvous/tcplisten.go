@@ -95,8 +95,8 @@ func (x *tcpExchange) unreachable(all []net.Listener) error {
 		all[0].Addr(), host, net.JoinHostPort("", port))
 }
 
-// inUse reports whether an error says that the port is in use. 10048 is Windows's own number for
-// that error, which package syscall does not map to the portable one.
+// inUse reports whether an error says that the port is in use. Windows has a number of its own for
+// that error, 10048, which package syscall does not map to the portable error.
 func inUse(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.Errno(10048))
 }

@@ -112,8 +112,9 @@ const (
 // Numbers from 2¹⁷ on, infinity and NaN count as 2¹⁷.
 func narrow(abs, bits, least uint32) uint32 {
 	abs = min(abs, (127+17)<<fraction)
-	// e is the exponent of the number; all subnormal numbers have the exponent least. The addition
-	// rounds, because the last bit of the sum has the value of the last bit of the result.
+	// e is the exponent of the number; the exponent of all subnormal numbers is the value of least.
+	// The addition rounds, because the last bit of the sum has the value of the last bit of the
+	// result.
 	e := max(abs>>fraction, least)
 	base := (e + fraction - bits) << fraction
 	n := math.Float32bits(math.Float32frombits(abs)+math.Float32frombits(base)) - base

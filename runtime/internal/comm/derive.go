@@ -57,7 +57,7 @@ func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (
 	if len(exclude) == 0 {
 		return nil, errs.Argument("shrink", "no ranks to exclude")
 	}
-	if ctx == nil { // a mistake must not fail the communicator, so check it here
+	if ctx == nil { // without this check, the missing context would fail the communicator
 		return nil, errs.Argument("shrink", "no context")
 	}
 	if err := c.isPlain("shrink"); err != nil {
@@ -82,8 +82,8 @@ func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (
 	return made, err
 }
 
-// derive makes a communicator from this one. With idle, it first waits until all operations are
-// done.
+// derive makes a communicator from this one. If idle is set, derive first waits until all
+// operations are done.
 func (c *Communicator) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Communicator, error) {
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()

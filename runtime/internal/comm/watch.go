@@ -11,7 +11,7 @@ import (
 // watchEvery is how often a communicator with work under way is checked.
 const watchEvery = 10 * time.Millisecond
 
-// watch is the timer that calls look. The communicator's mu protects it.
+// watch has the timer that calls Communicator.look. Communicator.mu protects the fields.
 type watch struct {
 	look    func() // Communicator.look; set once, because a method value allocates
 	timer   *time.Timer
@@ -109,7 +109,7 @@ func (c *Communicator) late(ctx context.Context, issued time.Time) error {
 	return nil
 }
 
-// overdue returns an error if any operation takes too long. The caller holds mu.
+// overdue returns an error if any operation takes too long. The caller holds Communicator.mu.
 func (c *Communicator) overdue() error {
 	if c.list.withContext > 0 {
 		for s := range c.list.all() {

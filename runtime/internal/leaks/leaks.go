@@ -53,8 +53,8 @@ type Reporter struct {
 	Device string
 }
 
-// Dropped reports that the program has dropped a thing, such as "Buffer", that was made at a place.
-// args are further attributes for the logger.
+// Dropped reports that the program has dropped a thing without Close. thing is its type, such as
+// "Buffer", and made is the place where it was made. args are further attributes for the logger.
 func (r *Reporter) Dropped(thing string, made *Site, args ...any) {
 	r.Log.Warn("gpu: a "+thing+" was dropped without Close", append([]any{"made", made.String(), "device", r.Device}, args...)...)
 }

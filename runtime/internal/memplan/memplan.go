@@ -106,7 +106,8 @@ type use struct {
 }
 
 // findOrder handles one level, the steps from lo to hi-1. It compares the allocations whose last
-// use is in this level with the allocations whose first use is in it, and sets overlaps.
+// use is in this level with the allocations whose first use is in this level, and sets the field
+// overlaps of the former.
 func (p *planner) findOrder(lo, hi int) {
 	var uses []use // uses, in this level, of the allocations whose last use is in this level
 	begin, ending := 0, []int(nil)
@@ -141,8 +142,8 @@ func (p *planner) findOrder(lo, hi int) {
 }
 
 // follow sets overlaps for at most 64 uses of the level. For each step it computes the set of these
-// uses that come before the step, as a bit set in one word. own and behind have a word for each
-// step: the uses of the step itself, and the uses that come before it.
+// uses that come before the step, as a bit set in one word. The slices own and behind have a word
+// for each step: own the uses of the step itself, and behind the uses that come before the step.
 func (p *planner) follow(lo, hi int, uses []use, own, behind []uint64) {
 	clear(own)
 	type group struct { // the uses of one allocation
@@ -233,7 +234,7 @@ func (p *planner) byFirst() (order []int) {
 func (p *planner) fit(order []int, top uint64) Layout {
 	lay := Layout{Offsets: make([]uint64, len(p.lives))}
 	end := func(a int) uint64 { return lay.Offsets[a] + p.lives[a].size }
-	var up, down []int // placed allocations: up by ascending offset, down by descending end
+	var up, down []int // placed allocations: the list up by ascending offset, the list down by descending end
 	for _, a := range order {
 		l := &p.lives[a]
 		near := func(b int) bool { return !p.before(l, &p.lives[b]) && !p.before(&p.lives[b], l) }

@@ -5,7 +5,8 @@ import "sync/atomic"
 // A Thread is an OS thread with a locked goroutine that waits for work again and again. Waking a
 // locked thread takes longer than many pieces of work do. So after work the goroutine first
 // lingers: it waits for a signal in a loop, without giving up its processor. Later its thread
-// sleeps in the kernel, if the system allows that. In the end it parks like other goroutines.
+// sleeps in the kernel, if the system allows that. In the end the goroutine parks like other
+// goroutines.
 type Thread struct {
 	policy  *Policy
 	wake    chan struct{}
@@ -24,7 +25,7 @@ func (t *Thread) Signal() {
 }
 
 // Attends reports whether the thread lingers: it waits for work without giving up its processor.
-// While it does, it polls the device on behalf of waiting goroutines.
+// While the thread lingers, it polls the device on behalf of waiting goroutines.
 func (t *Thread) Attends() bool { return t.attends.Load() }
 
 // Parked reports whether the thread has parked. A goroutine that signals a parked thread should

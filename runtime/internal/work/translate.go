@@ -24,13 +24,14 @@ type Extra struct {
 	Launch *driver.Launch
 	// Event is the event of a Timestamp, or a shared event.
 	Event driver.Event
-	// Native is the program's function of a Native operation. It issues work to a stream.
+	// Native is the program's function of a Native operation. The function issues work to a stream.
 	Native func(s driver.Stream, ranges []driver.Ptr) error
 	// Child is the work of a Native operation, captured as a graph.
 	Child driver.Graph
 }
 
-// CallNative calls the program's function of a Native operation, with the addresses of its ranges.
+// CallNative calls the program's function of a Native operation, with the addresses of the
+// operation's ranges.
 func (x *Extra) CallNative(s driver.Stream) error {
 	var ranges []driver.Ptr
 	if n := len(x.Launch.Args); n > 0 {

@@ -105,7 +105,7 @@ func callbackGo(c *call) {
 		if i >= len(c.ints) {
 			word = unsafe.Add(unsafe.Pointer(c.stack), (i-len(c.ints))*8)
 		}
-		// The value is in the low bytes of the word, whatever its size.
+		// The value is in the low bytes of the word, whatever the size of the value.
 		args[i] = reflect.NewAt(t, word).Elem()
 	}
 	results := cb.fn.Call(args)

@@ -67,7 +67,8 @@ func Start() (*Libc, error) {
 	return libc, broken
 }
 
-// start starts the C library and sets libc or broken. It returns an error if nothing was started.
+// start starts the C library and sets the variable libc or the variable broken. It returns an error
+// if nothing was started.
 func start() error {
 	ld, p, err := find()
 	if err != nil {
@@ -131,7 +132,8 @@ func find() (*loader, *program, error) {
 		ErrAbsent, strings.Join(dirs, ", "), Env)
 }
 
-// prepare maps the loader at path, makes a program for it, and checks that the loader can start it.
+// prepare maps the loader at path, makes a program for it, and checks that the loader can start the
+// program.
 func prepare(path string) (*loader, *program, error) {
 	ld, err := mapLoader(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("HOSTLIBC_TEST_SETUID") != "" { // a separate process: success would change this one
+	if os.Getenv("HOSTLIBC_TEST_SETUID") != "" { // Setuid changes the whole process
 		if err := syscall.Setuid(os.Getuid()); err != nil {
 			println(err.Error())
 			os.Exit(3)

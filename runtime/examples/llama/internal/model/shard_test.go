@@ -123,7 +123,7 @@ func run(t testing.TB, r model.Runner, p model.Plan) []int32 {
 	return tokens
 }
 
-// begin runs the prompt, and appends the token that follows it.
+// begin runs the prompt, and appends the token that follows the prompt.
 func (q *sequence) begin(t testing.TB, r model.Runner) {
 	t.Helper()
 	for _, p := range q.plans(r.Info()) {
@@ -279,8 +279,8 @@ func testManyRows(t *testing.T, devices []*gpu.Device) {
 	}
 }
 
-// checkManyRows compares the logits of runner r with the reference. The logits of all its shards
-// must be equal, bit by bit.
+// checkManyRows compares the logits of runner r with the reference. The logits of all the runner's
+// shards must be equal, bit by bit.
 func checkManyRows(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, shards ...*model.Shard) {
 	t.Helper()
 	ref := newReference(t, ck)

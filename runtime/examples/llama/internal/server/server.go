@@ -81,8 +81,8 @@ func New(o Options) *Server {
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Serve serves until the context ends. Then it refuses new requests, waits up to grace for requests
-// in progress, cancels the rest, and shuts down the engine.
+// Serve serves until the context ends. Then it refuses new requests, waits for requests in
+// progress, at most for the time grace, cancels the rest, and shuts down the engine.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
 	hs := &http.Server{
 		Handler:           s,
@@ -157,7 +157,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.Message }
 
-// invalid returns the answer to a bad request. param is the field that is wrong; it may be empty.
+// invalid returns the answer to a bad request. param is the name of the wrong field, or empty.
 func invalid(param, format string, args ...any) *failure {
 	f := &failure{code: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error"}
 	if param != "" {

@@ -23,9 +23,9 @@ type Tokenizer struct {
 // vocabulary may be larger.
 func (t *Tokenizer) Vocab() int { return len(t.texts) }
 
-// Encode returns the tokens of a text. If special is true, it adds the special tokens that the
-// model expects around a text, such as one that begins it. In any case it finds special tokens that
-// are written out in the text. Text that is not UTF-8 or has more than [math.MaxInt32] bytes is an
+// Encode returns the tokens of a text. If special is true, Encode adds the special tokens that the
+// model expects around a text, such as a first token. In any case it finds special tokens that are
+// written out in the text. Text that is not UTF-8 or has more than [math.MaxInt32] bytes is an
 // error.
 func (t *Tokenizer) Encode(text string, special bool) ([]int32, error) {
 	if len(text) > math.MaxInt32 {
