@@ -32,9 +32,9 @@ type move struct {
 	size  uint8  // for a word of a struct: number of its bytes
 }
 
-// arrange returns the slice moves with the places of the words of a call appended. sig is the
-// call's signature. For a struct, the argument word is the struct's address. If the ABI passes the
-// struct by reference, C gets this address.
+// arrange appends the places of the words of a call to the slice moves, and returns the slice. sig
+// is the call's signature, and a is the ABI. For a struct, the argument word is the struct's
+// address. If the ABI passes the struct by reference, C gets this address.
 func arrange(a abi, sig string, moves []move) ([]move, error) {
 	ints, floats, stack := 0, 0, 0 // registers and stack words used so far
 	maxInts := 6

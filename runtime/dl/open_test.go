@@ -37,7 +37,7 @@ func open(t testing.TB, opt Options, change func(*Spec)) (*lib, error) {
 	return l, err
 }
 
-// distinct checks that errors.Is finds want in err, and none of the other errors.
+// distinct checks that errors.Is finds want in err, and none of the package's other errors.
 func distinct(t *testing.T, err, want error) {
 	t.Helper()
 	for _, kind := range []error{ErrNotOpen, ErrUnsupported, ErrNotFound, ErrNotLoadable, ErrTooOld, ErrSymbol} {

@@ -60,7 +60,7 @@ func come(ranks []int, others int) string {
 	return s + " (" + strings.Join(list, ", ") + ")"
 }
 
-// distinct returns each rank once, except -1, an unknown rank, of which distinct keeps all.
+// distinct returns each rank once. -1 is an unknown rank, and distinct keeps every -1.
 func distinct(ranks []int) []int {
 	slices.Sort(ranks)
 	var d []int

@@ -54,7 +54,8 @@ type Reporter struct {
 }
 
 // Dropped reports that the program has dropped a thing without Close. thing is its type, such as
-// "Buffer", and made is the place where it was made. args are further attributes for the logger.
+// "Buffer", and made is the place where the program made the thing. args are further attributes for
+// the logger.
 func (r *Reporter) Dropped(thing string, made *Site, args ...any) {
 	r.Log.Warn("gpu: a "+thing+" was dropped without Close", append([]any{"made", made.String(), "device", r.Device}, args...)...)
 }

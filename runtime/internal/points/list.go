@@ -205,8 +205,8 @@ func (l *list[T]) find(value uint64) (k, at int) {
 	return k, at
 }
 
-// search returns the number of directory entries whose field low is less than the given value, or,
-// if the parameter below is false, at most the given value.
+// search returns the number of directory entries whose field low is less than the given value. If
+// the parameter below is false, it also counts entries whose low is equal to that value.
 func (l *list[T]) search(value uint64, below bool) int {
 	dir := l.dir.all()
 	low, high := 0, len(dir)
@@ -220,8 +220,8 @@ func (l *list[T]) search(value uint64, below bool) int {
 	return low
 }
 
-// search returns the number of points whose values are less than the given one, or, if the
-// parameter below is false, at most the given one.
+// search returns the number of points with values less than the given value. If the parameter below
+// is false, it also counts points with exactly that value.
 func search[T comparable](points []Point[T], value uint64, below bool) int {
 	low, high := 0, len(points)
 	for low < high {

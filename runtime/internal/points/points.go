@@ -44,8 +44,8 @@ type Front[T comparable] struct {
 
 // A Set holds the points in flight of one semaphore. The zero Set is empty. It must not be copied.
 type Set[T comparable] struct {
-	// Work alone, and not the host, has raised the value of the semaphore from the value in since
-	// to the value in last.
+	// Work alone, and not the host, has raised the value of the semaphore from the number in since
+	// to the number in last.
 	since, last uint64
 	one         Point[T] // the only point if many is nil; none if its Seq is 0
 	many        *many[T] // all points; nil as long as the field one suffices
@@ -141,8 +141,9 @@ func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {
 // Arrive says that work of one producer is done: the work from the point first to the point last.
 // This work has raised the semaphore's value from the parameter now to last.Value. Arrive removes
 // all points up to last.Value. Some of them may belong to other work, with values between now and
-// last.Value. The first such point of each value becomes overtaken, unless the work that is done
-// has signalled that value too. All other points of other work are mistakes.
+// last.Value. Of such points with the same value the first becomes overtaken, unless the work that
+// is done has signalled that value too. The points of other work that do not become overtaken are
+// mistakes.
 func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
 	if now != s.last {
 		s.since = now

@@ -67,8 +67,8 @@
 //
 // pthread_create itself needs a thread pointer. A thread that needs an identity borrows the thread
 // pointer of the sleeping loader's thread for this call, under a lock and with signals blocked. If
-// pthread_create fails, the thread retries for some time. If that fails too, the process ends with
-// a message, as Go does when it cannot start a thread.
+// pthread_create fails, the thread retries for some time. If all retries fail, the process ends
+// with a message, as Go does when it cannot start a thread.
 //
 // # Signals
 //

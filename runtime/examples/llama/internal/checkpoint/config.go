@@ -88,7 +88,7 @@ func (l *tokenList) UnmarshalJSON(b []byte) error {
 }
 
 // readConfig reads config.json of a folder. If there is a generation_config.json, readConfig adds
-// the tokens that end a sequence from that file, because chat models list some of them only there.
+// that file's tokens for the end of a sequence, because chat models list some of them only there.
 func readConfig(dir string) (Config, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "config.json"))
 	if err != nil {

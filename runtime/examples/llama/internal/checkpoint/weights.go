@@ -40,8 +40,8 @@ func (c *Checkpoint) checkWeights() error {
 	return err
 }
 
-// check checks the weight of a module. If the weight is quantized, check also checks its scale: a
-// number for each row, or one number for all rows.
+// check checks the weight of a module. If the weight is quantized, check also checks the scale of
+// the weight: a number for each row, or one number for all rows.
 func (c *Checkpoint) check(module string, shape ...int) error {
 	t, err := c.Tensor(module + ".weight")
 	if err != nil {

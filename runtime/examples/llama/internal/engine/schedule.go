@@ -101,7 +101,7 @@ func (s *schedule) turnOver(ctx context.Context) (idle bool, err error) {
 		return true, nil
 	}
 	if queued && len(s.flight) == 1 {
-		return false, nil // the next call queues another step before it waits for the step first in flight
+		return false, nil // the next call queues another step, and then waits for the older one
 	}
 	first := s.flight[0]
 	if err := first.done(ctx); err != nil {

@@ -21,8 +21,8 @@ func Check(t testing.TB) {
 	})
 }
 
-// left waits until at most count goroutines run. If more still run after the time patience, the
-// error has their stacks.
+// left waits until at most count goroutines run. If more still run after the duration in patience,
+// the error has their stacks.
 func left(count int, patience time.Duration) error {
 	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > count; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {

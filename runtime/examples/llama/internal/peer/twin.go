@@ -120,8 +120,9 @@ func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) 
 	return sums, nil
 }
 
-// AwaitWord waits until the upper half of the word is the tag, and returns the word. After the time
-// patience it gives up and reports false. It is for twins of kernels that exchange words.
+// AwaitWord waits until the upper half of the word is the tag, and returns the word. It reports
+// false if the wait takes longer than the duration in patience. It is for twins of kernels that
+// exchange words.
 func AwaitWord(word *uint64, tag uint32, patience time.Duration) (w uint64, ok bool) {
 	var begin time.Time
 	for polls := 0; ; polls++ {

@@ -82,7 +82,7 @@ func New(o Options) *Server {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 // Serve serves until the context ends. Then it refuses new requests, waits for requests in
-// progress, at most for the time grace, cancels the rest, and shuts down the engine.
+// progress, at most for the duration in grace, cancels the rest, and shuts down the engine.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
 	hs := &http.Server{
 		Handler:           s,

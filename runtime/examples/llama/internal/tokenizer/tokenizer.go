@@ -24,9 +24,9 @@ type Tokenizer struct {
 func (t *Tokenizer) Vocab() int { return len(t.texts) }
 
 // Encode returns the tokens of a text. If special is true, Encode adds the special tokens that the
-// model expects around a text, such as a first token. In any case it finds special tokens that are
-// written out in the text. Text that is not UTF-8 or has more than [math.MaxInt32] bytes is an
-// error.
+// model expects around a text, such as the token for the beginning of a text. In any case Encode
+// finds special tokens that are written out in the text. Text that is not UTF-8 or has more than
+// [math.MaxInt32] bytes is an error.
 func (t *Tokenizer) Encode(text string, special bool) ([]int32, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("tokenizer: the text has %d bytes: too long", len(text))
