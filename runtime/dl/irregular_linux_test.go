@@ -42,7 +42,7 @@ func TestOpenIrregular(t *testing.T) {
 		"/dev/null":        device,
 		"/dev/tty":         device,
 		"/dev/fd/0":        "", // standard input may be a file of any kind
-		"/proc/kmsg":       "", // a read blocks, if the user may read it
+		"/proc/kmsg":       "", // a read blocks, if the user may read the file
 		"/proc/version":    "an empty file",
 		"/proc/self/mem":   "an empty file",
 		"/proc/self/fd/99": "no such file",

@@ -202,7 +202,7 @@ func (lib *library) ready() error {
 	if lib.spec.Ready == nil {
 		return lib.verErr
 	}
-	var l Library // a separate Library, so that no other goroutine sees the one being opened
+	var l Library // a separate Library, so that no other goroutine sees the Library being opened
 	l.open.Store(lib)
 	return lib.spec.Ready(&l)
 }
@@ -474,7 +474,7 @@ func (l *Library) HasSymbol(cname string) bool {
 	return i >= 0 && lib.addr(i) != 0
 }
 
-// Addr returns the address of function i, or 0 if it is missing, i is out of range, or
+// Addr returns the address of function i, or 0 if the function is missing, i is out of range, or
 // the library is not open.
 func (l *Library) Addr(i int) uintptr {
 	lib := l.open.Load()

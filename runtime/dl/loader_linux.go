@@ -81,8 +81,8 @@ func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) 
 
 // irregular looks for a file that is not a regular file and that the loader would open when it
 // searches LD_LIBRARY_PATH for a name. It returns a message about the file, or "" if there is none.
-// Such a file may be a named pipe, and opening one blocks until there is a writer. irregular does
-// not check the library's own dependencies.
+// Such a file may be a named pipe, and opening a pipe blocks until there is a writer. irregular
+// does not check the library's own dependencies.
 func irregular(name string) string {
 	if !isBare(name) {
 		return ""

@@ -81,7 +81,7 @@ func TestOpenAbsent(t *testing.T) {
 	_, err = open(t, Options{Path: "/dev/null/x.so"}, nil)
 	distinct(t, err, ErrNotFound)
 
-	// If the environment variable names a file, Open tries no other.
+	// If the environment variable names a file, Open tries no other file.
 	t.Setenv("PUREGPU_TEST_LIBRARY", "/nowhere/y.so")
 	_, err = open(t, Options{}, func(s *Spec) { s.Dirs = []string{filepath.Dir(fixture(t))}; s.Names = []string{"fixture.so"} })
 	distinct(t, err, ErrNotFound)

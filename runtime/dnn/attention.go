@@ -103,7 +103,7 @@ func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 	return a, nil
 }
 
-// Forward returns the Op that computes attention. out must not overlap q, k or v. C:
+// Forward returns the Op that computes attention. The tensor out must not overlap q, k or v. C:
 // cudnnBackendExecute.
 func (a *Attention[T]) Forward(out, q, k, v gpu.Slice[T]) gpu.Op {
 	if a.batch > 0 {

@@ -198,7 +198,7 @@ func TestUnknownRanks(t *testing.T) {
 }
 
 // TestMissing checks that ranks that wait for a missing rank end with their contexts. The error of
-// rank 0 must list the ranks that have come. If rank 0 is missing, the errors must name it.
+// rank 0 must list the ranks that have come. If rank 0 is missing, the errors must name rank 0.
 func TestMissing(t *testing.T) {
 	for way, begin := range ways {
 		for _, test := range []struct {

@@ -26,7 +26,7 @@ type tcpServer struct {
 
 // A waiter is a rank that waits for the id.
 type waiter struct {
-	rank int // -1 if it does not know its rank
+	rank int // -1 if the process does not know its rank
 	transcript
 }
 
@@ -233,7 +233,7 @@ func (s *tcpServer) ranks() []int {
 	return all
 }
 
-// sendAll sends the id to all ranks concurrently, so that a slow one does not delay the others.
+// sendAll sends the id to all ranks concurrently, so that a slow rank does not delay the others.
 func (s *tcpServer) sendAll(id []byte) error {
 	errs := make(chan error, len(s.waiting)) // all ranks are connected, so s.waiting does not change
 	for c, w := range s.waiting {

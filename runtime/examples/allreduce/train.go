@@ -214,7 +214,7 @@ func (r *rank) wait(ctx context.Context) error {
 	return nil
 }
 
-// check compares a rank's weights with the host's, and reports success to out.
+// check compares a rank's weights with the host's, and reports success to the Writer out.
 func check(c *collective.Communicator, weights []float32, want []float64, n int, out io.Writer) error {
 	name := c.Device().Info().Name
 	for j, got := range weights {

@@ -87,8 +87,8 @@ func (s stack) close() (err error) {
 	return err
 }
 
-// with opens the model and runs a command with it. In a rank other than 0 it runs the plans of rank
-// 0 instead of the command.
+// with opens the model and runs a command. In a rank other than 0 the plans of rank 0 run instead
+// of the command.
 func (p *program) with(ctx context.Context, command func(context.Context) error) (err error) {
 	if err := p.findPlace(); err != nil {
 		return err

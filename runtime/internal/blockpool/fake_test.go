@@ -11,7 +11,7 @@ import (
 var errInjected = errors.New("injected")
 
 // A fakeSource makes slabs of addresses. Its calls can be made to fail. A second Release of a slab
-// panics, also if the first one failed.
+// panics, also if the first Release failed.
 type fakeSource struct {
 	next     uint64 // the next address
 	gap      uint64 // between slabs

@@ -107,7 +107,7 @@ func (w *world) adopt(base, size uint64) {
 	w.slabs[from] = make([]unit, (to-from)/w.align)
 }
 
-// sync updates the model's slabs from the source's, and checks that only entirely free ones were
+// sync updates the model's slabs from the source's, and checks that only entirely free slabs were
 // released.
 func (w *world) sync() {
 	if w.src == nil {

@@ -70,7 +70,7 @@ func (q *query) after(tl int32, seq uint64) bool {
 }
 
 // settle finds marks whose work is done, and removes them from free blocks, so that these blocks
-// can be merged with neighbours. It reports whether it has found any.
+// can be merged with neighbours. It reports whether it has found any such mark.
 func (p *Pool) settle(o Order) (moved bool) {
 	if o == nil {
 		return false

@@ -42,9 +42,9 @@ func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator
 	})
 }
 
-// Shrink makes a communicator of all ranks except the excluded ones. With abort, operations in
-// flight are aborted first, and this communicator fails. Without abort, Shrink first waits until
-// all operations are done.
+// Shrink makes a communicator of all ranks except the excluded ones. If abort is set, operations in
+// flight are aborted first, and c fails. Otherwise Shrink first waits until all operations are
+// done.
 func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (*Communicator, error) {
 	if c.isZero() {
 		return nil, errs.Zero("shrink", "Communicator")

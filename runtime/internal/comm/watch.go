@@ -95,8 +95,8 @@ func (c *Communicator) fault() error {
 	return nil
 }
 
-// late returns an error if a group's context has ended or its timeout has expired. issued is zero
-// for a group that has not been issued.
+// late returns an error if a group's context has ended or the group's timeout has expired. issued
+// is zero for a group that has not been issued.
 func (c *Communicator) late(ctx context.Context, issued time.Time) error {
 	if ctx != nil {
 		if err := ctx.Err(); err != nil {

@@ -233,8 +233,8 @@ func begin(root *os.Root) (f *os.File, name string, err error) {
 // onDisk returns the space that a file of the given size takes on disk.
 func onDisk(size int64) int64 { return (size + block - 1) / block * block }
 
-// trim removes the least recently used entries until the total size is within the limit. It does
-// not remove newest, the file name of the entry that was just put.
+// trim removes the least recently used entries until the total size is within the limit. The
+// parameter newest is the file name of the entry that was just put, which trim does not remove.
 func (c Cache) trim(root *os.Root, newest string) {
 	files, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {

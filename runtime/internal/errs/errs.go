@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Package gpu documents these under the same names.
+// Package gpu documents these errors under the same names.
 var (
 	ErrClosed      = sema.ErrClosed
 	ErrRange       = errors.New("out of the buffer's range")

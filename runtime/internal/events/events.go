@@ -79,8 +79,8 @@ func (d *Device) NewShared() (*Event, error) {
 	return d.add(op, forProcesses, nil, d.Faces.IPCEvents.NewIPCEvent)
 }
 
-// Import makes an event from another process's event. If freed is not nil, it is called when the
-// driver has released the event.
+// Import makes an event from another process's event. If the function freed is not nil, it is
+// called when the driver has released the event.
 func (d *Device) Import(op string, h driver.EventHandle, freed func()) (*Event, error) {
 	switch err := d.ready(op); {
 	case err != nil:
@@ -91,8 +91,8 @@ func (d *Device) Import(op string, h driver.EventHandle, freed func()) (*Event, 
 	return d.add(op, forProcesses, freed, func() (driver.Event, error) { return d.Faces.IPCEvents.OpenEvent(h) })
 }
 
-// Adopt makes an event from a native event of other code. If freed is not nil, it is called when
-// the runtime no longer uses the event.
+// Adopt makes an event from a native event of other code. If the function freed is not nil, it is
+// called when the runtime no longer uses the event.
 func (d *Device) Adopt(event driver.Event, freed func()) (*Event, error) {
 	const op = "adopt an event"
 	switch err := d.ready(op); {

@@ -47,7 +47,8 @@ func isOurs(f runtime.Frame) bool {
 	return false
 }
 
-// A Reporter logs things that were dropped. Each device has one, for its buffers and pools too.
+// A Reporter logs things that were dropped. Each device has a Reporter, which also serves the
+// device's buffers and pools.
 type Reporter struct {
 	Log    *slog.Logger
 	Device string

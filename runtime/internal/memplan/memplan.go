@@ -80,7 +80,7 @@ type life struct {
 
 	// overlaps has a bit, by index, for each allocation whose first use is in the level of this
 	// allocation's last use. A bit is set if some use of that allocation may begin before some use
-	// of this one has ended.
+	// of this allocation has ended.
 	overlaps []uint64
 }
 

@@ -54,11 +54,12 @@ func (t *Thread) Wait(worked bool, ask func() (asked bool)) {
 }
 
 // linger waits for a signal without giving up the processor, for 4 times Policy.Spin. If too many
-// processors are kept, it returns at once.
+// processors are kept, linger returns early.
 //
 // If a goroutine waits for the thread's work and would poll without a pause, linger polls in its
-// place, for as long as that goroutine would (Policy.Poll). Polling here is faster: the data that
-// is needed to complete the work is in the caches of this processor.
+// place, for at most Policy.Poll, as that goroutine would. If that goroutine stops waiting earlier,
+// linger waits for the full 4 times Policy.Spin again. Polling here is faster: the data that is
+// needed to complete the work is in the caches of this processor.
 func (t *Thread) linger(ask func() (asked bool)) {
 	p := t.policy
 	if !p.Processors.keep(briefKeep) {

@@ -40,8 +40,8 @@ var callbacks struct {
 var callbackFunc = callbackGo
 
 // NewCallback returns the address of a C function that calls fn. fn takes integers, bools and
-// pointers, and returns nothing or one of these. NewCallback panics if fn is anything else, or if
-// there are maxCallbacks callbacks already.
+// pointers, and returns nothing or one value of these types. NewCallback panics if fn is anything
+// else, or if there are maxCallbacks callbacks already.
 func NewCallback(fn any) uintptr {
 	v := reflect.ValueOf(fn)
 	if v.Kind() != reflect.Func {

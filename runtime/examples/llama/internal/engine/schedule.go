@@ -237,7 +237,7 @@ func (s *schedule) fail(refused *step, err error) {
 }
 
 // release closes the sequence's channel, and frees its slot and pages. The next sweep removes the
-// sequence from running. The caller holds the mutex.
+// sequence from running. The caller holds Engine.mu.
 func (s *schedule) release(q *sequence, err error) {
 	q.ended, q.err = true, err
 	close(q.tokens)

@@ -197,8 +197,8 @@ func (r *recorder) chunkStep(last bool) {
 	}
 }
 
-// summed returns the memory for a product that the shards sum: r.part with a peer, otherwise the
-// residual stream x.
+// summed returns the memory for a product that the shards sum: r.part if the options have a peer,
+// otherwise the residual stream x.
 func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
 	if r.options.Peer != nil {
 		return r.part

@@ -25,7 +25,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// tiny has an odd vocabulary, and its longest sequence does not fill its last page.
+// tiny has an odd vocabulary, and the longest sequence does not fill its last page.
 var tiny = checkpoint.Config{
 	Layers: 2, Width: 128, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 128, Vocab: 131, MaxTokens: 90,
 	Eps: 1e-5, Theta: 10000, Rope: checkpoint.Rope{Type: "default", Factor: 1, Attention: 1}, BOS: 1, EOS: []int{2},

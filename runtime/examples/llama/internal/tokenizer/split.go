@@ -145,7 +145,7 @@ func blanks(text string) (length, newlines int) {
 }
 
 // contraction returns the length of an English ending, such as 's or 'll, at the beginning of a
-// text, or 0. With fold, capitals match too, and the long s (ſ) counts as an s.
+// text, or 0. If fold is set, capitals match too, and the long s (ſ) counts as an s.
 func contraction(text string, fold bool) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0

@@ -1,5 +1,5 @@
-// Package tokenizer turns text into tokens and back, as the file tokenizer.json of a model says. It
-// supports byte-level BPE, with the patterns of GPT-2, Llama 3 and Qwen.
+// Package tokenizer turns text into tokens and back, as the file tokenizer.json of a model says.
+// The package supports byte-level BPE, with the patterns of GPT-2, Llama 3 and Qwen.
 package tokenizer
 
 import (
