@@ -50,10 +50,11 @@ type Spec struct {
 	// Names are the file names of the library, in the order in which Open tries them.
 	Names []string
 
-	// Dirs are directories that Open searches for Names after all other places. $VAR is expanded,
-	// and an element with an unset variable is skipped. If an element is only a variable, its value
-	// may list several directories, as PATH does. $multiarch is x86_64-linux-gnu or
-	// aarch64-linux-gnu. * and ? match as in [path/filepath.Glob], highest version first.
+	// Dirs are directories that Open searches for the files in Names, after all other places. $VAR
+	// is expanded, and an element with an unset variable is skipped. If an element is only a
+	// variable, its value may list several directories, as PATH does. $multiarch is
+	// x86_64-linux-gnu or aarch64-linux-gnu. * and ? match as in [path/filepath.Glob], highest
+	// version first.
 	Dirs []string
 
 	// Symbols are the functions. Slow and Addr take an index into Symbols.

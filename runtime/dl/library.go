@@ -434,9 +434,10 @@ func (l *Library) Path() string {
 	return ""
 }
 
-// Attempts returns the result of each file tried, in that order. The open library is the one
-// without an error or, if none was ready, the one whose File is [Library.Path]. Attempts returns
-// nil if the library is not open; then the error of Open has the results.
+// Attempts returns the result of each file that Open tried, in the order of the tries. The result
+// of the open library is the one without an error or, if no library was ready, the one whose File
+// is [Library.Path]. Attempts returns nil if the library is not open; then the error of Open has
+// the results.
 func (l *Library) Attempts() []Attempt {
 	if lib := l.open.Load(); lib != nil {
 		return slices.Clone(lib.attempts)

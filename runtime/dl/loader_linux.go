@@ -59,7 +59,7 @@ func (ld *loader) error() string {
 }
 
 // open opens a library. If the parameter loaded is set, open only finds a library that the process
-// has already loaded. After a failure the result words is the loader's message.
+// has already loaded. After a failure handle is 0, and the result words says why.
 func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) {
 	mode := rtldNow
 	if loaded {

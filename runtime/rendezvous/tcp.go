@@ -20,7 +20,7 @@ const minSecret = 16
 
 // A TCP exchanges ids over connections to rank 0.
 //
-// Rank 0 listens only during an exchange. It may come first or last. Exchanges may use the same
+// Rank 0 listens only during an exchange. Rank 0 may come first or last. Exchanges may use the same
 // address one after the other; concurrent exchanges of two names take turns.
 //
 // With a secret, rank 0 and every other rank prove to each other that they know the secret. Only

@@ -11,7 +11,7 @@ import (
 )
 
 // open listens at rank 0's address. Another exchange or an ending run may use the port, and a name
-// may soon become resolvable, so open retries until the context ends.
+// may soon become resolvable. In these two cases open retries until the context ends.
 func (x *tcpExchange) open(ctx context.Context) ([]net.Listener, error) {
 	for pace := tcpPace(); ; {
 		all, err := x.tryOpen(ctx)

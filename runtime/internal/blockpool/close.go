@@ -9,7 +9,7 @@ import (
 // Maintain returns unused slabs to the source, but leaves at least keep bytes reserved. A closed
 // pool returns all unused slabs. A slab is unused if it is entirely free and all work that used it
 // is done. Call Maintain when work has been found done. A call costs little if there is nothing to
-// do. The error is the source's. A slab that the source refuses is no longer in the pool either.
+// do. The error is the source's. A slab that the source refuses leaves the pool too.
 func (p *Pool) Maintain(keep uint64, o Order) error {
 	p.mu.Lock()
 	if p.closed {
@@ -52,7 +52,7 @@ func (p *Pool) Close(o Order) (live int, err error) {
 
 // Destroy closes a pool and returns all slabs to the source, even if blocks in them are live or in
 // use by work. It returns the number of live blocks. Freeing a live block fails from now on. The
-// error is the source's. A slab that the source refuses is no longer in the pool either.
+// error is the source's. A slab that the source refuses leaves the pool too.
 func (p *Pool) Destroy() (live int, err error) {
 	p.sourceMu.Lock()
 	defer p.sourceMu.Unlock()

@@ -19,7 +19,8 @@
 //
 // Put writes a temporary file and renames it. So a reader finds a whole entry, the old one or the
 // new one. If several processes put the same key at once, they write the same data, and one of
-// their files stays. Put keeps its temporary file locked until the file has its new name.
+// their files stays. If the file system has locks, Put keeps its temporary file locked until the
+// file has its new name.
 //
 // # Size limit
 //
@@ -209,8 +210,8 @@ func (c Cache) Put(key Key, data []byte) error {
 	return nil
 }
 
-// begin creates a temporary file. The file is locked until it is closed, so that no other process
-// mistakes the file for a file that was left behind.
+// begin creates a temporary file. If the file system has locks, the file is locked until it is
+// closed, so that no other process mistakes the file for a file that was left behind.
 func begin(root *os.Root) (f *os.File, name string, err error) {
 	for range 100 {
 		name = tempPrefix + rand.Text() + tempSuffix

@@ -31,8 +31,8 @@ var ErrSize = errors.New("more bytes than there are addresses")
 
 // Plan returns a layout for allocations with the given sizes. Offsets are multiples of align, which
 // is a power of two. An allocation that no step uses takes no bytes. The block is never larger than
-// the sum of all allocations. It is never smaller than the peak: the most bytes in use at any time
-// when the steps run one after the other. Plan is deterministic.
+// the sum of all sizes, each rounded up to a multiple of align. It is never smaller than the peak:
+// the most bytes in use at any time when the steps run one after the other. Plan is deterministic.
 //
 // Plan compares each allocation with every other. 10,000 steps with 2,000 allocations take 0.03 to
 // 0.12 s.
@@ -141,9 +141,10 @@ func (p *planner) findOrder(lo, hi int) {
 	}
 }
 
-// follow sets overlaps for at most 64 uses of the level. For each step it computes the set of these
-// uses that come before the step, as a bit set in one word. The slices own and behind have a word
-// for each step: own the uses of the step itself, and behind the uses that come before the step.
+// follow sets the field overlaps of allocations for at most 64 uses of the level. For each step it
+// computes the set of these uses that come before the step, as a bit set in one word. The slices
+// own and behind have a word for each step: own the uses of the step itself, and behind the uses
+// that come before the step.
 func (p *planner) follow(lo, hi int, uses []use, own, behind []uint64) {
 	clear(own)
 	type group struct { // the uses of one allocation

@@ -55,7 +55,7 @@ func Enter() uintptr { return entries.enter }
 
 // Start starts the machine's C library in this process, unless it has started already, and returns
 // it. On a machine without glibc the error is [ErrAbsent]. After an error Start may be called
-// again.
+// again. If the C library has started but cannot be used, each call returns the same error.
 func Start() (*Libc, error) {
 	mu.Lock()
 	defer mu.Unlock()

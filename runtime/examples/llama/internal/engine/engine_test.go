@@ -76,7 +76,7 @@ func want(q engine.Request) []int32 {
 // TestRandom checks the tokens of random requests at random times. Readers cancel some requests,
 // leave some early, and read some slowly. With some seeds the model refuses some plans. Each
 // request must get the tokens that the model yields for the request alone. A request that ends
-// early must get the first of these tokens.
+// early must get the beginning of these tokens.
 func TestRandom(t *testing.T) {
 	refused := fmt.Errorf("%w: by the test", model.ErrPlan)
 	for seed := range uint64(40) {

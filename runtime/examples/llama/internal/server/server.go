@@ -81,8 +81,9 @@ func New(o Options) *Server {
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Serve serves until the context ends. Then it refuses new requests, waits for requests in
-// progress, at most for the duration in grace, cancels the rest, and shuts down the engine.
+// Serve serves until the context ends or the listener fails. Then it refuses new requests, waits
+// for requests in progress, at most for the duration in grace, cancels the rest, and shuts down the
+// engine.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
 	hs := &http.Server{
 		Handler:           s,
