@@ -284,7 +284,7 @@ func (lib *library) addr(i int) uintptr {
 	return lib.addrs[i]
 }
 
-// missing returns the missing symbols for which keep returns true.
+// missing returns the missing symbols for which the function keep returns true.
 func (lib *library) missing(keep func(*Symbol) bool) []MissingSymbol {
 	var ms []MissingSymbol
 	for i, a := range lib.addrs {

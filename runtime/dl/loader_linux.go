@@ -123,8 +123,8 @@ func searched(value string) (dirs []string) {
 	return dirs
 }
 
-// below appends the folders below dir that glibc before 2.37 searches. The path of each folder is
-// dir followed by some of names, in this order.
+// below appends to dirs the folders inside dir that glibc before 2.37 searches. The path of each
+// folder is dir followed by some elements of names, in the order of names.
 func below(dirs []string, dir string, names []string) []string {
 	for i, n := range names {
 		if d := dir + "/" + n; isFolder(d) {

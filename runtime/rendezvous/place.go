@@ -84,7 +84,7 @@ func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 	return Place{}, none(e)
 }
 
-// resolve fills in a zero Place from the environment, and checks it.
+// resolve fills in a zero Place from the environment, and checks the place.
 func (p Place) resolve() (Place, error) {
 	if p.Count == 0 {
 		found, err := FromEnv(nil)
@@ -112,8 +112,8 @@ func (e env) first(names []string) (name, value string) {
 	return "", ""
 }
 
-// number returns the value of the first variable that is set, and its name for an error; the name
-// is empty if none is set.
+// number returns the value of the first variable that is set, and that variable's name for an
+// error; the name is empty if none is set.
 func (e env) number(names []string) (n int, name string, err error) {
 	name, value := e.first(names)
 	if name == "" {

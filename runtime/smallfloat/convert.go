@@ -124,8 +124,9 @@ func narrow(abs, bits, least uint32) uint32 {
 }
 
 // widen converts abs, the bits of a number without its sign, from a type with fewer bits to a
-// float32, and returns the float32's bits. bits and least are the same as in narrow. unit is the
-// type's smallest number above zero. top is the smallest value of abs that means infinity or NaN.
+// float32, and returns the float32's bits. bits and least mean the same as in the function narrow.
+// unit is the type's smallest number above zero. top is the smallest value of abs that means
+// infinity or NaN.
 func widen(abs, bits, least, top uint32, unit float32) uint32 {
 	wide := abs<<(fraction-bits) + (least-1)<<fraction
 	if abs < 1<<bits {

@@ -97,7 +97,7 @@ type allDone struct{}
 func (allDone) Done(int, uint64) bool       { return true }
 func (allDone) After(int, int, uint64) bool { return true }
 
-// never is an order in which no work is known to be done.
+// The type never is an order in which no work is known to be done.
 type never struct{}
 
 func (never) Done(int, uint64) bool       { return false }

@@ -186,8 +186,7 @@ func (e *Event) Export() (h driver.EventHandle, err error) {
 	return h, nil
 }
 
-// Close releases the event. Submissions that hold the event still use it. Closing again does
-// nothing.
+// Close releases the event. Submissions that hold it still use it. Closing again does nothing.
 func (e *Event) Close() {
 	if e != nil && e.dev != nil && e.closed.CompareAndSwap(false, true) {
 		if e.freed != nil { // the event's owner waits until no work uses it
@@ -210,8 +209,8 @@ func (e *Event) Hold() error {
 	return nil
 }
 
-// Release ends a hold. After the last hold the event is destroyed, unless other code owns it. If a
-// stream still waits for the event, that happens when the device is closed.
+// Release ends a hold. After the last hold the event is destroyed, unless other code owns it. An
+// event for which a stream still waits is destroyed when the device is closed.
 func (e *Event) Release() {
 	if e.refs.Add(-1) > 0 {
 		return
