@@ -48,7 +48,8 @@ type state struct {
 
 // train trains until all steps are done, with n samples on each rank. It begins with the state that
 // agree finds. After each part of the training it stores the new state of each rank in states. If
-// train returns an error, states has each rank's state after the rank's last complete part.
+// train returns an error, states has for each rank the state after some complete part, perhaps not
+// the same part for all ranks.
 func train(ctx context.Context, communicators []*collective.Communicator, n int, states []state) error {
 	ranks := make([]*rank, len(communicators))
 	defer func() {

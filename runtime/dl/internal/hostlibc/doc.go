@@ -21,9 +21,9 @@
 //     table. After the loader has started the program in memory, the thread sleeps forever.
 //   - Identities. A Go thread gets a thread pointer of the C library before its first call of C.
 //     For this, pthread_create makes a new thread, which sleeps and lends its identity: all state
-//     that is found through the thread pointer. The Go thread keeps the identity until it ends.
-//     State of the kernel thread, such as the signal mask and affinity, and the stack remain the Go
-//     thread's own.
+//     that is found through the thread pointer. The identity stays with the Go thread until
+//     that thread ends. State of the kernel thread, such as the signal mask and affinity, and the
+//     stack remain the Go thread's own.
 //   - The runtime. Variables that runtime/cgo normally defines tell the runtime that it can call C.
 //     A call then works as in [runtime/cgo], through runtime.cgocall: the scheduler, tracebacks and
 //     profiles know of the call, and C can call Go.
@@ -48,9 +48,9 @@
 // The runtime starts threads through a hook. Like runtime.newosproc the hook calls clone, but with
 // a stack of 8 MiB and a guard page, because C runs on that stack. Only used pages take memory. The
 // main thread keeps the kernel's stack. An identity's own stack holds only the frames of the
-// sleeping thread and, at its end, of destructors. pthread_getattr_np returns the identity's own
-// stack and not the stack in use, so a library that asks for the bounds of its stack gets the wrong
-// bounds. An error in the loader's thread and a stack overflow end the process.
+// sleeping thread and, when that thread ends, of destructors. pthread_getattr_np returns the
+// identity's own stack and not the stack in use, so a library that asks for the bounds of its stack
+// gets the wrong bounds. An error in the loader's thread and a stack overflow end the process.
 //
 // # The end of a thread
 //
@@ -86,9 +86,9 @@
 //     variable, so Start fails there if glibc uses restartable sequences.
 //   - Thread numbers: gettid returns the Go thread's number, and pthread_t holds the sleeping
 //     thread's. Mutexes work, because they compare the sleeping thread's number with itself.
-//     Mutexes that inherit priority fail when contended, because the kernel compares the number.
-//     pthread_setaffinity_np and pthread_setschedparam for the calling thread change the sleeping
-//     thread, and so does pthread_kill before glibc 2.34.
+//     Mutexes that inherit priority fail when contended, because the kernel compares that number
+//     with the Go thread's. pthread_setaffinity_np and pthread_setschedparam for the calling thread
+//     change the sleeping thread, and so does pthread_kill before glibc 2.34.
 //   - User and group belong to a kernel thread. Go's functions, such as syscall.Setuid, fail with
 //     ENOTSUP. C's functions are interposed and fail too: they would change only the threads that
 //     the C library knows.
