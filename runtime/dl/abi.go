@@ -28,7 +28,7 @@ type move struct {
 	arg   uint8  // index of the argument
 	to    place  // kind of storage that the word goes to
 	index uint16 // register number, or number of the stack word
-	from  int16  // for a word of a struct: the word's byte offset in the struct; -1: the argument word itself
+	from  int16  // byte offset of a struct's word in the struct; -1: the argument word itself
 	size  uint8  // for a word of a struct: number of its bytes
 }
 

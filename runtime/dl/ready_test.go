@@ -12,7 +12,7 @@ import (
 )
 
 // places makes n folders, each with a copy of the fixture. To the loader the copies are different
-// libraries. change makes a spec search the folders.
+// libraries. The result change makes a spec search the folders.
 func places(t *testing.T, n int, ready func(path string) error) (dirs []string, change func(*Spec)) {
 	t.Helper()
 	name := filepath.Base(fixture(t))

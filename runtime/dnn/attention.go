@@ -63,7 +63,7 @@ func (s AttentionShape) check() error {
 		return bad("heads of %d elements; this must be a multiple of 8", s.HeadDim)
 	case s.Causal && s.Queries > s.Keys:
 		return bad("a causal mask with %d queries and %d keys: the first queries would attend to nothing", s.Queries, s.Keys)
-	case !(s.Scale > 0) || s.Scale > math.MaxFloat32: // cuDNN returns NaN if it is negative
+	case !(s.Scale > 0) || s.Scale > math.MaxFloat32: // cuDNN returns NaN if the scale is negative
 		return bad("a scale of %v, which is not a positive number", s.Scale)
 	}
 	return nil

@@ -80,7 +80,7 @@ func (s Shape) check() error {
 	return nil
 }
 
-// sizes returns the sizes for cuFFT, with last in place of the last size.
+// sizes returns the sizes for cuFFT, with the parameter last in place of the last size.
 func (s Shape) sizes(last int) []int64 {
 	n := make([]int64, len(s.Dims))
 	for i, d := range s.Dims {

@@ -245,7 +245,7 @@ func TestFailingSource(t *testing.T) {
 	})
 }
 
-// A blind source fails all readings while from is true, but still reports XID errors.
+// A blind source fails all readings while the field from is true, but still reports XID errors.
 type blind struct {
 	*health.Fake
 	from *atomic.Bool

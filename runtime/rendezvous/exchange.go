@@ -92,8 +92,8 @@ func (b *backoff) wait(ctx context.Context) error {
 	}
 }
 
-// errOf returns an error with end, which ended an exchange, and last, the last error before end. If
-// last is nil or wraps end, errOf returns end alone.
+// errOf returns an error that wraps the errors end and last. end has ended an exchange, and last is
+// the last error before end. If last is nil or wraps end, errOf returns end alone.
 func errOf(end, last error) error {
 	if last == nil || errors.Is(last, end) {
 		return end

@@ -235,7 +235,7 @@ func (s *tcpServer) ranks() []int {
 
 // sendAll sends the id to all ranks concurrently, so that a slow rank does not delay the others.
 func (s *tcpServer) sendAll(id []byte) error {
-	errs := make(chan error, len(s.waiting)) // all ranks are connected, so s.waiting does not change
+	errs := make(chan error, len(s.waiting)) // s.waiting does not change: all ranks are connected
 	for c, w := range s.waiting {
 		go func() {
 			err := c.SetWriteDeadline(time.Now().Add(helloTime))

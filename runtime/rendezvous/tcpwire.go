@@ -26,7 +26,7 @@ import (
 // Without a secret every process knows the key of the macs.
 type tcpExchange struct {
 	address     string
-	listen      string // the address at which rank 0 listens, if that differs from the field address
+	listen      string // where rank 0 listens, if that differs from the field address
 	key         [sha256.Size]byte
 	token       [sha256.Size]byte
 	rank, count int

@@ -22,7 +22,7 @@ type Options struct {
 type Library struct {
 	in *libcall.Library[cusparse.Library, cusparse.Handle] // nil in a zero Library
 
-	plans map[planKey]*plan // used only while the handle is held, and by end
+	plans map[planKey]*plan // used only while the handle is held, and by the method end
 }
 
 // Open loads cuSPARSE for a device and makes a handle. It blocks while the library initializes. If
@@ -66,7 +66,7 @@ type Call struct {
 	*cusparse.Library
 	Handle cusparse.Handle // its stream is set
 	Stream cuda.Stream     // the stream of Handle
-	Ptrs   []driver.Ptr    // addresses of the ranges that Library.Call got as uses, in order, then of the workspace; valid until the function returns
+	Ptrs   []driver.Ptr    // addresses of Library.Call's uses, in order, then of the workspace; valid until the function returns
 }
 
 // Call returns an Op that runs fn, which calls functions of cuSPARSE. These functions put their

@@ -354,7 +354,7 @@ func echoArguments(f *Function, mt reflect.Type, e echo) (args []reflect.Value, 
 			v = reflect.New(t).Elem()
 			fillValue(v, seed, e.arena)
 			if t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64 {
-				v.SetFloat(float64(seed%100000) / 8) // not a NaN, because a NaN does not equal itself
+				v.SetFloat(float64(seed%100000) / 8) // not a NaN: a NaN does not equal itself
 			}
 		}
 		args, byParam[i] = append(args, v), v

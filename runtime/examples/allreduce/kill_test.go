@@ -19,8 +19,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// blockingTwins has the Go functions for the kernels. In one step of one device Gradient blocks
-// until goOn is closed.
+// blockingTwins has the Go functions for the kernels. In one step of one device the function
+// Gradient blocks until the channel goOn is closed.
 type blockingTwins struct {
 	twins
 	device  int

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A fake is an NVML with one GPU, device 7, whose MIG instance 3 is device 8.
 type fake struct {
-	err      map[string]error // the error of each function, by the function's name without nvmlDevice
+	err      map[string]error // the errors of functions, by name without nvmlDevice
 	types    uint64
 	events   []nvml.EventData // the results of EventSetWait, in order
 	sets     int              // number of event sets that are not freed

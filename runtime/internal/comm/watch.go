@@ -38,7 +38,8 @@ func (w *watch) stop() {
 	}
 }
 
-// tick schedules a call of look, unless the communicator is closed. The caller holds mu.
+// tick schedules a call of look, unless the communicator is closed. The caller holds
+// Communicator.mu.
 func (c *Communicator) tick() {
 	if c.phase() < isClosed {
 		c.watch.start()
@@ -60,7 +61,7 @@ func (c *Communicator) look() {
 			err = c.overdue()
 		}
 		more = more || c.list.withContext > 0 || c.tl.Busy()
-	case isShrinking: // the thread must return to shrink it
+	case isShrinking: // the thread must return to shrink the communicator
 		if more {
 			err = c.late(c.hand.ctx, c.hand.since)
 			break
@@ -84,7 +85,7 @@ func (c *Communicator) look() {
 }
 
 // fault returns the error that the library reports for the native communicator, or nil. The caller
-// holds mu.
+// holds Communicator.mu.
 func (c *Communicator) fault() error {
 	if p := c.phase(); p < isOpen || p > isClosing {
 		return nil

@@ -106,7 +106,7 @@ func (d *Device) Adopt(event driver.Event, freed func()) (*Event, error) {
 	return d.add(op, ofOthers, freed, func() (driver.Event, error) { return event, nil })
 }
 
-// add makes an Event of the native event that native returns.
+// add makes an Event of the native event that the function native returns.
 func (d *Device) add(op string, from origin, freed func(), native func() (driver.Event, error)) (*Event, error) {
 	e := &Event{dev: d, from: from, freed: freed}
 	e.refs.Store(1)

@@ -18,7 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Device is a device of CUDA or a simulated device. On a simulated device, stand-ins do the
+// A Device is a device of CUDA or a simulated device. On a simulated device, Go functions do the
 // library's work.
 type Device struct {
 	name string // the package's name, for errors
@@ -117,9 +117,10 @@ type Handle[H any] struct {
 	workspace driver.Ptr    // workspace of the handle
 }
 
-// NewHandle makes a handle with create. Before a function uses the handle, set gives the handle the
-// stream and the workspace of the call, unless the handle has them already. end destroys the
-// handle. create, set and end are called with the device current, and never for a simulated device.
+// NewHandle makes a handle with the function create. Before a function uses the handle, the
+// function set gives the handle the stream and the workspace of the call, unless the handle has
+// them already. The function end destroys the handle. create, set and end are called with the
+// device current, and never for a simulated device.
 func NewHandle[H any](dev Device, create func() (H, error), set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error, end func(H) error) (*Handle[H], error) {
 	x := &Handle[H]{dev: dev, set: set, end: end}
 	if dev.Simulated() {

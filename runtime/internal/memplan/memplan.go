@@ -119,7 +119,8 @@ func (p *planner) findOrder(lo, hi int) {
 				l.index = begin
 			}
 			if l.last == i && l.overlaps == nil {
-				// Mark l so that ending gets each allocation once; the bits are allocated below.
+				// Mark l so that the slice ending gets each allocation once; the bits are allocated
+				// below.
 				l.overlaps = []uint64{}
 				ending = append(ending, a)
 			}
@@ -181,7 +182,7 @@ func (p *planner) follow(lo, hi int, uses []use, own, behind []uint64) {
 	}
 }
 
-// before reports whether all uses of a come before all uses of b.
+// before reports whether all uses of allocation a come before all uses of allocation b.
 func (p *planner) before(a, b *life) bool {
 	if end, begin := p.steps[a.last].Level, p.steps[b.first].Level; end != begin {
 		return end < begin
@@ -235,7 +236,7 @@ func (p *planner) byFirst() (order []int) {
 func (p *planner) fit(order []int, top uint64) Layout {
 	lay := Layout{Offsets: make([]uint64, len(p.lives))}
 	end := func(a int) uint64 { return lay.Offsets[a] + p.lives[a].size }
-	var up, down []int // placed allocations: the list up by ascending offset, the list down by descending end
+	var up, down []int // placed allocations, by ascending offset and by descending end
 	for _, a := range order {
 		l := &p.lives[a]
 		near := func(b int) bool { return !p.before(l, &p.lives[b]) && !p.before(&p.lives[b], l) }

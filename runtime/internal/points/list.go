@@ -20,8 +20,8 @@ type list[T comparable] struct {
 // chunkSize is the capacity of a chunk, in points.
 const chunkSize = 256
 
-// An entry of the directory describes a chunk. No point of the chunk is below low, and no point of
-// an earlier chunk is above low.
+// An entry of the directory describes a chunk. No value of a point of the chunk is below the field
+// low, and no value of an earlier chunk is above it.
 type entry[T comparable] struct {
 	low   uint64
 	chunk *row[Point[T]]

@@ -39,7 +39,7 @@ type Front[T comparable] struct {
 	value    uint64 // the highest value of the producer's points
 	jumbled  uint64 // the producer's points above this value were added with growing values and growing numbers
 	n        int    // how many points the producer has
-	want     uint64 // only for the method many.want: the number that it passes to the function ask; 0 as long as it has found none
+	want     uint64 // only for the method many.want: the number for ask; 0 as long as none is found
 }
 
 // A Set holds the points in flight of one semaphore. The zero Set is empty. It must not be copied.
@@ -95,7 +95,7 @@ func (s *Set[T]) Lowest(value uint64) (p Point[T], ok bool) {
 	return p, false
 }
 
-// Reaches reports whether the set has a point that is not below a value.
+// Reaches reports whether the set has a point whose value is not below the given one.
 func (s *Set[T]) Reaches(value uint64) bool {
 	if s.many != nil {
 		return s.many.reaches(value)

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A recorded is the key of a recording: for decoding up to rows sequences, or with chunk for a
-// chunk of up to rows tokens. last is Chunk.Last.
+// A recorded is the key of a recording: for decoding at most as many sequences as rows says, or, if
+// chunk is set, for a chunk of at most as many tokens. The field last is Chunk.Last.
 type recorded struct {
 	rows        int
 	chunk, last bool
@@ -144,7 +144,7 @@ func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Sli
 			r.sum(b.X)
 		}
 	}
-	behind := func(ops []gpu.Op) { // adds operations behind a sum; if fused is set, the first operation is a norm
+	behind := func(ops []gpu.Op) { // adds operations behind a sum; if fused is set, the first is a norm
 		if fused {
 			ops = ops[1:] // sumNorm has computed the norm
 		}
@@ -191,8 +191,8 @@ func (r *recorder) chunkStep(last bool) {
 	if last {
 		r.add(k.Last(chunk, s, b, r.Shard.rows)...)
 		r.rows = 1
-		// The first product reads the slot's position. Without Usual the product could begin before
-		// Last has set the position.
+		// The first product reads the slot's position. Without k.Usual() the product could begin
+		// before Last has set the position.
 		r.decode(k.Usual(), len(w.layers)-1, chunk.Slice(0, 1), r.out.Slice(MaxRows, MaxRows+1))
 	}
 }

@@ -82,7 +82,7 @@ func (t *team) Run(p Plan, tokens []int32) (func(context.Context) error, error) 
 		}
 		done, err := s.Run(p, to)
 		if i == 0 && errors.Is(err, ErrPlan) {
-			return nil, err // the others have not seen the plan
+			return nil, err // the other shards have not seen the plan
 		}
 		if err != nil { // the shards before shard i have begun, and wait for it in vain
 			if errors.Is(err, ErrPlan) { // ErrPlan would say that the team is unharmed

@@ -72,7 +72,7 @@ type Shard struct {
 
 	// Memory of the host.
 	slots      []slot
-	hostActive [MaxRows]int32 // the contents of active after the plans so far
+	hostActive [MaxRows]int32 // the contents of the field active after the plans so far
 	hostChunk  []int32
 	hostPages  []int32
 	ops        []gpu.Op // operations of the plan that is being queued; kept to save allocations

@@ -349,8 +349,8 @@ func TestChunkSizes(t *testing.T) {
 	}
 }
 
-// TestTogether checks that with Invariant sequences get the same tokens together as alone. They
-// begin at different times, in slots and pages that earlier sequences had.
+// TestTogether checks that, if Invariant is set, sequences get the same tokens together as alone.
+// They begin at different times, in slots and pages that earlier sequences had.
 func TestTogether(t *testing.T) {
 	ck := written(t, tiny)
 	r := rand.New(rand.NewPCG(4, 4))

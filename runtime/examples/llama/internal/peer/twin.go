@@ -71,7 +71,7 @@ func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) 
 		return nil, err
 	}
 	rank, grid := int(p.Rank), int(g.Blocks[0])
-	// at returns the index of word i of piece c in the words of the rank from.
+	// at returns the index of word i of piece c in the words of the rank whose number is from.
 	at := func(c piece, from, i int) int {
 		half := int(tags[1+c.block] & 1)
 		return ((((half*blocks+c.block)*int(p.Ranks)+from)*2+i/2%2)*capacity+i/4)*2 + i%2
