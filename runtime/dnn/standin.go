@@ -236,7 +236,7 @@ func normalize(x []float64) {
 	}
 }
 
-// softmax does on a simulated GPU what cudnnSoftmaxForward does on a GPU.
+// softmax does on a simulated GPU what cudnnSoftmaxForward does on a real one.
 func softmax[T Element](m standin.Memory, dst, src driver.Ptr, rows, cols int) error {
 	x, err := load[T](m, src, rows*cols)
 	if err != nil {

@@ -182,7 +182,7 @@ func (c *Communicator) issue(s *engine.Submission) {
 	switch {
 	case how != engine.Foreign:
 		c.hand.ctx, c.hand.since = nil, time.Time{}
-		if c.phase() >= isShrinking { // c.look may have run before the stream got the group
+		if c.phase() >= isShrinking { // look may have run before the stream got the group
 			c.abortedAt = time.Now()
 			c.tick()
 		}

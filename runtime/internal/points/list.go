@@ -21,7 +21,7 @@ type list[T comparable] struct {
 const chunkSize = 256
 
 // An entry of the directory describes a chunk. No value of a point of the chunk is below the field
-// low, and no value of an earlier chunk is above it.
+// low, and no value of an earlier chunk is above low.
 type entry[T comparable] struct {
 	low   uint64
 	chunk *row[Point[T]]

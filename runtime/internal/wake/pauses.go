@@ -11,7 +11,7 @@ import (
 type Pauses struct {
 	Clock Clock         // System if nil
 	Poll  time.Duration // how long the first stage lasts
-	Nap   time.Duration // the longest nap, or 0 for no naps; a send to Pause's channel does not end a nap
+	Nap   time.Duration // the longest nap, or 0 for no naps; see Pause
 
 	rounds int
 	paused bool // the first stage is over
