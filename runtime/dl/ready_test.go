@@ -30,7 +30,8 @@ func places(t *testing.T, n int, ready func(path string) error) (dirs []string, 
 	}
 }
 
-// answers returns a function for places. For a library in folder i the function returns errs[i].
+// answers returns an argument for the function places: a function that returns errs[i] for a
+// library in folder i.
 func answers(dirs *[]string, errs ...error) func(string) error {
 	return func(path string) error {
 		for i, d := range *dirs {

@@ -23,8 +23,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// CheckLeaks reports goroutines that the test has started and that have not ended when the test
-// ends.
+// CheckLeaks reports goroutines that begin after the call of CheckLeaks and have not ended when the
+// test ends.
 func CheckLeaks(t testing.TB) {
 	t.Helper()
 	now := goleak.IgnoreCurrent()
