@@ -22,7 +22,7 @@ type Options struct {
 type Library struct {
 	in *libcall.Library[cudnn.Library, cudnn.Handle] // nil in a zero Library
 
-	steps map[step]bool // steps that are not destroyed yet, of all plans; used only while the handle is held, and by the method end
+	steps map[step]bool // steps not destroyed yet, of all plans; used only while the handle is held, and by the method end
 }
 
 // Open loads cuDNN for a device and makes a handle. It blocks while the library initializes. If

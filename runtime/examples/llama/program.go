@@ -136,7 +136,7 @@ func (p *program) with(ctx context.Context, command func(context.Context) error)
 	if p.place.Count <= 1 {
 		return command(ctx)
 	}
-	abort := func(err error) { comms[0].Abort(err) } // without Abort, collectives wait for the lost rank until their timeout
+	abort := func(err error) { comms[0].Abort(err) } // without Abort, collectives wait for a lost rank until a timeout
 	if p.place.Rank > 0 {
 		f, err := remote.Join(ctx, p.meet(), p.runner)
 		if err != nil {

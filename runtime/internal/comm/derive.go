@@ -108,7 +108,7 @@ func (c *Communicator) begin(ctx context.Context, fn func() (driver.Comm, error)
 		err error
 	}
 	done := make(chan result, 1)
-	var taken atomic.Bool // set by the thread before it calls fn, or by this call when it gives up
+	var taken atomic.Bool // set by the thread before fn, or by begin when begin gives up
 	posted := c.post(func() {
 		if !taken.CompareAndSwap(false, true) {
 			return

@@ -46,7 +46,7 @@ type Libc struct {
 var (
 	mu     sync.Mutex
 	libc   *Libc // nil until it has started
-	broken error // why the started library cannot be used; it cannot be started twice
+	broken error // why the started library cannot be used; a library cannot be started twice
 )
 
 // Enter returns the address of code that gives the calling thread the thread pointer that functions

@@ -144,7 +144,7 @@ func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Sli
 			r.sum(b.X)
 		}
 	}
-	behind := func(ops []gpu.Op) { // adds operations behind a sum; if fused is set, the first is a norm
+	behind := func(ops []gpu.Op) { // adds operations behind a sum; if fused, the first is a norm
 		if fused {
 			ops = ops[1:] // sumNorm has computed the norm
 		}

@@ -285,7 +285,7 @@ func (s *Shard) Info() Info { return s.info }
 func (s *Shard) Close() error {
 	s.stream.Wait(context.Background()) // the functions that Run returned report the stream's error
 	if s.weights != nil {
-		s.weights.wait(context.Background()) // Open reported its error
+		s.weights.wait(context.Background()) // Open reported the error
 	}
 	var all error
 	for _, r := range s.recordings {

@@ -56,7 +56,7 @@ func Lead(ctx context.Context, host string, meet Rendezvous, info model.Info, lo
 	defer l.Close()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	key := rand.Text() // a rank sends it first, so no other program connects by mistake
+	key := rand.Text() // a rank sends the key first, so no other program connects by mistake
 	if _, err := meet.Share(ctx, "plans", []byte(key+" "+net.JoinHostPort(host, port))); err != nil {
 		return nil, err
 	}

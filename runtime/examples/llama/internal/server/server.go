@@ -185,7 +185,7 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 		f.code, f.Type = http.StatusTooManyRequests, "rate_limit_error"
 	case errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrBroken):
 		f.code = http.StatusServiceUnavailable
-	case errors.Is(err, context.DeadlineExceeded): // the request's; if the model misses one, err is ErrBroken
+	case errors.Is(err, context.DeadlineExceeded): // the request's deadline; the model's is an ErrBroken
 		f.code, f.Message = http.StatusGatewayTimeout, fmt.Sprintf("the answer is not complete within %v", s.Timeout)
 	default:
 		f.code = http.StatusInternalServerError
