@@ -31,8 +31,8 @@ type GemmOptions[T Element] struct {
 	Bias       gpu.Slice[T] // added to each row of the result: one element for each column; a zero Slice means no bias
 	Activation Activation   // applied last
 
-	// ScaleA and ScaleB multiply the elements of a and of b. Each Slice has one element. A zero
-	// Slice means 1. Only matrices with 8-bit elements can have scales.
+	// ScaleA and ScaleB multiply the elements of the matrices a and b. Each Slice has one element.
+	// A zero Slice means 1. Only matrices with 8-bit elements can have scales.
 	ScaleA, ScaleB gpu.Slice[float32]
 
 	TF32           bool // multiply float32 elements with 10 bits of mantissa: faster, but less precise

@@ -38,8 +38,8 @@ func Cholesky[T Element](l *Library, a blas.Matrix[T], info gpu.Slice[int32]) gp
 		a.Data.Range(), info.Range())
 }
 
-// CholeskySolve returns an Op that solves A·x = y for each row y of b and replaces the row by x. a
-// has the factor of A that [Cholesky] left there. C: cusolverDnSpotrs.
+// CholeskySolve returns an Op that solves A·x = y for each row y of b and replaces the row by x.
+// The matrix a has the factor of A that [Cholesky] left there. C: cusolverDnSpotrs.
 func CholeskySolve[T Element](l *Library, a, b blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := system("cholesky solve", l, a, b, info)
 	if bad != nil {
@@ -77,8 +77,9 @@ func LU[T Element](l *Library, a blas.Matrix[T], pivots, info gpu.Slice[int32]) 
 		a.Data.Range(), pivots.Range(), info.Range())
 }
 
-// LUSolve returns an Op that solves A·x = y for each row y of b and replaces the row by x. a and
-// pivots have the factors of A and the pivots that [LU] left there. C: cusolverDnSgetrs.
+// LUSolve returns an Op that solves A·x = y for each row y of b and replaces the row by x. The
+// matrix a and the slice pivots have the factors of A and the pivots that [LU] left there. C:
+// cusolverDnSgetrs.
 func LUSolve[T Element](l *Library, a blas.Matrix[T], pivots gpu.Slice[int32], b blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := system("lu solve", l, a, b, info)
 	if bad == nil {
