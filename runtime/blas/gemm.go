@@ -31,8 +31,8 @@ type GemmOptions[T Element] struct {
 	Bias       gpu.Slice[T] // added to each row of the result: one element for each column; a zero Slice means no bias
 	Activation Activation   // applied last
 
-	// ScaleA and ScaleB multiply the elements of a and of b. Each Slice has one element. A zero
-	// Slice means 1. Only matrices with 8-bit elements can have scales.
+	// ScaleA and ScaleB multiply the elements of the matrices a and b. Each Slice has one element.
+	// A zero Slice means 1. Only matrices with 8-bit elements can have scales.
 	ScaleA, ScaleB gpu.Slice[float32]
 
 	TF32           bool // multiply float32 elements with 10 bits of mantissa: faster, but less precise
@@ -54,12 +54,12 @@ type GemmOptions[T Element] struct {
 // Sums are in float32, or in float64 for matrices of float64. Matrices a and b with 8-bit elements
 // need an Ada GPU or a later one. Then a must not be Transposed, b must be Transposed, K must be a
 // multiple of 16, and all rows of a, b and c must begin at multiples of 16 bytes. With a bias, the
-// elements of c must have the type of those of a, or have 16 bits.
+// elements of c must have the type of the elements of a, or have 16 bits.
 //
 // c must not overlap a, b or the bias. When a product of a new shape is issued for the first time,
-// cuBLASLt chooses an algorithm. The choice takes about 50 µs of host time. The Library keeps it,
-// for some thousands of shapes. Wrong arguments make an Op that carries the error. Making an Op
-// allocates; submitting the Op again does not.
+// cuBLASLt chooses an algorithm. The choice takes about 50 µs of host time. The Library keeps the
+// choices for some thousands of shapes. Wrong arguments make an Op that carries the error. Making
+// an Op allocates; submitting the Op again does not.
 func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B], o GemmOptions[C]) gpu.Op {
 	g, err := newGemm(l, c, a, b, o)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// multiply is the stand-in for cublasLtMatmul. It sums in float64.
+// multiply does on a simulated GPU what cublasLtMatmul does on a real one. It sums in float64.
 func multiply[C, A, B Element](m standin.Memory, g *gemm, at operands) error {
 	k := &g.key
 	a, err := load[A](m, at.a, k.a)

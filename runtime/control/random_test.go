@@ -30,7 +30,7 @@ type noted struct {
 	at gpu.Command
 }
 
-// A recorded is the recording of a program, with its model in run.
+// A recorded is the recording of a program. The field run has the program's model.
 type recorded struct {
 	c     *gpu.CommandBuffer
 	cells []gpu.Slice[uint32] // the bindings

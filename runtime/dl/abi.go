@@ -28,13 +28,13 @@ type move struct {
 	arg   uint8  // index of the argument
 	to    place  // kind of storage that the word goes to
 	index uint16 // register number, or number of the stack word
-	from  int16  // for a word of a struct: its byte offset in the struct; -1: the argument word itself
+	from  int16  // byte offset of a struct's word in the struct; -1: the argument word itself
 	size  uint8  // for a word of a struct: number of its bytes
 }
 
-// arrange appends to moves the place of each word of a call with signature sig under ABI a. For a
-// struct, the argument word is the struct's address. If the ABI passes the struct by reference, C
-// gets this address.
+// arrange appends the places of the words of a call to the slice moves, and returns the slice. sig
+// is the call's signature, and a is the ABI. For a struct, the argument word is the struct's
+// address. If the ABI passes the struct by reference, C gets this address.
 func arrange(a abi, sig string, moves []move) ([]move, error) {
 	ints, floats, stack := 0, 0, 0 // registers and stack words used so far
 	maxInts := 6
@@ -128,7 +128,7 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 	return moves, nil
 }
 
-// stackWords returns how many stack words moves fill.
+// stackWords returns how many stack words the given moves fill.
 func stackWords(moves []move) int {
 	n := 0
 	for _, m := range moves {

@@ -175,8 +175,8 @@ func TestSigErrors(t *testing.T) {
 	}
 }
 
-// FuzzSig checks that no signature makes the parser or arrange panic, that both accept the same
-// signatures, and that no two words get the same place.
+// FuzzSig checks that no signature makes the parser or the function arrange panic, that both accept
+// the same signatures, and that no two words get the same place.
 func FuzzSig(f *testing.F) {
 	for _, s := range []string{"", "w", "wws128;w", "ws12;s12;www", "fwds12;f", "s", "s8;", "x", "s4096;s4096;", "h2f;>d", "wh4d;h3f;fffffh2d;h1f;w>f", "h5f;", "h2w;"} {
 		f.Add(s)

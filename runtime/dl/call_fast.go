@@ -9,7 +9,7 @@ import (
 	goruntime "github.com/puregpu/puregpu/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"
 )
 
-// Fast reports whether this build has the fast path. Without it [Load] always returns 0.
+// Fast reports whether this build has the fast path. Without the fast path [Load] always returns 0.
 const Fast = true
 
 // Load returns the address that Open stored at p, which points to an element of Open's fast slice.

@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// callWords calls words<n> on the fast path. Each call of Call has a constant as its n.
+// callWords calls words<n> on the fast path. Each call of Call passes a constant number of words.
 func callWords(fn uintptr, n int, a *[16]uint64) (uint32, uint64) {
 	f := struct {
 		Frame

@@ -13,7 +13,7 @@
 // page "Drivers and devices" lists the places where Open looks, in order.
 //
 // There are two ways to make a call. [Call] is the fast one: the caller puts the arguments in a
-// [Frame] with ordinary Go pointers, nothing is allocated, and nothing escapes. It works for
+// [Frame] with ordinary Go pointers, nothing is allocated, and nothing escapes. Call works for
 // functions whose parameters are all integers and pointers, on platforms with trampolines
 // (linux/amd64 and linux/arm64), if C does not call back into Go during the call. [Library.Slow]
 // always works. It also takes structs by value and floats, and its arguments are on the heap, where
@@ -28,11 +28,11 @@
 // that GPU libraries need glibc.
 //
 // Under the build tag puregpu_static, on linux/amd64 with CGO_ENABLED=0, a program is static and
-// can load libraries: the first Open starts glibc's loader in the process. It takes the file that
-// the environment variable PUREGPU_LOADER names, or else looks in the usual folders. If it finds
-// no glibc, Open returns an error that is [ErrNotFound]. This is an experiment. The documentation
-// of package internal/hostlibc explains how such a program works and how it differs from a dynamic
-// one.
+// can load libraries: the first Open starts glibc's loader in the process. Open takes the loader
+// that the environment variable PUREGPU_LOADER names, or else looks in the usual folders. If there
+// is no glibc, Open returns an error that is [ErrNotFound]. This is an experiment. The
+// documentation of package internal/hostlibc explains how such a program works and how it differs
+// from a dynamic one.
 package dl
 
 import (
@@ -40,8 +40,8 @@ import (
 	"strconv"
 )
 
-// A Spec describes a library. It is data, normally generated; Open keeps a reference
-// to it, so it must not change after the first use.
+// A Spec describes a library. It is data, normally generated; Open keeps a reference to it, so the
+// Spec must not change after the first use.
 type Spec struct {
 	Name    string // the library in messages: "CUDA driver"
 	Package string // prefix of error texts: "cuda"
@@ -50,10 +50,11 @@ type Spec struct {
 	// Names are the file names of the library, in the order in which Open tries them.
 	Names []string
 
-	// Dirs are directories that Open searches for Names after all other places. $VAR is expanded,
-	// and an element with an unset variable is skipped. If an element is only a variable, its value
-	// may list several directories, as PATH does. $multiarch is x86_64-linux-gnu or
-	// aarch64-linux-gnu. * and ? match as in [path/filepath.Glob], highest version first.
+	// Dirs are directories that Open searches for the files in Names, after all other places. $VAR
+	// is expanded, and an element with an unset variable is skipped. If an element is only a
+	// variable, its value may list several directories, as PATH does. $multiarch is
+	// x86_64-linux-gnu or aarch64-linux-gnu. * and ? match as in [path/filepath.Glob], highest
+	// version first.
 	Dirs []string
 
 	// Symbols are the functions. Slow and Addr take an index into Symbols.
@@ -66,27 +67,27 @@ type Spec struct {
 	Format func(Version) string
 
 	// Floor is the oldest supported version. Open refuses a library that reports an older version.
-	// It accepts a library that reports no version, if the library has the required functions.
+	// Open accepts a library that reports no version, if the library has the required functions.
 	Floor Version
 
-	// Version asks the library for its version. It runs during Open. It may use only Slow and Addr
-	// of the Library, which then look up functions by exported name. If the error is [ErrStub],
-	// Open rejects the file and tries the next candidate. After any other error the version is 0,
-	// and Explain shows the error. Version may be nil.
+	// Version asks the library for its version. The function Version runs during Open. It may use
+	// only Slow and Addr of the Library, which then look up functions by exported name. If the
+	// error is [ErrStub], Open rejects the file and tries the next candidate. After any other error
+	// the version is 0, and Explain shows the error. Version may be nil.
 	Version func(*Library) (Version, error)
 
 	// Resolve returns a Resolver that uses a look-up function of the library itself, such as
-	// cuGetProcAddress. It returns nil if the library has no such function. It runs during Open,
-	// after Version, and may use the Library in the same way. Resolve may be nil.
+	// cuGetProcAddress. It returns nil if the library has no such function. Resolve runs during
+	// Open, after Version, and may use the Library in the same way. Resolve may be nil.
 	Resolve func(*Library) Resolver
 
-	// Ready checks whether a found library can be used on this machine, such as whether it starts
-	// and has a device. It runs during Open, after Resolve. Slow and Addr then find every function
-	// that the library has. Open takes the first candidate that is ready. If none is, it takes the
-	// first candidate that has the required functions and whose error is not [ErrNoDevice], or else
-	// the first with the required functions. If Ready's error is [ErrStub], Open rejects the file;
-	// if it is [ErrHidden], Open takes the file and tries no other. The program makes the calls of
-	// Ready again later, so making them twice must be harmless.
+	// Ready checks whether a found library can be used on this machine, such as whether the library
+	// starts and has a device. Ready runs during Open, after Resolve. Slow and Addr then find every
+	// function that the library has. Open takes the first candidate that is ready. If none is
+	// ready, Open takes the first candidate that has the required functions and whose error is not
+	// [ErrNoDevice], or else the first with the required functions. If Ready's error is [ErrStub],
+	// Open rejects the file; if the error is [ErrHidden], Open takes the file and tries no other.
+	// The program makes the calls of Ready again later, so making them twice must be harmless.
 	//
 	// Open does not call Ready for a file that [Options].Path or Env names: it takes that file
 	// unless the file is a stub or too old. If Ready is nil, a library is ready if Version returns

@@ -16,10 +16,11 @@ var (
 	// ErrNotOpen: a function was called before Open succeeded.
 	ErrNotOpen = errors.New("library is not open")
 
-	// ErrNotFound: no candidate file exists. It normally comes in an [*OpenError].
+	// ErrNotFound: no candidate file exists. ErrNotFound normally comes in an [*OpenError].
 	ErrNotFound = errors.New("library not found")
 
-	// ErrNotLoadable: a file exists, but it cannot be loaded. It normally comes in an [*OpenError].
+	// ErrNotLoadable: a file exists, but it cannot be loaded. ErrNotLoadable normally comes in an
+	// [*OpenError].
 	ErrNotLoadable = errors.New("library not loadable")
 
 	// ErrStub: the file is a placeholder for linking, not the library. A Spec's Version or Ready
@@ -27,12 +28,12 @@ var (
 	ErrStub = errors.New("stub library, only for linking")
 
 	// ErrNoDevice: the library works, but finds no device. A Spec's Ready function returns it; Open
-	// then tries other files, and takes this one if none is better.
+	// then tries other files, and takes this file if no other is better.
 	ErrNoDevice = errors.New("no device")
 
 	// ErrHidden: the library works, but the environment hides all devices from the program. A
-	// Spec's Ready function returns it; Open then takes this file, because no other could find a
-	// device.
+	// Spec's Ready function returns it; Open then takes this file, because no other library could
+	// find a device.
 	ErrHidden = errors.New("all devices are hidden")
 
 	// ErrTooOld: the library lacks functions of its required set, or its version is below the
@@ -61,7 +62,7 @@ func (unsupported) Unwrap() error { return errors.ErrUnsupported }
 // An Attempt is one candidate that Open considered.
 type Attempt struct {
 	Path    string  // file, or bare name for the system loader to find
-	Source  string  // why it was considered
+	Source  string  // why Open considered the candidate
 	File    string  // file that was loaded; "" if none was, or if the loader does not report it
 	Version Version // version that the library reported; 0 if it was not loaded or reported none
 	Err     error   // why the file failed, or why the library is not ready; nil if neither
@@ -72,7 +73,8 @@ func (a Attempt) String() string { return describeAttempts([]string{a.name()}, a
 // name returns the path of the loaded file, or else the path or name that Open tried.
 func (a Attempt) name() string { return cmp.Or(a.File, a.Path) }
 
-// label returns the reason why the candidate was considered, or "" if its path shows it.
+// label returns the reason why the candidate was considered, or "" if the candidate's path shows
+// the reason.
 func (a Attempt) label() string {
 	if dir, ok := strings.CutPrefix(a.Source, "directory "); ok && (a.Path == dir || filepath.Dir(a.Path) == dir) {
 		return ""
@@ -157,7 +159,7 @@ func (e *OpenError) kind() error {
 	return ErrNotFound
 }
 
-// Is reports whether target is the kind of e.
+// Is reports whether target is the error that e.kind returns.
 func (e *OpenError) Is(target error) bool { return target == e.kind() }
 
 // Unwrap returns the errors of the candidates that exist. Thus errors.Is finds ErrStub, for
@@ -270,7 +272,7 @@ type SymbolError struct {
 	Symbol  string  // exported name
 	Set     string  // name of its set
 	Since   Version // version that introduced the function
-	Until   Version // last version known to have the function; 0 if the newest has it
+	Until   Version // last version known to have the function; 0 if the newest version has it
 	Found   Version // version of the library, 0 if unknown
 	Why     string  // reason from the look-up
 

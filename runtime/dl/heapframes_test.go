@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestAllHeapFrames checks that AllHeapFrames makes calls slow, of libraries opened before it and
-// after it. The test runs in a separate process, because AllHeapFrames cannot be undone.
+// TestAllHeapFrames checks that AllHeapFrames makes calls slow, for libraries that are open already
+// and for libraries opened later. The test runs in a separate process, because AllHeapFrames cannot
+// be undone.
 func TestAllHeapFrames(t *testing.T) {
 	const variable = "PUREGPU_TEST_ALL_HEAP_FRAMES"
 	if os.Getenv(variable) == "" {

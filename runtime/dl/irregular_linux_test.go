@@ -42,7 +42,7 @@ func TestOpenIrregular(t *testing.T) {
 		"/dev/null":        device,
 		"/dev/tty":         device,
 		"/dev/fd/0":        "", // standard input may be a file of any kind
-		"/proc/kmsg":       "", // a read blocks, if the user may read it
+		"/proc/kmsg":       "", // a read blocks, if the user may read the file
 		"/proc/version":    "an empty file",
 		"/proc/self/mem":   "an empty file",
 		"/proc/self/fd/99": "no such file",
@@ -123,7 +123,7 @@ func TestOpenIrregularSearch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A thread that waits in open(2) keeps a panic from ending its process.
+			// A thread that waits in open(2) keeps a panic from ending the process.
 			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, exe, "-test.run=^TestOpenIrregularSearch$")

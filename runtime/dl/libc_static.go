@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl/internal/hostlibc"
 )
 
-// enter is the address of the code that a trampoline calls on a thread unknown to the C library. It
-// is set before the first address of a C function is known.
+// enter is the address of the code that a trampoline calls on a thread unknown to the C library.
+// enter is set before the first address of a C function is known.
 var enter uintptr
 
 // findLoader starts the machine's C library in the process, unless it has started already, and

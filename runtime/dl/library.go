@@ -46,8 +46,8 @@ type openFail struct {
 	err      error
 }
 
-// A library is an open library. It does not change after Open has published it, except for the
-// elements of fast.
+// A library is an open library. After Open has published it, only the elements of its field fast
+// change.
 type library struct {
 	spec     *Spec
 	fast     []uintptr
@@ -70,7 +70,7 @@ type library struct {
 
 // Open finds and loads the library that spec describes, and resolves its functions. It sets fast[i]
 // to the address of function i if [Call] can call it. fast must be empty, or have as many elements
-// as spec.Symbols, all 0. It belongs to the Library from then on: read it with [Load].
+// as spec.Symbols, all 0. fast belongs to the Library from then on: read it with [Load].
 //
 // Open takes the first file that is ready; see [Spec].Ready. If files with the required functions
 // were loaded but none is ready, Open takes one of them and succeeds. The program then gets Ready's
@@ -78,9 +78,9 @@ type library struct {
 // files tried.
 //
 // If nothing can be loaded, the error is an [*OpenError]. If the library lacks required functions,
-// or reports a version below spec.Floor, it is a [*TooOldError]. In a build that cannot load
-// libraries it is [ErrUnsupported]. After an error Open may be called again. Two Library values may
-// open the same library: both use the same loaded copy, independently.
+// or reports a version below spec.Floor, the error is a [*TooOldError]. In a build that cannot load
+// libraries the error is [ErrUnsupported]. After an error Open may be called again. Two Library
+// values may open the same library: both use the same loaded copy, independently.
 //
 // Open blocks while the library's own start-up code runs, which may take long.
 func (l *Library) Open(spec *Spec, fast []uintptr, opt Options) error {
@@ -202,7 +202,7 @@ func (lib *library) ready() error {
 	if lib.spec.Ready == nil {
 		return lib.verErr
 	}
-	var l Library // a separate Library, so that no other goroutine sees the one being opened
+	var l Library // a separate Library, so that no other goroutine sees the Library being opened
 	l.open.Store(lib)
 	return lib.spec.Ready(&l)
 }
@@ -284,7 +284,7 @@ func (lib *library) addr(i int) uintptr {
 	return lib.addrs[i]
 }
 
-// missing returns the missing symbols for which keep returns true.
+// missing returns the missing symbols for which the function keep returns true.
 func (lib *library) missing(keep func(*Symbol) bool) []MissingSymbol {
 	var ms []MissingSymbol
 	for i, a := range lib.addrs {
@@ -319,7 +319,7 @@ func (lib *library) tooOld() *TooOldError {
 // call back into Go, even if that moves the stack.
 //
 // Slow blocks until the function returns. If the function is missing, the error is a
-// [*SymbolError]. If the library is not open, it is [ErrNotOpen].
+// [*SymbolError]. If the library is not open, the error is [ErrNotOpen].
 //
 //go:uintptrescapes
 func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
@@ -380,7 +380,7 @@ func checkArgs(sig string, args []uintptr) error {
 
 // HeapFrames makes every later call a slow one, by zeroing the fast slice that Open was given. Call
 // it before you register a Go callback that the library may run on the thread of a later call: Go
-// code can grow the stack, and so move a frame on it. Calls in progress are not affected.
+// code can grow the stack, and so move a frame on the stack. Calls in progress are not affected.
 // HeapFrames cannot be undone. It may be called before Open.
 func (l *Library) HeapFrames() {
 	l.mu.Lock()
@@ -400,7 +400,8 @@ var opened struct {
 	heap bool // AllHeapFrames was called
 }
 
-// note adds the library to opened. If AllHeapFrames was called, it makes the library's calls slow.
+// note adds the library to the list opened.libs. If AllHeapFrames was called, note makes the
+// library's calls slow.
 func (l *Library) note() {
 	opened.Lock()
 	defer opened.Unlock()
@@ -412,7 +413,7 @@ func (l *Library) note() {
 
 // AllHeapFrames is [Library.HeapFrames] for all libraries of the process, including libraries
 // opened later. Call it before you register a Go callback that one library may run in calls of
-// others: CUPTI runs its callbacks in calls of the CUDA driver, which cuBLAS makes too.
+// other libraries: CUPTI runs its callbacks in calls of the CUDA driver, which cuBLAS makes too.
 func AllHeapFrames() {
 	opened.Lock()
 	opened.heap = true
@@ -433,9 +434,10 @@ func (l *Library) Path() string {
 	return ""
 }
 
-// Attempts returns the result of each file tried, in that order. The open library is the one
-// without an error or, if none was ready, the one whose File is [Library.Path]. Attempts returns
-// nil if the library is not open; then the error of Open has the results.
+// Attempts returns the result of each file that Open tried, in the order of the tries. The result
+// of the open library is the one without an error or, if no library was ready, the one whose File
+// is [Library.Path]. Attempts returns nil if the library is not open; then the error of Open has
+// the results.
 func (l *Library) Attempts() []Attempt {
 	if lib := l.open.Load(); lib != nil {
 		return slices.Clone(lib.attempts)
@@ -473,7 +475,7 @@ func (l *Library) HasSymbol(cname string) bool {
 	return i >= 0 && lib.addr(i) != 0
 }
 
-// Addr returns the address of function i, or 0 if it is missing, i is out of range, or
+// Addr returns the address of function i, or 0 if the function is missing, i is out of range, or
 // the library is not open.
 func (l *Library) Addr(i int) uintptr {
 	lib := l.open.Load()

@@ -58,8 +58,8 @@ func (ld *loader) error() string {
 	return GoString(*(*unsafe.Pointer)(unsafe.Pointer(&p)))
 }
 
-// open opens a library. If loaded is set, it only finds a library that the process has already
-// loaded. After a failure words has the loader's message.
+// open opens a library. If the parameter loaded is set, open only finds a library that the process
+// has already loaded. After a failure handle is 0, and the result words says why.
 func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) {
 	mode := rtldNow
 	if loaded {
@@ -81,8 +81,8 @@ func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) 
 
 // irregular looks for a file that is not a regular file and that the loader would open when it
 // searches LD_LIBRARY_PATH for a name. It returns a message about the file, or "" if there is none.
-// Such a file may be a named pipe, and opening one blocks until there is a writer. irregular does
-// not check the library's own dependencies.
+// Such a file may be a named pipe, and opening a pipe blocks until there is a writer. irregular
+// does not check the library's own dependencies.
 func irregular(name string) string {
 	if !isBare(name) {
 		return ""
@@ -102,8 +102,8 @@ func irregular(name string) string {
 }
 
 // searched returns the folders that glibc's loader searches for a value of LD_LIBRARY_PATH, in
-// order. It includes folders for all processors that the loader knows, although the loader searches
-// only some of them on this processor.
+// order. The result includes folders for all processors that the loader knows, although the loader
+// searches only some of them on this processor.
 func searched(value string) (dirs []string) {
 	if value == "" {
 		return nil
@@ -123,8 +123,8 @@ func searched(value string) (dirs []string) {
 	return dirs
 }
 
-// below appends the folders below dir that glibc before 2.37 searches. The path of each folder is
-// dir followed by some of names, in this order.
+// below appends to dirs the folders inside dir that glibc before 2.37 searches. The path of each
+// folder is dir followed by some elements of names, in the order of names.
 func below(dirs []string, dir string, names []string) []string {
 	for i, n := range names {
 		if d := dir + "/" + n; isFolder(d) {

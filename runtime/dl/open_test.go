@@ -37,7 +37,7 @@ func open(t testing.TB, opt Options, change func(*Spec)) (*lib, error) {
 	return l, err
 }
 
-// distinct checks that err is of the kind want, and of no other kind.
+// distinct checks that errors.Is finds want in err, and none of the package's other errors.
 func distinct(t *testing.T, err, want error) {
 	t.Helper()
 	for _, kind := range []error{ErrNotOpen, ErrUnsupported, ErrNotFound, ErrNotLoadable, ErrTooOld, ErrSymbol} {
@@ -47,7 +47,8 @@ func distinct(t *testing.T, err, want error) {
 	}
 }
 
-// wantText compares texts. FILE in want stands for file, unless file is empty.
+// wantText compares texts. The word FILE in want stands for the value of file, unless file is
+// empty.
 func wantText(t *testing.T, got, file, want string) {
 	t.Helper()
 	if file != "" {
@@ -80,7 +81,7 @@ func TestOpenAbsent(t *testing.T) {
 	_, err = open(t, Options{Path: "/dev/null/x.so"}, nil)
 	distinct(t, err, ErrNotFound)
 
-	// If the environment variable names a file, Open tries no other.
+	// If the environment variable names a file, Open tries no other file.
 	t.Setenv("PUREGPU_TEST_LIBRARY", "/nowhere/y.so")
 	_, err = open(t, Options{}, func(s *Spec) { s.Dirs = []string{filepath.Dir(fixture(t))}; s.Names = []string{"fixture.so"} })
 	distinct(t, err, ErrNotFound)

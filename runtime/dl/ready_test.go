@@ -12,7 +12,7 @@ import (
 )
 
 // places makes n folders, each with a copy of the fixture. To the loader the copies are different
-// libraries. change makes a spec search the folders.
+// libraries. The result change makes a spec search the folders.
 func places(t *testing.T, n int, ready func(path string) error) (dirs []string, change func(*Spec)) {
 	t.Helper()
 	name := filepath.Base(fixture(t))
@@ -30,7 +30,8 @@ func places(t *testing.T, n int, ready func(path string) error) (dirs []string, 
 	}
 }
 
-// answers returns a function for places. For a library in folder i the function returns errs[i].
+// answers returns an argument for the function places: a function that returns errs[i] for a
+// library in folder i.
 func answers(dirs *[]string, errs ...error) func(string) error {
 	return func(path string) error {
 		for i, d := range *dirs {
@@ -45,8 +46,8 @@ func answers(dirs *[]string, errs ...error) func(string) error {
 var errBroken = errors.New("error 999")
 
 // TestReady checks which library Open takes for the errors that Ready returns. A library whose
-// devices are hidden counts as ready. If none is ready, Open takes the first one with another error
-// than ErrNoDevice, or else the first.
+// devices are hidden counts as ready. If no library is ready, Open takes the first whose error is
+// not ErrNoDevice. If all errors are ErrNoDevice, Open takes the first library.
 func TestReady(t *testing.T) {
 	none := fmt.Errorf("%w (error 100)", ErrNoDevice)
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestTrustedFolder checks that a folder lib beside a program is used only if no other user can
-// change its files.
+// change the files in the folder.
 func TestTrustedFolder(t *testing.T) {
 	s := &Spec{Names: []string{"libx.so"}}
 	for _, test := range []struct {

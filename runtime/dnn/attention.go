@@ -63,7 +63,7 @@ func (s AttentionShape) check() error {
 		return bad("heads of %d elements; this must be a multiple of 8", s.HeadDim)
 	case s.Causal && s.Queries > s.Keys:
 		return bad("a causal mask with %d queries and %d keys: the first queries would attend to nothing", s.Queries, s.Keys)
-	case !(s.Scale > 0) || s.Scale > math.MaxFloat32: // cuDNN returns NaN if it is negative
+	case !(s.Scale > 0) || s.Scale > math.MaxFloat32: // cuDNN returns NaN if the scale is negative
 		return bad("a scale of %v, which is not a positive number", s.Scale)
 	}
 	return nil
@@ -78,9 +78,9 @@ type Attention[T Half] struct {
 }
 
 // NewAttention makes a plan for attention. It blocks until cuDNN has chosen an engine and compiled
-// its kernel. The kernel does not store the products of queries and keys. If cuDNN has no engine
-// for the shape or the device, the error is gpu.ErrUnsupported, with cuDNN's reason. The device
-// must be an Ampere GPU or a newer one.
+// the engine's kernel. The kernel does not store the products of queries and keys. If cuDNN has no
+// engine for the shape or the device, the error is gpu.ErrUnsupported, with cuDNN's reason. The
+// device must be an Ampere GPU or a newer one.
 func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 	if l.isZero() {
 		return nil, errZero
@@ -103,7 +103,7 @@ func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 	return a, nil
 }
 
-// Forward returns the Op that computes attention. out must not overlap q, k or v. C:
+// Forward returns the Op that computes attention. The tensor out must not overlap q, k or v. C:
 // cudnnBackendExecute.
 func (a *Attention[T]) Forward(out, q, k, v gpu.Slice[T]) gpu.Op {
 	if a.batch > 0 {
@@ -113,9 +113,10 @@ func (a *Attention[T]) Forward(out, q, k, v gpu.Slice[T]) gpu.Op {
 }
 
 // ForwardLengths is Forward for a shape with Lengths. Sequence i has queries[i] tokens that attend,
-// at most Queries, and keys[i] tokens that are attended to, at most Keys. In the tensors these are
-// the first tokens of the sequence. The other tokens of out are undefined. Thus one plan can serve
-// a growing cache of keys and values. A GPU reads the lengths and does not check them.
+// at most Queries, and keys[i] tokens that are attended to, at most Keys. In the tensors, these
+// tokens are the first of the sequence. The other tokens of the tensor out are undefined. Thus one
+// plan can serve a growing cache of keys and values. A GPU reads the lengths and does not check
+// them.
 func (a *Attention[T]) ForwardLengths(out, q, k, v gpu.Slice[T], queries, keys gpu.Slice[int32]) gpu.Op {
 	if a.plan != nil && a.batch == 0 {
 		return gpu.BadOp(fmt.Errorf("dnn: attention: the plan is one without lengths: use Forward: %w", gpu.ErrArgument))
@@ -147,8 +148,8 @@ func (s AttentionShape) strides(heads, tokens int) []int64 {
 	return []int64{h * n * d, n * d, d, 1}
 }
 
-// attentionSteps makes the only step of an attention plan. Its graph describes attention by simple
-// operations, because all releases of cuDNN 9 have an engine that fuses these. The unified
+// attentionSteps makes the only step of an attention plan. The step's graph describes attention by
+// simple operations, because all releases of cuDNN 9 have an engine that fuses them. The unified
 // operation (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) exists since cuDNN 9.13, and takes a
 // causal mask only since 9.21.
 func attentionSteps[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionShape) ([]step, error) {
@@ -210,7 +211,7 @@ func attentionSteps[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionShape
 		score = show(score, point(cudnn.DataBoolean, cudnn.DataBoolean, cudnn.PointwiseCmpGe, row, column))
 	}
 	// cuDNN's engines expect an operation that computes the logarithms of the sums, which training
-	// stores. Here its result stays inside the graph.
+	// stores. Here the result of that operation stays inside the graph.
 	most := g.reduce(cudnn.ReduceTensorMax, score)
 	exp := g.arithmetic(cudnn.PointwiseExp, g.arithmetic(cudnn.PointwiseSub, score, most))
 	sum := g.reduce(cudnn.ReduceTensorAdd, exp)

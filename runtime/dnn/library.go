@@ -22,7 +22,7 @@ type Options struct {
 type Library struct {
 	in *libcall.Library[cudnn.Library, cudnn.Handle] // nil in a zero Library
 
-	steps map[step]bool // steps that are not destroyed yet, of all plans; used only while the handle is held, and by end
+	steps map[step]bool // steps not destroyed yet, of all plans; used only while the handle is held, and by the method end
 }
 
 // Open loads cuDNN for a device and makes a handle. It blocks while the library initializes. If
@@ -76,7 +76,7 @@ type Call struct {
 	*cudnn.Library
 	Handle cudnn.Handle // its stream is set
 	Stream cuda.Stream  // the stream of Handle
-	Ptrs   []driver.Ptr // addresses of the ranges in uses, in order, then of the workspace; valid until the function returns
+	Ptrs   []driver.Ptr // addresses of Library.Call's uses, in order, then of the workspace; valid until the function returns
 }
 
 // Call returns an Op that runs fn, which calls functions of cuDNN. These functions put their work

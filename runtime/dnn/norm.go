@@ -27,7 +27,7 @@ type Norm[T Element] struct {
 }
 
 // NewNorm makes a plan for normalizations. It blocks until cuDNN has chosen an engine. cuDNN may
-// compile a kernel for this. If cuDNN has no engine for the shape or the device, the error is
+// compile a kernel for the engine. If cuDNN has no engine for the shape or the device, the error is
 // gpu.ErrUnsupported, with cuDNN's reason. The device must be an Ampere GPU or a newer one. C:
 // CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR.
 func NewNorm[T Element](l *Library, s NormShape) (*Norm[T], error) {

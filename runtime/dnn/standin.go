@@ -74,8 +74,8 @@ func (v *volume) at(outer, channel int, at [3]int) int {
 	return outer*v.strides[0] + channel*v.strides[1] + at[0]*v.strides[2] + at[1]*v.strides[3] + at[2]*v.strides[4]
 }
 
-// three returns three values: the n values of list, and in front of them the value otherwise 3-n
-// times. If list is nil, all three are otherwise.
+// three returns three values: the n values of list, and in front of them 3-n times the value of the
+// parameter otherwise. If list is nil, all three values are the value of otherwise.
 func three(list []int, n, otherwise int) [3]int {
 	all := [3]int{otherwise, otherwise, otherwise}
 	for i := range n {
@@ -84,7 +84,8 @@ func three(list []int, n, otherwise int) [3]int {
 	return all
 }
 
-// convolve is the stand-in for a convolution of cuDNN. p has the addresses of y, x, w and the bias.
+// convolve does a convolution on a simulated GPU, in place of cuDNN. p has the addresses of y, x, w
+// and the bias.
 func convolve[T Element](m standin.Memory, s ConvShape, p []driver.Ptr) error {
 	in, kernel, out := s.volume(s.Batch, s.In, s.Size), s.volume(s.Out, s.In/s.groups(), s.Kernel), s.volume(s.Batch, s.Out, s.OutSize())
 	x, err := load[T](m, p[convX], in.len)
@@ -151,8 +152,8 @@ func positions(size [3]int) func(yield func([3]int) bool) {
 	}
 }
 
-// attend is the stand-in for cuDNN's attention. p has the addresses of out, q, k and v, and of the
-// lengths if the shape has Lengths.
+// attend computes attention on a simulated GPU, in place of cuDNN. p has the addresses of out, q, k
+// and v, and of the lengths if the shape has Lengths.
 func attend[T Half](m standin.Memory, s AttentionShape, p []driver.Ptr) error {
 	elements, kvElements := s.Batch*s.Heads*s.Queries*s.HeadDim, s.Batch*s.KVHeads*s.Keys*s.HeadDim
 	q, err := load[T](m, p[attentionQ], elements)
@@ -235,7 +236,7 @@ func normalize(x []float64) {
 	}
 }
 
-// softmax is the stand-in for cudnnSoftmaxForward.
+// softmax does on a simulated GPU what cudnnSoftmaxForward does on a real one.
 func softmax[T Element](m standin.Memory, dst, src driver.Ptr, rows, cols int) error {
 	x, err := load[T](m, src, rows*cols)
 	if err != nil {
@@ -255,8 +256,8 @@ func softmax[T Element](m standin.Memory, dst, src driver.Ptr, rows, cols int) e
 	return nil
 }
 
-// normalizeRows is the stand-in for a normalization of cuDNN. p has the addresses of y, x, scale
-// and bias.
+// normalizeRows normalizes rows on a simulated GPU, in place of cuDNN. p has the addresses of y, x,
+// scale and bias.
 func normalizeRows[T Element](m standin.Memory, s NormShape, p []driver.Ptr) error {
 	x, err := load[T](m, p[normX], s.Rows*s.Cols)
 	if err != nil {

@@ -54,8 +54,8 @@ func (s Shape) pitch() int {
 	return s.row()
 }
 
-// check returns an error for shapes that no plan can have. If it returns nil, the size in bytes of
-// all numbers fits into an int64.
+// check returns an error for shapes that no plan can have. If check returns nil, the size in bytes
+// of all numbers fits into an int64.
 func (s Shape) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("fft: a shape with %s: %w", fmt.Sprintf(format, args...), gpu.ErrArgument)
@@ -80,7 +80,7 @@ func (s Shape) check() error {
 	return nil
 }
 
-// sizes returns the sizes for cuFFT, with last in place of the last size.
+// sizes returns the sizes for cuFFT, with the parameter last in place of the last size.
 func (s Shape) sizes(last int) []int64 {
 	n := make([]int64, len(s.Dims))
 	for i, d := range s.Dims {

@@ -34,7 +34,8 @@ func TestFailedGrowth(t *testing.T) {
 	content(t, s, m.Buffer().All())
 }
 
-// TestShareWaits grows and shrinks memory while Share waits for pages that were removed from it.
+// TestShareWaits grows and shrinks memory while Share waits for pages that were removed from the
+// memory.
 func TestShareWaits(t *testing.T) {
 	needsSharing(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Fake is a [Source] for tests and for simulated GPUs. The test sets its reports. Devices are
-// identified by [driver.Info].Index. As with NVML, a session gets only XID errors reported while it
-// watches. The zero Fake reports healthy devices. Its methods may be called concurrently.
+// A Fake is a [Source] for tests and for simulated GPUs. The test sets the Fake's reports. Devices
+// are identified by [driver.Info].Index. As with NVML, a session gets only XID errors reported
+// while it watches. The zero Fake reports healthy devices. Its methods may be called concurrently.
 type Fake struct {
 	mu       sync.Mutex // protects the following fields
 	sessions map[*fakeSession]struct{}

@@ -114,7 +114,8 @@ func TestXID(t *testing.T) {
 	})
 }
 
-// A gated source blocks readings until open is closed, so that no reading comes before Notify.
+// A gated source blocks readings until the channel open is closed, so that no reading comes before
+// Notify.
 type gated struct {
 	*health.Fake
 	open chan struct{}
@@ -208,7 +209,8 @@ func TestUntoldClocks(t *testing.T) {
 	})
 }
 
-// TestFailingSource checks that a failing source causes one event, and another when it works again.
+// TestFailingSource checks that a failing source causes one event, and another event when the
+// source works again.
 func TestFailingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -243,7 +245,7 @@ func TestFailingSource(t *testing.T) {
 	})
 }
 
-// A blind source fails all readings while from is true, but still reports XID errors.
+// A blind source fails all readings while the field from is true, but still reports XID errors.
 type blind struct {
 	*health.Fake
 	from *atomic.Bool

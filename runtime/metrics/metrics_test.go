@@ -326,7 +326,7 @@ func TestDeviceNames(t *testing.T) {
 	}
 }
 
-// TestLost checks that the metrics show which device is lost, also after it was closed.
+// TestLost checks that the metrics show which device is lost, also after the device was closed.
 func TestLost(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
 	g, err := gpu.OpenGroup(d, gpu.Options{})

@@ -54,7 +54,7 @@ func Normal[T Float](g *Generator, dst gpu.Slice[T], mean, stddev T) gpu.Op {
 }
 
 // Bits returns the Op that writes random integers to dst (C: curandGenerate). All bits of the
-// integers are random. A uint64 takes two of the generator's numbers, the first for its low half.
+// integers are random. A uint64 takes two of the generator's numbers, the first for the low half.
 // If dst does not begin at a multiple of 16 bytes, the numbers are drawn to scratch memory and
 // copied. See [Uniform] for addresses.
 func Bits[T Integer](g *Generator, dst gpu.Slice[T]) gpu.Op {

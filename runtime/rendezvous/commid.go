@@ -11,8 +11,8 @@ import (
 const commID = "NCCL_COMM_ID"
 
 // An NCCLCommID exchanges nothing. Use it if all processes have the same NCCL_COMM_ID in their
-// environments: rank 0's address, host:port. NCCL then makes the same id from it on every rank, and
-// rank 0 need not come first. A rank with another value does not find rank 0.
+// environments: rank 0's address, host:port. NCCL then makes the same id from that address on every
+// rank, and rank 0 need not come first. A rank with another NCCL_COMM_ID does not find rank 0.
 //
 // Only one communicator may be made at a time, because all ids are the same.
 type NCCLCommID struct {

@@ -60,8 +60,7 @@ func come(ranks []int, others int) string {
 	return s + " (" + strings.Join(list, ", ") + ")"
 }
 
-// distinct returns each rank once, except -1, an unknown rank, which it keeps as often as it
-// occurs.
+// distinct returns each rank once. -1 is an unknown rank, and distinct keeps every -1.
 func distinct(ranks []int) []int {
 	slices.Sort(ranks)
 	var d []int
@@ -77,7 +76,7 @@ func distinct(ranks []int) []int {
 type backoff struct{ next, most time.Duration }
 
 // wait waits for b.next, and doubles b.next, up to b.most. If the context ends first, wait returns
-// its cause.
+// the cause.
 func (b *backoff) wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -93,8 +92,8 @@ func (b *backoff) wait(ctx context.Context) error {
 	}
 }
 
-// errOf returns an error with end, which ended an exchange, and last, the last error before end. If
-// last is nil or wraps end, errOf returns end alone.
+// errOf returns an error that wraps the errors end and last. end has ended an exchange, and last is
+// the last error before end. If last is nil or wraps end, errOf returns end alone.
 func errOf(end, last error) error {
 	if last == nil || errors.Is(last, end) {
 		return end

@@ -166,7 +166,8 @@ func TestForeignEntries(t *testing.T) {
 }
 
 // TestPlantedAnswer plants a pipe, a link, a folder or a large file where a rank expects its
-// answer. The rank must not read the planted file, and must return an error that names it.
+// answer. The rank must not read the planted file, and must return an error that names the planted
+// file.
 func TestPlantedAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
 		plant func(path, victim string) error
@@ -214,7 +215,7 @@ func TestPlantedAnswer(t *testing.T) {
 }
 
 // TestPathIsPipe passes a named pipe as the path. Opening a pipe waits for a writer, so the ranks
-// must not open it.
+// must not open the pipe.
 func TestPathIsPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

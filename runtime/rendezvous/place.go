@@ -25,7 +25,7 @@ type Place struct {
 	LocalRank  int
 	LocalCount int
 
-	// Run distinguishes runs that use the same folder or address at the same time. It is the same
+	// Run distinguishes runs that use the same folder or address at the same time. Run is the same
 	// on all ranks, and may be empty.
 	Run string
 
@@ -33,10 +33,10 @@ type Place struct {
 	Launcher string
 }
 
-// FromEnv finds the Place of a process from the process's environment variables. lookup returns
-// their values; if it is nil, FromEnv reads the variables of this process. Empty variables count as
-// absent. FromEnv tries the launchers in the following order. A launcher is often started by a
-// later one of the list, and the launcher that directly started the process knows best:
+// FromEnv finds the Place of a process from the process's environment variables. lookup returns the
+// variables' values; if lookup is nil, FromEnv reads the variables of this process. Empty variables
+// count as absent. FromEnv tries the launchers in the following order. A launcher is often started
+// by a later one of the list, and the launcher that directly started the process knows best:
 //
 //   - torchrun, and other tools that set RANK and WORLD_SIZE
 //   - Open MPI: OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE
@@ -84,7 +84,7 @@ func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 	return Place{}, none(e)
 }
 
-// resolve fills in a zero Place from the environment, and checks it.
+// resolve fills in a zero Place from the environment, and checks the place.
 func (p Place) resolve() (Place, error) {
 	if p.Count == 0 {
 		found, err := FromEnv(nil)
@@ -112,8 +112,8 @@ func (e env) first(names []string) (name, value string) {
 	return "", ""
 }
 
-// number returns the value of the first variable that is set, and its name for an error; the name
-// is empty if none is set.
+// number returns the value of the first variable that is set, and that variable's name for an
+// error; the name is empty if none is set.
 func (e env) number(names []string) (n int, name string, err error) {
 	name, value := e.first(names)
 	if name == "" {

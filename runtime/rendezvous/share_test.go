@@ -79,8 +79,8 @@ func eachInTime(t *testing.T, count int, fn func(ctx context.Context, rank int) 
 	})
 }
 
-// inTime calls a function with a time that is usually long enough, and retries with a longer one
-// while it returns an error.
+// inTime calls a function with a time that is usually long enough, and retries with a longer time
+// while the function returns an error.
 func inTime(t *testing.T, short time.Duration, fn func(short time.Duration) error) {
 	t.Helper()
 	for ; ; short *= 4 {
@@ -198,7 +198,7 @@ func TestUnknownRanks(t *testing.T) {
 }
 
 // TestMissing checks that ranks that wait for a missing rank end with their contexts. The error of
-// rank 0 must list the ranks that have come. If rank 0 is missing, the errors must name it.
+// rank 0 must list the ranks that have come. If rank 0 is missing, the errors must name rank 0.
 func TestMissing(t *testing.T) {
 	for way, begin := range ways {
 		for _, test := range []struct {

@@ -20,12 +20,12 @@ const minSecret = 16
 
 // A TCP exchanges ids over connections to rank 0.
 //
-// Rank 0 listens only during an exchange. It may come first or last. Exchanges may use the same
+// Rank 0 listens only during an exchange. Rank 0 may come first or last. Exchanges may use the same
 // address one after the other; concurrent exchanges of two names take turns.
 //
-// With a secret, rank 0 and every other rank prove to each other that they know it. Only then does
-// rank 0 count the rank and send the id, and the id cannot be changed in transit. Nothing is
-// encrypted: an eavesdropper sees the id. Without a secret any process that can connect can take
+// With a secret, rank 0 and every other rank prove to each other that they know the secret. Only
+// then does rank 0 count the rank and send the id, and the id cannot be changed in transit. Nothing
+// is encrypted: an eavesdropper sees the id. Without a secret any process that can connect can take
 // part.
 //
 // Peers without a proof cannot use up memory or connections: they may send little, within 10
@@ -54,8 +54,8 @@ type TCP struct {
 	At Place
 }
 
-// PortOffset is the distance from MASTER_PORT to the port of a TCP without an Address. It is not 1,
-// because runs that share a machine often get consecutive ports.
+// PortOffset is the distance from MASTER_PORT to the port of a TCP without an Address. PortOffset
+// is not 1, because runs that share a machine often get consecutive ports.
 const PortOffset = 1000
 
 // Place returns the rank of this process and the number of ranks.

@@ -11,7 +11,7 @@ import (
 )
 
 // open listens at rank 0's address. Another exchange or an ending run may use the port, and a name
-// may soon become resolvable, so open retries until the context ends.
+// may soon become resolvable. In these two cases open retries until the context ends.
 func (x *tcpExchange) open(ctx context.Context) ([]net.Listener, error) {
 	for pace := tcpPace(); ; {
 		all, err := x.tryOpen(ctx)
@@ -95,8 +95,8 @@ func (x *tcpExchange) unreachable(all []net.Listener) error {
 		all[0].Addr(), host, net.JoinHostPort("", port))
 }
 
-// inUse reports whether an error says that the port is in use. 10048 is Windows's own number for
-// that error, which package syscall does not map to the portable one.
+// inUse reports whether an error says that the port is in use. Windows has a number of its own for
+// that error, 10048, which package syscall does not map to the portable error.
 func inUse(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.Errno(10048))
 }

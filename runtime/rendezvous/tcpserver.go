@@ -26,7 +26,7 @@ type tcpServer struct {
 
 // A waiter is a rank that waits for the id.
 type waiter struct {
-	rank int // -1 if it does not know its rank
+	rank int // -1 if the process does not know its rank
 	transcript
 }
 
@@ -95,8 +95,9 @@ func (s *tcpServer) note(err error) {
 	s.mu.Unlock()
 }
 
-// begin adds a connection to be greeted. If there are too many, begin closes the oldest one. This
-// one is hardly a rank's, because greeting a rank takes little time. A rank would connect again.
+// begin adds a connection to be greeted. If there are too many, begin closes the oldest one. The
+// oldest connection is hardly a rank's, because greeting a rank takes little time. A rank would
+// connect again.
 func (s *tcpServer) begin(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +144,8 @@ func (s *tcpServer) serve(c net.Conn) error {
 	return fmt.Errorf("rank %d came and left: %w", w.rank, err)
 }
 
-// greet answers a peer and checks its proof that it knows the secret. It returns an error if the
-// peer must not get the id.
+// greet answers a peer and checks the proof that the peer knows the secret. It returns an error if
+// the peer must not get the id.
 func (s *tcpServer) greet(c net.Conn) (w waiter, err error) {
 	if err := c.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return w, err
@@ -232,9 +233,9 @@ func (s *tcpServer) ranks() []int {
 	return all
 }
 
-// sendAll sends the id to all ranks concurrently, so that a slow one does not delay the others.
+// sendAll sends the id to all ranks concurrently, so that a slow rank does not delay the others.
 func (s *tcpServer) sendAll(id []byte) error {
-	errs := make(chan error, len(s.waiting)) // all ranks are connected, so waiting does not change
+	errs := make(chan error, len(s.waiting)) // s.waiting does not change: all ranks are connected
 	for c, w := range s.waiting {
 		go func() {
 			err := c.SetWriteDeadline(time.Now().Add(helloTime))

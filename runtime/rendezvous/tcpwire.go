@@ -26,7 +26,7 @@ import (
 // Without a secret every process knows the key of the macs.
 type tcpExchange struct {
 	address     string
-	listen      string // the address at which rank 0 listens, if it is not address
+	listen      string // where rank 0 listens, if that differs from the field address
 	key         [sha256.Size]byte
 	token       [sha256.Size]byte
 	rank, count int
@@ -45,7 +45,7 @@ func tcpPace() backoff { return backoff{5 * time.Millisecond, 500 * time.Millise
 type hello struct {
 	Magic [8]byte
 	Token [sha256.Size]byte
-	Rank  int32 // -1 if it does not know its rank
+	Rank  int32 // -1 if the sender does not know its rank
 	Count int32
 	Nonce nonce
 }
@@ -127,9 +127,9 @@ func (t *transcript) receiveID(c net.Conn) ([]byte, error) {
 	return id, nil
 }
 
-// closeWith closes a connection or listener when the context ends, so that all blocked calls on it
-// return. The returned function must be called: it also closes c, and waits until the goroutine of
-// closeWith has ended.
+// closeWith closes c, a connection or listener, when the context ends, so that all blocked calls on
+// c return. The returned function must be called: it also closes c, and waits until the goroutine
+// of closeWith has ended.
 func closeWith(ctx context.Context, c io.Closer) (closed func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -165,7 +165,7 @@ func (x *tcpExchange) take(ctx context.Context) ([]byte, error) {
 		if errors.Is(err, errCount) {
 			return nil, err
 		}
-		if ctx.Err() == nil { // if the context has ended, err is only its consequence
+		if ctx.Err() == nil { // if the context has ended, err only follows from that
 			last = err
 		}
 		if err := pace.wait(ctx); err != nil {

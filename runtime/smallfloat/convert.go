@@ -112,8 +112,9 @@ const (
 // Numbers from 2¹⁷ on, infinity and NaN count as 2¹⁷.
 func narrow(abs, bits, least uint32) uint32 {
 	abs = min(abs, (127+17)<<fraction)
-	// e is the exponent of the number; all subnormal numbers have the exponent least. The addition
-	// rounds, because the last bit of the sum has the value of the last bit of the result.
+	// e is the exponent of the number; the exponent of all subnormal numbers is the value of least.
+	// The addition rounds, because the last bit of the sum has the value of the last bit of the
+	// result.
 	e := max(abs>>fraction, least)
 	base := (e + fraction - bits) << fraction
 	n := math.Float32bits(math.Float32frombits(abs)+math.Float32frombits(base)) - base
@@ -123,8 +124,9 @@ func narrow(abs, bits, least uint32) uint32 {
 }
 
 // widen converts abs, the bits of a number without its sign, from a type with fewer bits to a
-// float32, and returns the float32's bits. bits and least are the same as in narrow. unit is the
-// type's smallest number above zero. top is the smallest value of abs that means infinity or NaN.
+// float32, and returns the float32's bits. bits and least mean the same as in the function narrow.
+// unit is the type's smallest number above zero. top is the smallest value of abs that means
+// infinity or NaN.
 func widen(abs, bits, least, top uint32, unit float32) uint32 {
 	wide := abs<<(fraction-bits) + (least-1)<<fraction
 	if abs < 1<<bits {

@@ -17,9 +17,10 @@ import (
 // Element is the constraint for the types of a matrix's elements.
 type Element interface{ float32 | float64 }
 
-// Cholesky returns an Op that factorizes a symmetric positive definite matrix: a = L·Lᵀ. It reads
-// the lower triangle of a and replaces it by L. The elements above the diagonal do not change. If
-// info is k > 0, the leading k × k part is not positive definite. C: cusolverDnSpotrf.
+// Cholesky returns an Op that factorizes a symmetric positive definite matrix: a = L·Lᵀ. The Op
+// reads the lower triangle of the matrix and replaces that triangle by L. The elements above the
+// diagonal do not change. If info is k > 0, the leading k × k part is not positive definite. C:
+// cusolverDnSpotrf.
 func Cholesky[T Element](l *Library, a blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := square("cholesky", l, a, info)
 	if bad != nil {
@@ -37,8 +38,8 @@ func Cholesky[T Element](l *Library, a blas.Matrix[T], info gpu.Slice[int32]) gp
 		a.Data.Range(), info.Range())
 }
 
-// CholeskySolve returns an Op that solves A·x = y for each row y of b and replaces the row by x. a
-// has the factor of A that [Cholesky] left there. C: cusolverDnSpotrs.
+// CholeskySolve returns an Op that solves A·x = y for each row y of b and replaces the row by x.
+// The matrix a has the factor of A that [Cholesky] left there. C: cusolverDnSpotrs.
 func CholeskySolve[T Element](l *Library, a, b blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := system("cholesky solve", l, a, b, info)
 	if bad != nil {
@@ -53,10 +54,10 @@ func CholeskySolve[T Element](l *Library, a, b blas.Matrix[T], info gpu.Slice[in
 		a.Data.Range(), b.Data.Range(), info.Range())
 }
 
-// LU returns an Op that factorizes a square matrix with partial pivoting, for [LUSolve]. It
-// replaces a by the factors and writes the pivots, one for each row. cuSOLVER sees the transpose,
-// so the factors are those of aᵀ, stored column by column. If info is k > 0, element k of the
-// diagonal of the factor U, counted from 1, is zero, and the matrix is singular. C:
+// LU returns an Op that factorizes a square matrix with partial pivoting, for [LUSolve]. The Op
+// replaces the matrix by the factors and writes the pivots, one for each row. cuSOLVER sees the
+// transpose, so the factors are those of aᵀ, stored column by column. If info is k > 0, element k
+// of the diagonal of the factor U, counted from 1, is zero, and the matrix is singular. C:
 // cusolverDnSgetrf.
 func LU[T Element](l *Library, a blas.Matrix[T], pivots, info gpu.Slice[int32]) gpu.Op {
 	m, bad := square("lu", l, a, info)
@@ -76,8 +77,9 @@ func LU[T Element](l *Library, a blas.Matrix[T], pivots, info gpu.Slice[int32]) 
 		a.Data.Range(), pivots.Range(), info.Range())
 }
 
-// LUSolve returns an Op that solves A·x = y for each row y of b and replaces the row by x. a and
-// pivots have the factors of A and the pivots that [LU] left there. C: cusolverDnSgetrs.
+// LUSolve returns an Op that solves A·x = y for each row y of b and replaces the row by x. The
+// matrix a and the slice pivots have the factors of A and the pivots that [LU] left there. C:
+// cusolverDnSgetrs.
 func LUSolve[T Element](l *Library, a blas.Matrix[T], pivots gpu.Slice[int32], b blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := system("lu solve", l, a, b, info)
 	if bad == nil {
@@ -96,9 +98,10 @@ func LUSolve[T Element](l *Library, a blas.Matrix[T], pivots gpu.Slice[int32], b
 }
 
 // Eigen returns an Op that computes the eigenvalues of a symmetric matrix, in ascending order, and
-// its eigenvectors if vectors is true. It reads the lower triangle of a. Afterwards row i of a is
-// the eigenvector for values[i], and has length 1. If vectors is false, the contents of a are
-// undefined afterwards. If info is k > 0, the algorithm did not converge. C: cusolverDnSsyevd.
+// its eigenvectors if vectors is true. The Op reads the lower triangle of the matrix. Afterwards
+// row i of the matrix is the eigenvector for values[i], and has length 1. If vectors is false, the
+// contents of the matrix are undefined afterwards. If info is k > 0, the algorithm did not
+// converge. C: cusolverDnSsyevd.
 func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors bool, info gpu.Slice[int32]) gpu.Op {
 	m, bad := square("eigen", l, a, info)
 	if bad == nil && values.Len() != int(m.n) {
@@ -125,10 +128,11 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 // at returns the address of range i of a call. The workspace comes after the ranges.
 func at(c Call, i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
 
-// op makes an Op that runs call, which calls a function of cuSOLVER. On a simulated device the Op
-// runs inGo instead. size returns the number of workspace elements that the function needs; a nil
-// size means none. No graph captures the function. Some functions allocate memory in stream order,
-// which a child graph cannot contain, and others wait for the device.
+// op makes an Op that runs the parameter call, which calls a function of cuSOLVER. On a simulated
+// device the Op runs the parameter inGo instead. size returns the number of workspace elements that
+// the function of cuSOLVER needs; if size is nil, the function needs none. No graph captures the
+// function, because some functions allocate memory in stream order, which a child graph cannot
+// contain, and some wait for the device.
 func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, error), call func(c Call, work cuda.DevicePtr, size int32) error,
 	inGo func(standin.Memory, []driver.Ptr) error, uses ...gpu.Range) gpu.Op {
 	if l.in.Dev.Simulated() {

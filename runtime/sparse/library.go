@@ -22,7 +22,7 @@ type Options struct {
 type Library struct {
 	in *libcall.Library[cusparse.Library, cusparse.Handle] // nil in a zero Library
 
-	plans map[planKey]*plan // used only while the handle is held, and by end
+	plans map[planKey]*plan // used only while the handle is held, and by the method end
 }
 
 // Open loads cuSPARSE for a device and makes a handle. It blocks while the library initializes. If
@@ -49,8 +49,8 @@ func (l *Library) end(lib *cusparse.Library, h cusparse.Handle) error {
 }
 
 // Close destroys the handle. It blocks until the device is done with the library's work. Work that
-// was submitted and has not been issued fails with gpu.ErrClosed. Close recordings with such work
-// first, because their graphs may use memory of the handle. Closing again does nothing.
+// was submitted and has not been issued fails with gpu.ErrClosed. Close recordings with work of the
+// library first, because their graphs may use memory of the handle. Closing again does nothing.
 func (l *Library) Close() error {
 	if l.isZero() {
 		return nil
@@ -66,7 +66,7 @@ type Call struct {
 	*cusparse.Library
 	Handle cusparse.Handle // its stream is set
 	Stream cuda.Stream     // the stream of Handle
-	Ptrs   []driver.Ptr    // addresses of the ranges in uses, in order, then of the workspace; valid until the function returns
+	Ptrs   []driver.Ptr    // addresses of Library.Call's uses, in order, then of the workspace; valid until the function returns
 }
 
 // Call returns an Op that runs fn, which calls functions of cuSPARSE. These functions put their

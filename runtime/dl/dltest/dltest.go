@@ -96,8 +96,8 @@ func Code(symbol string) uint32 { return uint32(Seed(symbol, -1)%89) + 900 }
 // ABI tests a package of bindings. dir has the files zabi.c and zabi.json, which the generator
 // wrote. ABI compiles zabi.c with the C compiler that PUREGPU_TEST_CC names, else cc, else gcc,
 // unless the folder PUREGPU_TEST_FIXTURES has the library (see [Prove]). ABI opens the library with
-// open, and calls the functions that zabi.json lists. The test is skipped if there is neither a
-// library nor a compiler, and on systems where the C source cannot be built.
+// the function open, and calls the functions that zabi.json lists. The test is skipped if there is
+// neither a library nor a compiler, and on systems where the C source cannot be built.
 func ABI(t *testing.T, dir string, open func(path string) (any, error)) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(dir, "zabi.c"))
@@ -178,7 +178,7 @@ func Proven(t *testing.T, dir string) {
 
 // Prove tests functions with the echo library named name. If the folder that PUREGPU_TEST_FIXTURES
 // names has libecho_NAME.so, or on Windows libecho_NAME.dll, Prove uses this file. Otherwise it
-// compiles source.
+// compiles the C code in source.
 func Prove(t *testing.T, name, source string, functions []Function, open func(path string) (any, error)) {
 	t.Helper()
 	switch runtime.GOOS + "/" + runtime.GOARCH {
@@ -354,7 +354,7 @@ func echoArguments(f *Function, mt reflect.Type, e echo) (args []reflect.Value, 
 			v = reflect.New(t).Elem()
 			fillValue(v, seed, e.arena)
 			if t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64 {
-				v.SetFloat(float64(seed%100000) / 8) // not a NaN, because it would not equal itself
+				v.SetFloat(float64(seed%100000) / 8) // not a NaN: a NaN does not equal itself
 			}
 		}
 		args, byParam[i] = append(args, v), v

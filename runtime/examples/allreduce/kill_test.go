@@ -19,8 +19,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// blockingTwins has the Go functions for the kernels. In one step of one device Gradient blocks
-// until goOn is closed.
+// blockingTwins has the Go functions for the kernels. In one step of one device the function
+// Gradient blocks until the channel goOn is closed.
 type blockingTwins struct {
 	twins
 	device  int
@@ -52,8 +52,8 @@ func TestKill(t *testing.T) {
 		t.Run(fmt.Sprintf("rank %d", killed), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			// Ending the rank also ends the blocked kernel: a device that stays busy while its
-			// process closes it leaks native objects.
+			// Ending the rank also ends the blocked kernel: closing a busy device leaks native
+			// objects.
 			life, end := context.WithCancelCause(ctx)
 			k := &blockingTwins{device: killed, stopped: make(chan struct{}), goOn: life.Done()}
 			k.left.Store(saveEvery + 3)

@@ -48,7 +48,8 @@ type state struct {
 
 // train trains until all steps are done, with n samples on each rank. It begins with the state that
 // agree finds. After each part of the training it stores the new state of each rank in states. If
-// it returns an error, states has each rank's state after the rank's last complete part.
+// train returns an error, states has for each rank the state after some complete part, perhaps not
+// the same part for all ranks.
 func train(ctx context.Context, communicators []*collective.Communicator, n int, states []state) error {
 	ranks := make([]*rank, len(communicators))
 	defer func() {
@@ -84,8 +85,8 @@ func train(ctx context.Context, communicators []*collective.Communicator, n int,
 }
 
 // agree finds the rank that has done the most steps, and copies that rank's state to all ranks, on
-// the device and in states. After a rank has died the other ranks may have different states: the
-// last part may have succeeded on some and failed on others. A new rank has no state.
+// the device and in states. After a rank has died, the states of the remaining ranks may differ:
+// the last part may have succeeded on some ranks and failed on others. A new rank has no state.
 func agree(ctx context.Context, ranks []*rank, states []state) error {
 	at := make([][]int64, len(ranks)) // for each rank of this process: the step counts of all ranks
 	for i, r := range ranks {
@@ -122,8 +123,9 @@ func agree(ctx context.Context, ranks []*rank, states []state) error {
 	return nil
 }
 
-// A rank is a device's part in one attempt to train. It allocates new memory: work of an earlier
-// attempt may still run after a collective has failed, and write to the earlier attempt's memory.
+// A rank is a device's part in one attempt to train. Each rank allocates new memory: work of an
+// earlier attempt may still run after a collective has failed, and write to the earlier attempt's
+// memory.
 type rank struct {
 	c             *collective.Communicator
 	n             int
@@ -213,7 +215,7 @@ func (r *rank) wait(ctx context.Context) error {
 	return nil
 }
 
-// check compares a rank's weights with the host's, and reports success to out.
+// check compares a rank's weights with the host's, and reports success to the Writer out.
 func check(c *collective.Communicator, weights []float32, want []float64, n int, out io.Writer) error {
 	name := c.Device().Info().Name
 	for j, got := range weights {

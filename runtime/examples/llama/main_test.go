@@ -189,8 +189,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestLostRank checks that running and later requests fail with an error about rank 1 once its GPU
-// is lost, and that rank 0 still ends without an error.
+// TestLostRank checks that running and later requests fail with an error about rank 1 once the GPU
+// of rank 1 is lost, and that rank 0 still ends without an error.
 func TestLostRank(t *testing.T) {
 	leaktest.Check(t)
 	s := serve(t)

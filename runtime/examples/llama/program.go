@@ -87,8 +87,8 @@ func (s stack) close() (err error) {
 	return err
 }
 
-// with opens the model and runs a command with it. In a rank other than 0 it runs the plans of rank
-// 0 instead of the command.
+// with opens the model and runs a command. In a rank other than 0 the plans of rank 0 run instead
+// of the command.
 func (p *program) with(ctx context.Context, command func(context.Context) error) (err error) {
 	if err := p.findPlace(); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (p *program) with(ctx context.Context, command func(context.Context) error)
 	if p.place.Count <= 1 {
 		return command(ctx)
 	}
-	abort := func(err error) { comms[0].Abort(err) } // without it, collectives wait for the lost rank until their timeout
+	abort := func(err error) { comms[0].Abort(err) } // without Abort, collectives wait for a lost rank until a timeout
 	if p.place.Rank > 0 {
 		f, err := remote.Join(ctx, p.meet(), p.runner)
 		if err != nil {

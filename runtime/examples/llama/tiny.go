@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/tokenizer"
 )
 
-// writeTiny makes a folder with a tiny model. Its weights are random, and each token is a byte.
+// writeTiny makes a folder with a tiny model. The weights of the model are random, and each token
+// is a byte.
 func writeTiny(folder string) error {
 	vocab := map[string]int{}
 	for b, r := range tokenizer.Alphabet() {

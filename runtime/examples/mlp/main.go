@@ -111,8 +111,8 @@ func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float3
 }
 
 // record records the layers. The first layer reads binding 0, and the last layer writes binding 1.
-// The other layers write to scratch memory. Two pieces of it are in use at a time. A barrier orders
-// each layer after the previous one.
+// The other layers write to scratch memory, of which two pieces are in use at a time. A barrier
+// orders each layer after the previous one.
 func record(dev *gpu.Device, params gpu.Slice[float32]) (*gpu.CommandBuffer, error) {
 	code, err := LoadDense(dev)
 	if err != nil {

@@ -96,8 +96,8 @@ func get(s *server) int {
 }
 
 // TestConcurrent checks the answers to 200 requests at the same time. Every other request is
-// cancelled at a random moment within 20 ms, unless it is answered before. No memory and no
-// goroutine may be left.
+// cancelled at a random moment within 20 ms, unless the request is answered earlier. No memory and
+// no goroutine may be left.
 func TestConcurrent(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for name, caps := range map[string]*driver.Caps{"like CUDA": nil, "like HIP": &hip} {

@@ -28,8 +28,9 @@ func New(dev *gpu.Device) (*Scaler, error) {
 	return &Scaler{dev, code}, nil
 }
 
-// Scale returns a*x + b for each x. If the device has too little memory for all at once, Scale
-// splits the work in two, repeatedly. It blocks until the result is complete or the context ends.
+// Scale returns a*x + b for each x. If the device has too little memory for all numbers at once,
+// Scale splits the work in two, repeatedly. It blocks until the result is complete or the context
+// ends.
 func (s *Scaler) Scale(ctx context.Context, a, b float32, xs []float32) ([]float32, error) {
 	ys := make([]float32, len(xs))
 	err := s.part(ctx, a, b, xs, ys)

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A fake is an NVML with one GPU, device 7, whose MIG instance 3 is device 8.
 type fake struct {
-	err      map[string]error // the error of each function, by its name without nvmlDevice
+	err      map[string]error // the errors of functions, by name without nvmlDevice
 	types    uint64
 	events   []nvml.EventData // the results of EventSetWait, in order
 	sets     int              // number of event sets that are not freed
@@ -124,9 +124,9 @@ func xid(n uint64, instance uint32) nvml.EventData {
 	return nvml.EventData{Device: gpu, EventType: nvml.EventTypeXidCriticalError, EventData: n, GpuInstanceId: instance}
 }
 
-// TestWait checks that a session reports its device's XID errors. For a whole GPU these are all
-// errors. For a MIG instance these are its own errors and the errors that name no instance, or all
-// errors if the instance's number is unknown.
+// TestWait checks that a session reports its device's XID errors. For a whole GPU the session
+// reports all errors. For a MIG instance it reports the instance's own errors and the errors that
+// name no instance, or all errors if the instance's number is unknown.
 func TestWait(t *testing.T) {
 	all := []nvml.EventData{xid(1, 3), xid(2, 4), {EventType: nvml.EventTypeClock, EventData: 5, GpuInstanceId: anyInstance}, xid(79, anyInstance)}
 	for name, c := range map[string]struct {

@@ -8,8 +8,8 @@ import (
 
 // Maintain returns unused slabs to the source, but leaves at least keep bytes reserved. A closed
 // pool returns all unused slabs. A slab is unused if it is entirely free and all work that used it
-// is done. Call Maintain when work has been found done. It costs little if there is nothing to do.
-// The error is the source's. A slab that the source refuses is no longer in the pool either.
+// is done. Call Maintain when work has been found done. A call costs little if there is nothing to
+// do. The error is the source's. A slab that the source refuses leaves the pool too.
 func (p *Pool) Maintain(keep uint64, o Order) error {
 	p.mu.Lock()
 	if p.closed {
@@ -40,8 +40,8 @@ func (p *Pool) Trim(keep uint64, o Order) error {
 }
 
 // Close makes Alloc fail from now on, and returns unused slabs to the source. It returns the number
-// of live blocks. The caller frees these as usual, and Maintain returns their slabs when the work
-// on them is done. The error is the source's.
+// of live blocks. The caller frees the live blocks as usual, and Maintain returns their slabs when
+// the work on them is done. The error is the source's.
 func (p *Pool) Close(o Order) (live int, err error) {
 	p.mu.Lock()
 	p.closed = true
@@ -51,8 +51,8 @@ func (p *Pool) Close(o Order) (live int, err error) {
 }
 
 // Destroy closes a pool and returns all slabs to the source, even if blocks in them are live or in
-// use by work. It returns the number of live blocks. Freeing these fails from now on. The error is
-// the source's. A slab that the source refuses is no longer in the pool either.
+// use by work. It returns the number of live blocks. Freeing a live block fails from now on. The
+// error is the source's. A slab that the source refuses leaves the pool too.
 func (p *Pool) Destroy() (live int, err error) {
 	p.sourceMu.Lock()
 	defer p.sourceMu.Unlock()
@@ -60,7 +60,7 @@ func (p *Pool) Destroy() (live int, err error) {
 	defer p.mu.Unlock()
 	live = p.stats.Live
 	p.closed, p.destroyed = true, true
-	// sets has one element, because Trim still slices sets from its second element on.
+	// p.sets has one element, because Trim still slices p.sets from the second element on.
 	p.sets, p.live, p.seams, p.empty, p.spare = make([]*set, 1), table{}, nil, nil, nil
 	p.stats.Used, p.stats.Live = 0, 0
 	for _, s := range p.slabs {

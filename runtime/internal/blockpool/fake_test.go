@@ -11,7 +11,7 @@ import (
 var errInjected = errors.New("injected")
 
 // A fakeSource makes slabs of addresses. Its calls can be made to fail. A second Release of a slab
-// panics, also if the first one failed.
+// panics, also if the first Release failed.
 type fakeSource struct {
 	next     uint64 // the next address
 	gap      uint64 // between slabs
@@ -97,7 +97,7 @@ type allDone struct{}
 func (allDone) Done(int, uint64) bool       { return true }
 func (allDone) After(int, int, uint64) bool { return true }
 
-// never is an order in which no work is known to be done.
+// The type never is an order in which no work is known to be done.
 type never struct{}
 
 func (never) Done(int, uint64) bool       { return false }

@@ -17,7 +17,7 @@ type trace struct{ data []byte }
 
 func (c *trace) more() bool { return len(c.data) > 0 }
 
-// below returns a number below n, which is at most 256.
+// below returns a number less than n. n is at most 256.
 func (c *trace) below(n int) int {
 	if len(c.data) == 0 {
 		return 0
@@ -30,7 +30,7 @@ func (c *trace) below(n int) int {
 // A unit is the model's view of one aligned piece of memory.
 type unit struct {
 	live int  // the block that contains it, or 0
-	mark Mark // if the unit is free: the mark behind its last use
+	mark Mark // if the unit is free: the mark behind the unit's last use
 }
 
 // A held is a live block.
@@ -38,7 +38,7 @@ type held struct {
 	id   int
 	b    Block
 	on   int
-	was  []Mark // the marks that its units had when they were free
+	was  []Mark // the marks that the block's units had when they were free
 	used bool   // the timeline has waited for b.Wait, or need not wait
 }
 
@@ -107,7 +107,7 @@ func (w *world) adopt(base, size uint64) {
 	w.slabs[from] = make([]unit, (to-from)/w.align)
 }
 
-// sync updates the model's slabs from the source's, and checks that only entirely free ones were
+// sync updates the model's slabs from the source's, and checks that only entirely free slabs were
 // released.
 func (w *world) sync() {
 	if w.src == nil {
@@ -138,8 +138,8 @@ func (w *world) after(on int, m Mark) bool {
 	return w.done(m) || m.Timeline == on || w.order.cover[on][m.Timeline] >= m.Seq
 }
 
-// room looks for n adjacent free units. none reports whether there are some that need no wait, and
-// one whether there are some that need waits for at most one timeline.
+// room looks for n adjacent free units. The result none says whether some need no wait, and the
+// result one whether some need waits for at most one timeline.
 func (w *world) room(n int, on int) (none, one bool) {
 	for _, units := range w.slabs {
 		for i := range units {

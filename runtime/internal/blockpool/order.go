@@ -19,8 +19,8 @@ type Mark struct {
 type Order interface {
 	// Done reports whether all work of the timeline up to seq is done.
 	Done(timeline int, seq uint64) bool
-	// After reports whether all work submitted to timeline from now on runs after the work seq of
-	// the timeline other.
+	// After reports whether all work that is submitted to the given timeline from now on runs after
+	// the work with the number seq of another timeline, given by the parameter other.
 	After(timeline, other int, seq uint64) bool
 }
 
@@ -31,8 +31,8 @@ type reach struct {
 }
 
 // A query finds out, for one Alloc, which marks the Alloc's timeline is already ordered after. The
-// query caches answers, to call the Order as little as possible. It does not call Order.Done;
-// settle does.
+// query caches answers, to call the Order as little as possible. The query does not call
+// Order.Done; Pool.settle does.
 type query struct {
 	on    int32
 	o     Order
@@ -70,7 +70,7 @@ func (q *query) after(tl int32, seq uint64) bool {
 }
 
 // settle finds marks whose work is done, and removes them from free blocks, so that these blocks
-// can be merged with neighbours. It reports whether it has found any.
+// can be merged with neighbours. It reports whether it has found any such mark.
 func (p *Pool) settle(o Order) (moved bool) {
 	if o == nil {
 		return false

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// A slab is memory from the source, or the caller's memory in a pool made by Fixed. The part
-// between its first and last aligned address is divided into blocks without gaps.
+// A slab is memory from the source, or the caller's memory in a pool made by Fixed. The part of a
+// slab between the first and the last aligned address is divided into blocks without gaps.
 type slab struct {
 	base, size uint64 // as returned by Source.Grow, or given to Fixed
 	first      *block
@@ -42,8 +42,8 @@ func (p *Pool) slabFor(n uint64) uint64 {
 }
 
 // growFor requests a slab for a block of n bytes from the source. If that fails, growFor releases
-// unused slabs and tries again. Without a source it does nothing. The caller holds both locks. mu
-// is unlocked during calls of the source.
+// unused slabs and tries again. If the pool has no source, growFor does nothing. The caller holds
+// Pool.sourceMu and Pool.mu. growFor unlocks Pool.mu while it calls the source.
 func (p *Pool) growFor(n uint64, o Order) error {
 	if p.src == nil {
 		return nil
@@ -60,7 +60,7 @@ func (p *Pool) growFor(n uint64, o Order) error {
 		}
 		target := uint64(0)
 		if try == 0 && p.limit-n < p.stats.Reserved {
-			target = p.limit - n // releasing down to this may be enough to stay within the limit
+			target = p.limit - n // releasing down to target may be enough to stay within the limit
 		}
 		before := p.stats.Released
 		refused = errors.Join(refused, p.release(0, target, o))
@@ -142,7 +142,7 @@ func (p *Pool) slabAfter(addr uint64) int {
 	return i
 }
 
-// addSlab adds a slab to the pool. All of it is one free block without a mark.
+// addSlab adds a slab to the pool. The whole slab is one free block without a mark.
 func (p *Pool) addSlab(base, size uint64) {
 	s := &slab{base: base, size: size}
 	p.slabs = slices.Insert(p.slabs, p.slabAfter(base), s)
@@ -173,8 +173,8 @@ func (s *slab) idle() bool {
 
 // release returns unused slabs to the source. It stops when no more than target bytes are reserved,
 // and leaves at least keep bytes reserved. If the source refuses a slab, the pool forgets the slab
-// anyway, because it may have been freed despite the error. The caller holds both locks. mu is
-// unlocked during calls of the source.
+// anyway, because the source may have freed the slab despite the error. The caller holds
+// Pool.sourceMu and Pool.mu. release unlocks Pool.mu while it calls the source.
 func (p *Pool) release(keep, target uint64, o Order) error {
 	p.settle(o)
 	var out *slab // slabs to release, removed from the sets so that Alloc cannot use them meanwhile
@@ -205,15 +205,15 @@ func (p *Pool) release(keep, target uint64, o Order) error {
 	return errors.Join(errs...)
 }
 
-// askSource calls Source.Grow. It unlocks mu during the call.
+// askSource calls Source.Grow. It unlocks Pool.mu during the call.
 func (p *Pool) askSource(size uint64) (base, got uint64, err error) {
 	p.mu.Unlock()
 	defer p.mu.Lock()
 	return p.src.Grow(size)
 }
 
-// giveBack calls Source.Release. It unlocks mu during the call. If there is no source it does
-// nothing.
+// giveBack calls Source.Release. giveBack unlocks Pool.mu during the call. If the pool has no
+// source, giveBack does nothing.
 func (p *Pool) giveBack(base, size uint64) error {
 	if p.src == nil {
 		return nil

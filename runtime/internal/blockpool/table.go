@@ -64,7 +64,8 @@ func (t *table) remove(addr uint64) *block {
 	}
 	t.n--
 	for j := (i + 1) & mask; t.slots[j].b != nil; j = (j + 1) & mask {
-		// Move the block to slot i if a search for it, which begins at h, comes past i.
+		// Move the block to slot i if a search for the block, which begins at slot h, comes past
+		// slot i.
 		if h := t.home(t.slots[j].addr); (j-h)&mask >= (j-i)&mask {
 			t.slots[i] = t.slots[j]
 			i = j

@@ -35,7 +35,8 @@ type closing struct{ context.Context }
 func (c closing) Err() error { return context.Cause(c.Context) }
 
 // Close calls fn once, on a goroutine of its own, waits for it, and returns its error. After the
-// context has ended it waits at most grace longer. It reports whether fn has returned.
+// context has ended, Close waits at most for another duration of grace(). The result returned says
+// whether fn has returned.
 func (c *Closer) Close(ctx context.Context, fn func(context.Context) error, grace func() time.Duration) (err error, returned bool) {
 	if ctx == nil {
 		return errs.Argument("shutdown", "no context"), true

@@ -84,7 +84,7 @@ type Op struct {
 	Zero          uint64 // if not 0: the step fills this many bytes at Dst with zeros
 }
 
-// A RangeOp is an Op with the ranges that it uses. A range may have no buffer, if it is not used.
+// A RangeOp is an Op with the ranges that it uses. A range that is not used may have no buffer.
 type RangeOp struct {
 	Op
 	To, From memory.Range

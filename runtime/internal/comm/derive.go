@@ -42,9 +42,9 @@ func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator
 	})
 }
 
-// Shrink makes a communicator of all ranks except the excluded ones. With abort, operations in
-// flight are aborted first, and this communicator fails. Without abort, Shrink first waits until
-// all operations are done.
+// Shrink makes a communicator of all ranks except the excluded ones. If abort is set, operations in
+// flight are aborted first, and c fails. Otherwise Shrink first waits until all operations are
+// done.
 func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (*Communicator, error) {
 	if c.isZero() {
 		return nil, errs.Zero("shrink", "Communicator")
@@ -57,7 +57,7 @@ func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (
 	if len(exclude) == 0 {
 		return nil, errs.Argument("shrink", "no ranks to exclude")
 	}
-	if ctx == nil { // a mistake must not fail the communicator, so check it here
+	if ctx == nil { // without this check, the missing context would fail the communicator
 		return nil, errs.Argument("shrink", "no context")
 	}
 	if err := c.isPlain("shrink"); err != nil {
@@ -82,8 +82,8 @@ func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (
 	return made, err
 }
 
-// derive makes a communicator from this one. With idle, it first waits until all operations are
-// done.
+// derive makes a communicator from this one. If idle is set, derive first waits until all
+// operations are done.
 func (c *Communicator) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Communicator, error) {
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
@@ -108,7 +108,7 @@ func (c *Communicator) begin(ctx context.Context, fn func() (driver.Comm, error)
 		err error
 	}
 	done := make(chan result, 1)
-	var taken atomic.Bool // set by the thread before it calls fn, or by this call when it gives up
+	var taken atomic.Bool // set by the thread before fn, or by begin when begin gives up
 	posted := c.post(func() {
 		if !taken.CompareAndSwap(false, true) {
 			return

@@ -11,8 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestMemoryKeptByLibrary closes a communicator's memory and its buffer while the library still
-// holds them. The memory must be freed when the native communicator has been destroyed.
+// TestMemoryKeptByLibrary closes memory of a communicator, and the buffer of that memory, while the
+// library still holds both. The memory must be freed when the native communicator has been
+// destroyed.
 func TestMemoryKeptByLibrary(t *testing.T) {
 	for what, end := range map[string]func(t *testing.T, d *simdriver.Driver, comms []*collective.Communicator, m *collective.Memory){
 		"the communicator has failed": func(t *testing.T, _ *simdriver.Driver, comms []*collective.Communicator, m *collective.Memory) {

@@ -185,9 +185,8 @@ func (o *Options) findPlace(n int) error {
 	return nil
 }
 
-// shareID gets the communicator's id through the rendezvous. Rank 0 makes an id. If the
-// rendezvous requires that of every rank, the other ranks make ids too. All use the id that Share
-// returns.
+// shareID gets the communicator's id through the rendezvous. Rank 0 makes an id. If the rendezvous
+// requires an id of every rank, the other ranks make ids too. All use the id that Share returns.
 func (o *Options) shareID(ctx context.Context, d *Device) error {
 	var id []byte
 	every, ok := o.Rendezvous.(interface{ EachRankMakesID() bool })

@@ -99,8 +99,8 @@ func (c *Communicator) suspension(op string) (driver.CommSuspension, error) {
 }
 
 // call runs f, which suspends or resumes the native communicator, on the communicator's thread. If
-// f returns an error other than ErrUnsupported, the communicator fails, because the state of its
-// memory is unknown.
+// f returns an error other than ErrUnsupported, the communicator fails, because the state of the
+// communicator's memory is unknown.
 func (c *Communicator) call(ctx context.Context, f func(driver.Comm) error) error {
 	_, err := c.begin(ctx, func() (driver.Comm, error) {
 		err := f(c.comm)

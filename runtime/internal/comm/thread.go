@@ -13,12 +13,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A communicator's thread makes, uses and destroys the native communicator. It issues the groups in
-// the order of their submission. Any library call may block the thread until other ranks come or
-// the native communicator is aborted.
+// A communicator's thread makes, uses and destroys the native communicator. The thread issues the
+// groups in the order of their submission. Any library call may block the thread until other ranks
+// come or the native communicator is aborted.
 
-// issuing is a communicator's thread and the work that it has to issue. The communicator's mu
-// protects todo, list, hand and watch.
+// issuing has a communicator's thread and the work that the thread has to issue. Communicator.mu
+// protects the fields todo, list, hand and watch.
 type issuing struct {
 	thread *wake.Thread
 	ops    []driver.CommOp // room for the operations of a group; used by the thread alone
@@ -95,8 +95,8 @@ func (c *Communicator) askSought() bool {
 	return true
 }
 
-// ask makes the thread poll the device until seq is done. It reports false if the thread does not
-// linger: then the thread does not poll.
+// ask makes the thread poll the device until the work with the number seq is done. ask reports
+// false if the thread does not linger: then the thread does not poll.
 func (c *Communicator) ask(seq uint64) bool {
 	if !c.thread.Attends() {
 		return false
@@ -135,8 +135,8 @@ func (c *Communicator) step() (worked, ended bool) {
 }
 
 // returned is called after the library has returned. If the communicator has been abandoned,
-// returned keeps the device open until the thread ends. If the device is closing or closed, it ends
-// the thread instead.
+// returned keeps the device open until the thread ends. If the device is closing or closed,
+// returned ends the thread instead.
 func (c *Communicator) returned() {
 	switch p := c.phase(); {
 	case p == isAbandoned && c.dev.Engine.Stay() == nil:
@@ -193,7 +193,8 @@ func (c *Communicator) issue(s *engine.Submission) {
 	if how != engine.Foreign && how != engine.Issued && !isRefusal(err) {
 		c.setFailure(isAborting, err) // changes nothing if the communicator has failed already
 	}
-	// The failure may have come before this group was in the ring or parked, and so have missed it.
+	// If the communicator failed before this group was in the ring or parked, the failure missed
+	// this group.
 	c.failAll()
 }
 

@@ -11,7 +11,7 @@ import (
 // watchEvery is how often a communicator with work under way is checked.
 const watchEvery = 10 * time.Millisecond
 
-// watch is the timer that calls look. The communicator's mu protects it.
+// watch has the timer that calls Communicator.look. Communicator.mu protects the fields.
 type watch struct {
 	look    func() // Communicator.look; set once, because a method value allocates
 	timer   *time.Timer
@@ -38,7 +38,8 @@ func (w *watch) stop() {
 	}
 }
 
-// tick schedules a call of look, unless the communicator is closed. The caller holds mu.
+// tick schedules a call of look, unless the communicator is closed. The caller holds
+// Communicator.mu.
 func (c *Communicator) tick() {
 	if c.phase() < isClosed {
 		c.watch.start()
@@ -60,7 +61,7 @@ func (c *Communicator) look() {
 			err = c.overdue()
 		}
 		more = more || c.list.withContext > 0 || c.tl.Busy()
-	case isShrinking: // the thread must return to shrink it
+	case isShrinking: // the thread must return to shrink the communicator
 		if more {
 			err = c.late(c.hand.ctx, c.hand.since)
 			break
@@ -84,7 +85,7 @@ func (c *Communicator) look() {
 }
 
 // fault returns the error that the library reports for the native communicator, or nil. The caller
-// holds mu.
+// holds Communicator.mu.
 func (c *Communicator) fault() error {
 	if p := c.phase(); p < isOpen || p > isClosing {
 		return nil
@@ -95,8 +96,8 @@ func (c *Communicator) fault() error {
 	return nil
 }
 
-// late returns an error if a group's context has ended or its timeout has expired. issued is zero
-// for a group that has not been issued.
+// late returns an error if a group's context has ended or the group's timeout has expired. issued
+// is zero for a group that has not been issued.
 func (c *Communicator) late(ctx context.Context, issued time.Time) error {
 	if ctx != nil {
 		if err := ctx.Err(); err != nil {
@@ -109,7 +110,7 @@ func (c *Communicator) late(ctx context.Context, issued time.Time) error {
 	return nil
 }
 
-// overdue returns an error if any operation takes too long. The caller holds mu.
+// overdue returns an error if any operation takes too long. The caller holds Communicator.mu.
 func (c *Communicator) overdue() error {
 	if c.list.withContext > 0 {
 		for s := range c.list.all() {

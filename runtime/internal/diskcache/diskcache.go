@@ -1,11 +1,11 @@
 // Package diskcache is a cache on disk: data by key, in a folder that several processes may use at
-// once. Its size is limited.
+// once. The size of the cache is limited.
 //
 // # File format
 //
-// An entry is a file whose name is its key. It begins with a header: a magic number for the format,
-// the key, the length of the data, and a checksum of key and data. Get checks all of this. If
-// something is wrong, the file was cut off, renamed or written by something else. Then Get finds
+// An entry is a file whose name is its key. The file begins with a header: a magic number for the
+// format, the key, the length of the data, and a checksum of key and data. Get checks all of this.
+// If something is wrong, the file was cut off, renamed or written by something else. Then Get finds
 // nothing, and the next Put replaces the file.
 //
 // # The folder
@@ -19,15 +19,17 @@
 //
 // Put writes a temporary file and renames it. So a reader finds a whole entry, the old one or the
 // new one. If several processes put the same key at once, they write the same data, and one of
-// their files stays. Put keeps its file locked until it has renamed it.
+// their files stays. If the file system has locks, Put keeps its temporary file locked until the
+// file has its new name.
 //
 // # Size limit
 //
 // Get sets the modification time of the entry to now. Put computes the total size of all entries,
-// each rounded up to 4 KiB. It removes the least recently used entries until the total is within
-// the limit. It also removes temporary files of processes that ended while they wrote, which it
-// recognizes because nobody has locked them. Temporary files do not count towards the limit. Files
-// with other names are left alone.
+// each rounded up to 4 KiB. Put then removes the least recently used entries until the total is
+// within the limit. Put also removes temporary files of processes that ended while they wrote:
+// files that nobody has locked or, if the file system has no locks, files that nobody has written
+// for some time. Temporary files do not count towards the limit. Files with other names are left
+// alone.
 package diskcache
 
 import (
@@ -92,9 +94,9 @@ var errTooLarge = errors.New("more than the cache may have")
 // name returns the name of the file of an entry.
 func (k Key) name() string { return hex.EncodeToString(k[:]) + suffix }
 
-// open opens the folder. It returns an error if other users may have written to it. It checks the
-// open folder. If it checked the folder by its name before opening it, somebody could replace the
-// folder in between.
+// open opens the folder. It returns an error if other users may have written to the folder. It
+// checks the folder after opening it: between a check by name and the opening somebody could
+// replace the folder.
 func (c Cache) open() (*os.Root, error) {
 	root, err := os.OpenRoot(c.Dir)
 	if err != nil {
@@ -208,8 +210,8 @@ func (c Cache) Put(key Key, data []byte) error {
 	return nil
 }
 
-// begin creates a temporary file. The file is locked until it is closed, so that no other process
-// mistakes it for one that was left behind.
+// begin creates a temporary file. If the file system has locks, the file is locked until it is
+// closed, so that no other process mistakes the file for a file that was left behind.
 func begin(root *os.Root) (f *os.File, name string, err error) {
 	for range 100 {
 		name = tempPrefix + rand.Text() + tempSuffix
@@ -232,8 +234,8 @@ func begin(root *os.Root) (f *os.File, name string, err error) {
 // onDisk returns the space that a file of the given size takes on disk.
 func onDisk(size int64) int64 { return (size + block - 1) / block * block }
 
-// trim removes the least recently used entries until the total size is within the limit. It does
-// not remove newest, the file name of the entry that was just put.
+// trim removes the least recently used entries until the total size is within the limit. The
+// parameter newest is the file name of the entry that was just put, which trim does not remove.
 func (c Cache) trim(root *os.Root, newest string) {
 	files, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -249,7 +251,7 @@ func (c Cache) trim(root *os.Root, newest string) {
 		}
 		fi, err := root.Lstat(f.Name())
 		if err != nil || !fi.Mode().IsRegular() {
-			continue // another process has removed it, or it is not a file of this package
+			continue // another process has removed the file, or the file is not of this package
 		}
 		if temp {
 			discard(root, fi)
@@ -273,7 +275,7 @@ func (c Cache) trim(root *os.Root, newest string) {
 
 // discard removes a temporary file, unless a process is still writing it and so has locked it. If
 // the file system has no locks, discard removes the file if nobody has written it for longer than
-// stale.
+// the constant stale.
 func discard(root *os.Root, fi fs.FileInfo) {
 	f, err := root.OpenFile(fi.Name(), os.O_WRONLY|regular.Nonblock, 0)
 	if err != nil {

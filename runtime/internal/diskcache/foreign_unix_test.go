@@ -56,8 +56,8 @@ func TestForeignFolder(t *testing.T) {
 	}
 }
 
-// TestForeignEntry uses entries that other users may have written, in a folder to which they had
-// access before. Get must not return them, and Put must replace them.
+// TestForeignEntry uses entries that other users may have written, in a folder to which those users
+// had access before. Get must not return them, and Put must replace them.
 func TestForeignEntry(t *testing.T) {
 	key, b := KeyOf("a"), data(10, 1)
 	for name, change := range map[string]func(file string) error{

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Package gpu documents these under the same names.
+// Package gpu documents these errors under the same names.
 var (
 	ErrClosed      = sema.ErrClosed
 	ErrRange       = errors.New("out of the buffer's range")
@@ -19,7 +19,7 @@ var (
 )
 
 // Zero returns the error of an operation that was called on a nil pointer, or on a zero value that
-// was neither opened nor made. of is the type, such as "Device".
+// was neither opened nor made. The parameter of is the type, such as "Device".
 func Zero(op, of string) error { return Argument(op, "a nil or zero %s", of) }
 
 // Argument returns the error of an operation that got an argument which can never be valid.
@@ -28,7 +28,7 @@ func Argument(op, format string, args ...any) error {
 }
 
 // A summary is several errors, the most severe first. Its text is one line for the first error,
-// because the others often follow from it. Unwrap returns all.
+// because the other errors often follow from the first. Unwrap returns all errors.
 type summary []error
 
 // Summarize combines errors into one, or returns nil if there are none.

@@ -79,8 +79,8 @@ func (d *Device) NewShared() (*Event, error) {
 	return d.add(op, forProcesses, nil, d.Faces.IPCEvents.NewIPCEvent)
 }
 
-// Import makes an event from another process's event. If freed is not nil, it is called when the
-// driver has released the event.
+// Import makes an event from another process's event. If the function freed is not nil, it is
+// called when the driver has released the event.
 func (d *Device) Import(op string, h driver.EventHandle, freed func()) (*Event, error) {
 	switch err := d.ready(op); {
 	case err != nil:
@@ -91,8 +91,8 @@ func (d *Device) Import(op string, h driver.EventHandle, freed func()) (*Event, 
 	return d.add(op, forProcesses, freed, func() (driver.Event, error) { return d.Faces.IPCEvents.OpenEvent(h) })
 }
 
-// Adopt makes an event from a native event of other code. If freed is not nil, it is called when
-// the runtime no longer uses the event.
+// Adopt makes an event from a native event of other code. If the function freed is not nil, it is
+// called when the runtime no longer uses the event.
 func (d *Device) Adopt(event driver.Event, freed func()) (*Event, error) {
 	const op = "adopt an event"
 	switch err := d.ready(op); {
@@ -106,7 +106,7 @@ func (d *Device) Adopt(event driver.Event, freed func()) (*Event, error) {
 	return d.add(op, ofOthers, freed, func() (driver.Event, error) { return event, nil })
 }
 
-// add makes an Event of the native event that native returns.
+// add makes an Event of the native event that the function native returns.
 func (d *Device) add(op string, from origin, freed func(), native func() (driver.Event, error)) (*Event, error) {
 	e := &Event{dev: d, from: from, freed: freed}
 	e.refs.Store(1)
@@ -209,7 +209,8 @@ func (e *Event) Hold() error {
 	return nil
 }
 
-// Release ends a hold. After the last hold the event is destroyed, unless other code owns it.
+// Release ends a hold. After the last hold the event is destroyed, unless other code owns it. An
+// event for which a stream still waits is destroyed when the device is closed.
 func (e *Event) Release() {
 	if e.refs.Add(-1) > 0 {
 		return

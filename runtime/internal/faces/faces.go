@@ -43,7 +43,7 @@ func Of(drv driver.Device, caps *driver.Caps) Faces {
 	}
 }
 
-// face returns one of the interfaces, if the device has it.
+// face returns the device as the interface T if has is true, and otherwise nil.
 func face[T any](drv driver.Device, has bool) (f T) {
 	if has {
 		f, _ = drv.(T)

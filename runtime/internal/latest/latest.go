@@ -27,7 +27,7 @@ func (m *Map[K, V]) Set(key K, v V) {
 // key may have two entries.
 func (m *Map[K, V]) Len() int { return len(m.recent) + len(m.before) }
 
-// Of returns the value of a key, and whether it is known. The call counts as a use.
+// Of returns the value of a key, and whether the value is known. The call counts as a use.
 func (m *Map[K, V]) Of(key K) (v V, ok bool) {
 	if v, ok = m.recent[key]; ok {
 		return v, true

@@ -47,14 +47,16 @@ func isOurs(f runtime.Frame) bool {
 	return false
 }
 
-// A Reporter logs things that were dropped. Each device has one, for its buffers and pools too.
+// A Reporter logs things that were dropped. Each device has a Reporter, which also serves the
+// device's buffers and pools.
 type Reporter struct {
 	Log    *slog.Logger
 	Device string
 }
 
-// Dropped reports that the program has dropped a thing, such as "Buffer", that was made at a place.
-// args are further attributes for the logger.
+// Dropped reports that the program has dropped a thing without Close. thing is its type, such as
+// "Buffer", and made is the place where the program made the thing. args are further attributes for
+// the logger.
 func (r *Reporter) Dropped(thing string, made *Site, args ...any) {
 	r.Log.Warn("gpu: a "+thing+" was dropped without Close", append([]any{"made", made.String(), "device", r.Device}, args...)...)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Device is a device of CUDA or a simulated device. On a simulated device, stand-ins do the
+// A Device is a device of CUDA or a simulated device. On a simulated device, Go functions do the
 // library's work.
 type Device struct {
 	name string // the package's name, for errors
@@ -95,16 +95,16 @@ func (d Device) elsewhere() error {
 }
 
 // EachExecution returns an Op of gpu.Native, changed so that each execution of a recording calls
-// its function. The Op never becomes a node of a graph, and runs after everything that was recorded
-// before it, and before everything recorded later. EachExecution is for a library's work that may
-// differ from one execution to the next.
+// the Op's function. The Op never becomes a node of a graph, and runs after everything that was
+// recorded before it, and before everything recorded later. EachExecution is for a library's work
+// that may differ from one execution to the next.
 func EachExecution(op gpu.Op) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.Native, Native: &op})
 }
 
-// A Handle is a library's handle for a device. One function at a time uses it, with the stream and
-// the workspace of its call. On a simulated device there is no handle of a library: only StandIn
-// and Close may be called.
+// A Handle is a library's handle for a device. One function at a time uses the handle, with the
+// stream and the workspace of the function's call. On a simulated device there is no handle of a
+// library: only StandIn and Close may be called.
 type Handle[H any] struct {
 	dev Device
 	set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error
@@ -117,9 +117,10 @@ type Handle[H any] struct {
 	workspace driver.Ptr    // workspace of the handle
 }
 
-// NewHandle makes a handle with create. Before a function uses the handle, set gives the handle the
-// stream and the workspace of the call, unless the handle has them already. end destroys the
-// handle. create, set and end are called with the device current, and never for a simulated device.
+// NewHandle makes a handle with the function create. Before a function uses the handle, the
+// function set gives the handle the stream and the workspace of the call, unless the handle has
+// them already. The function end destroys the handle. create, set and end are called with the
+// device current, and never for a simulated device.
 func NewHandle[H any](dev Device, create func() (H, error), set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error, end func(H) error) (*Handle[H], error) {
 	x := &Handle[H]{dev: dev, set: set, end: end}
 	if dev.Simulated() {
@@ -156,7 +157,7 @@ func (x *Handle[H]) Use(call gpu.NativeCall, workspace driver.Ptr, fn func(H) er
 	return fn(x.h)
 }
 
-// StandIn is Device.StandIn. It fails if the handle is closed.
+// StandIn calls Device.StandIn. It fails if the handle is closed.
 func (x *Handle[H]) StandIn(call gpu.NativeCall, name string, fn func(standin.Memory) error) error {
 	x.mu.Lock()
 	closed := x.closed
@@ -179,7 +180,7 @@ func (x *Handle[H]) With(fn func(H) error) error {
 }
 
 // Close destroys the handle. It blocks until the device is done with the library's work. Calls that
-// need the handle meanwhile fail at once, because the device's work may wait for them. If the
+// need the handle meanwhile fail at once, because the device's work may wait for such calls. If the
 // device is closed or lost, the handle is left to the device's context. Closing a nil handle, or
 // closing again, does nothing.
 func (x *Handle[H]) Close() error {

@@ -31,8 +31,8 @@ var ErrSize = errors.New("more bytes than there are addresses")
 
 // Plan returns a layout for allocations with the given sizes. Offsets are multiples of align, which
 // is a power of two. An allocation that no step uses takes no bytes. The block is never larger than
-// the sum of all allocations. It is never smaller than the peak: the most bytes in use at any time
-// when the steps run one after the other. Plan is deterministic.
+// the sum of all sizes, each rounded up to a multiple of align. It is never smaller than the peak:
+// the most bytes in use at any time when the steps run one after the other. Plan is deterministic.
 //
 // Plan compares each allocation with every other. 10,000 steps with 2,000 allocations take 0.03 to
 // 0.12 s.
@@ -80,7 +80,7 @@ type life struct {
 
 	// overlaps has a bit, by index, for each allocation whose first use is in the level of this
 	// allocation's last use. A bit is set if some use of that allocation may begin before some use
-	// of this one has ended.
+	// of this allocation has ended.
 	overlaps []uint64
 }
 
@@ -106,7 +106,8 @@ type use struct {
 }
 
 // findOrder handles one level, the steps from lo to hi-1. It compares the allocations whose last
-// use is in this level with the allocations whose first use is in it, and sets overlaps.
+// use is in this level with the allocations whose first use is in this level, and sets the field
+// overlaps of the former.
 func (p *planner) findOrder(lo, hi int) {
 	var uses []use // uses, in this level, of the allocations whose last use is in this level
 	begin, ending := 0, []int(nil)
@@ -118,7 +119,8 @@ func (p *planner) findOrder(lo, hi int) {
 				l.index = begin
 			}
 			if l.last == i && l.overlaps == nil {
-				// Mark l so that ending gets each allocation once; the bits are allocated below.
+				// Mark l so that the slice ending gets each allocation once; the bits are allocated
+				// below.
 				l.overlaps = []uint64{}
 				ending = append(ending, a)
 			}
@@ -140,9 +142,10 @@ func (p *planner) findOrder(lo, hi int) {
 	}
 }
 
-// follow sets overlaps for at most 64 uses of the level. For each step it computes the set of these
-// uses that come before the step, as a bit set in one word. own and behind have a word for each
-// step: the uses of the step itself, and the uses that come before it.
+// follow sets the field overlaps of allocations for at most 64 uses of the level. For each step it
+// computes the set of these uses that come before the step, as a bit set in one word. The slices
+// own and behind have a word for each step: own the uses of the step itself, and behind the uses
+// that come before the step.
 func (p *planner) follow(lo, hi int, uses []use, own, behind []uint64) {
 	clear(own)
 	type group struct { // the uses of one allocation
@@ -179,7 +182,7 @@ func (p *planner) follow(lo, hi int, uses []use, own, behind []uint64) {
 	}
 }
 
-// before reports whether all uses of a come before all uses of b.
+// before reports whether all uses of allocation a come before all uses of allocation b.
 func (p *planner) before(a, b *life) bool {
 	if end, begin := p.steps[a.last].Level, p.steps[b.first].Level; end != begin {
 		return end < begin
@@ -233,7 +236,7 @@ func (p *planner) byFirst() (order []int) {
 func (p *planner) fit(order []int, top uint64) Layout {
 	lay := Layout{Offsets: make([]uint64, len(p.lives))}
 	end := func(a int) uint64 { return lay.Offsets[a] + p.lives[a].size }
-	var up, down []int // placed allocations: up by ascending offset, down by descending end
+	var up, down []int // placed allocations, by ascending offset and by descending end
 	for _, a := range order {
 		l := &p.lives[a]
 		near := func(b int) bool { return !p.before(l, &p.lives[b]) && !p.before(&p.lives[b], l) }

@@ -4,9 +4,9 @@ import "slices"
 
 // A list holds points ordered by value, and points of the same value in the order in which they
 // were added. The points are in chunks of up to chunkSize points, and a directory lists the chunks.
-// Adding a point moves only points of one chunk. It moves entries of the directory only if that
-// chunk overflows. Adding at either end usually moves nothing, because chunks and directory have
-// room on both sides.
+// Adding a point moves only points of one chunk. Entries of the directory move only if that chunk
+// overflows. Adding at either end usually moves nothing, because chunks and directory have room on
+// both sides.
 type list[T comparable] struct {
 	dir    row[entry[T]]
 	spare  []*row[Point[T]] // empty chunks for reuse, each with room for chunkSize points
@@ -20,8 +20,8 @@ type list[T comparable] struct {
 // chunkSize is the capacity of a chunk, in points.
 const chunkSize = 256
 
-// An entry of the directory describes a chunk. No point of the chunk is below low, and no point of
-// an earlier chunk is above low.
+// An entry of the directory describes a chunk. No value of a point of the chunk is below the field
+// low, and no value of an earlier chunk is above low.
 type entry[T comparable] struct {
 	low   uint64
 	chunk *row[Point[T]]
@@ -54,9 +54,9 @@ func (l *list[T]) add(p Point[T]) {
 	l.moved += c.insert(at, p)
 }
 
-// fits reports whether an element can be inserted at i. For an end of a row that is more than half
-// full, it requires free room on that side. Otherwise each element added at that end would move all
-// others.
+// fits reports whether an element can be inserted at index i. At an end of a row that is more than
+// half full, fits requires free room on that side. Otherwise each element added at that end would
+// move all others.
 func (r *row[E]) fits(i int) bool {
 	switch n := r.len(); {
 	case n == len(r.buf):
@@ -82,9 +82,10 @@ func (l *list[T]) begin() {
 	l.peak = 1
 }
 
-// room makes room for a point in chunk k, in which it does not fit (see fits). at is the index for
-// the point in that chunk, and value is the value of the point. room may split the chunk or add
-// one, so it returns the chunk and the index for the point.
+// room makes room for a point in chunk k, in which it does not fit (see fits). The parameter at is
+// the index for the point in that chunk, and value is the value of the point. room may split the
+// chunk or add a new chunk. It returns the chunk with the room, and the index for the point in that
+// chunk.
 func (l *list[T]) room(k, at int, value uint64) (*row[Point[T]], int) {
 	c := l.dir.all()[k].chunk
 	n := c.len()
@@ -180,9 +181,9 @@ func (l *list[T]) pop() {
 	}
 }
 
-// find returns the position of the first point that is not below a value. k is the index of its
-// chunk in the directory, and at is the index of the point in the chunk. If there is no such point,
-// k is the number of chunks.
+// find returns the position of the first point whose value is not below the given one. The result k
+// is the index of the point's chunk in the directory, and the result at is the index of the point
+// in the chunk. If there is no such point, k is the number of chunks.
 func (l *list[T]) find(value uint64) (k, at int) {
 	dir := l.dir.all()
 	if len(dir) == 0 {
@@ -204,8 +205,8 @@ func (l *list[T]) find(value uint64) (k, at int) {
 	return k, at
 }
 
-// search returns the number of directory entries whose low is below a value. If below is false,
-// entries with exactly that value count too.
+// search returns the number of directory entries whose field low is less than the given value. If
+// the parameter below is false, it also counts entries whose low is equal to that value.
 func (l *list[T]) search(value uint64, below bool) int {
 	dir := l.dir.all()
 	low, high := 0, len(dir)
@@ -219,8 +220,8 @@ func (l *list[T]) search(value uint64, below bool) int {
 	return low
 }
 
-// search returns the number of points below a value. If below is false, points with exactly that
-// value count too.
+// search returns the number of points with values less than the given value. If the parameter below
+// is false, it also counts points with exactly that value.
 func search[T comparable](points []Point[T], value uint64, below bool) int {
 	low, high := 0, len(points)
 	for low < high {
@@ -272,8 +273,8 @@ func (r *row[E]) insert(i int, e E) (moved int) {
 }
 
 // resize moves the elements to new storage of the given size. The free room is in front of them if
-// front is set, otherwise behind them. If size is the present one, it moves them to the middle of
-// the same storage. It returns the number of elements moved.
+// front is set, otherwise behind them. If size is the present size, resize moves the elements to
+// the middle of the same storage. It returns the number of elements moved.
 func (r *row[E]) resize(size int, front bool) (moved int) {
 	old := r.all()
 	low := 0

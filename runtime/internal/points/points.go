@@ -1,6 +1,6 @@
 // Package points implements the set of signals in flight of one semaphore: the values that issued
-// work will signal when it is done. The package takes no locks and does not know what kind of work
-// it is. No operation looks at all points of a set. Only Arrive may look at many: it removes them.
+// work will signal when it is done. The package takes no locks and does not know the kinds of work.
+// No operation looks at all points of a set. Only Arrive may look at many: it removes them.
 //
 // A producer does numbered work in order, such as a GPU stream. A [Point] says that one piece of a
 // producer's work, given by its number, will signal a value. When the semaphore has reached that
@@ -25,8 +25,8 @@ type Point[T comparable] struct {
 	ByBarrier bool   // signalled by a barrier that waits for the work, after the work's own signals
 }
 
-// within reports whether p has the Producer and the ByBarrier of last, and a number and a value
-// from first's to last's.
+// within reports whether p has the same Producer and ByBarrier as the point last, and the Seq and
+// the Value of p are not below those of the point first and not above those of last.
 func (p *Point[T]) within(first, last *Point[T]) bool {
 	return p.Producer == last.Producer && p.ByBarrier == last.ByBarrier &&
 		p.Seq >= first.Seq && p.Seq <= last.Seq && p.Value >= first.Value && p.Value <= last.Value
@@ -39,12 +39,13 @@ type Front[T comparable] struct {
 	value    uint64 // the highest value of the producer's points
 	jumbled  uint64 // the producer's points above this value were added with growing values and growing numbers
 	n        int    // how many points the producer has
-	want     uint64 // only for many.want: the number to pass to ask; 0 as long as many.want has found none
+	want     uint64 // only for the method many.want: the number for ask; 0 as long as none is found
 }
 
 // A Set holds the points in flight of one semaphore. The zero Set is empty. It must not be copied.
 type Set[T comparable] struct {
-	// Work alone, and not the host, has raised the value of the semaphore from since to last.
+	// Work alone, and not the host, has raised the value of the semaphore from the number in since
+	// to the number in last.
 	since, last uint64
 	one         Point[T] // the only point if many is nil; none if its Seq is 0
 	many        *many[T] // all points; nil as long as the field one suffices
@@ -82,8 +83,8 @@ func (s *Set[T]) Add(p Point[T]) {
 	s.spread().add(p)
 }
 
-// Lowest returns the lowest point that is not below a value. If several have the same value, it
-// returns the one added first.
+// Lowest returns the point with the lowest value that is not below the given one. If several points
+// have that value, Lowest returns the point that was added first.
 func (s *Set[T]) Lowest(value uint64) (p Point[T], ok bool) {
 	if s.many != nil {
 		return s.many.lowest(value)
@@ -94,7 +95,7 @@ func (s *Set[T]) Lowest(value uint64) (p Point[T], ok bool) {
 	return p, false
 }
 
-// Reaches reports whether the set has a point that is not below a value.
+// Reaches reports whether the set has a point whose value is not below the given one.
 func (s *Set[T]) Reaches(value uint64) bool {
 	if s.many != nil {
 		return s.many.reaches(value)
@@ -124,11 +125,11 @@ func (s *Set[T]) AppendFronts(fronts []Front[T]) []Front[T] {
 	return fronts
 }
 
-// Want calls ask for the work that must be polled for a waiter for a value. That is all work with a
-// point below the value, because the semaphore fails if such work fails, and of each producer the
-// first work whose point reaches the value. A producer does its work in order, so one number for
-// each producer is enough. If no number near the value covers all these points, Want takes the
-// producer's highest number. Then more is polled than necessary.
+// Want calls the function ask for the work that must be polled for a waiter for a value. That is
+// all work with a point below the value, because the semaphore fails if such work fails, and of
+// each producer the first work whose point reaches the value. A producer does its work in order, so
+// one number for each producer is enough. If no number near the value covers all these points, Want
+// takes the producer's highest number. Then more is polled than necessary.
 func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {
 	if s.many != nil {
 		s.many.want(value, ask)
@@ -137,10 +138,11 @@ func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {
 	}
 }
 
-// Arrive says that work of one producer is done: the work from first to last. This work has raised
-// the value from now to last.Value. Arrive removes all points up to last.Value. Some of them may
-// belong to other work, with values between now and last.Value. The first such point of each value
-// becomes overtaken, unless the work that is done has signalled that value too. All others are
+// Arrive says that work of one producer is done: the work from the point first to the point last.
+// This work has raised the semaphore's value from the parameter now to last.Value. Arrive removes
+// all points up to last.Value. Some of them may belong to other work, with values between now and
+// last.Value. Of such points with the same value the first becomes overtaken, unless the work that
+// is done has signalled that value too. The points of other work that do not become overtaken are
 // mistakes.
 func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
 	if now != s.last {
@@ -156,7 +158,7 @@ func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
 	}
 }
 
-// TakeOvertaken removes p if it is overtaken, and reports whether it was.
+// TakeOvertaken removes the point p if p is overtaken, and reports whether p was overtaken.
 func (s *Set[T]) TakeOvertaken(p Point[T]) bool {
 	return s.many != nil && s.many.takeOvertaken(p)
 }

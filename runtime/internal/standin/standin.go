@@ -21,8 +21,8 @@ type Device interface {
 
 // Memory is the memory of a simulated GPU, for one call of a function.
 type Memory interface {
-	// Bytes returns n bytes of memory at p. The slice is the memory itself. The function must not
-	// write to it unless write is true, and must not keep it.
+	// Bytes returns n bytes of memory at p. The slice is the memory itself. The caller must not
+	// write to the slice unless write is true, and must not keep the slice.
 	Bytes(p driver.Ptr, n uint64, write bool) ([]byte, error)
 }
 

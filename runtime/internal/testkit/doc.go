@@ -2,5 +2,5 @@
 // devices, short forms of common steps, and a dump of the work in flight for a test that hangs. A
 // helper for one subject is in that subject's test file.
 //
-// Only tests import it. It imports package gpu, so tests in package gpu itself cannot use it.
+// Only tests import testkit. It imports package gpu, so tests in package gpu itself cannot use it.
 package testkit

@@ -24,7 +24,7 @@ func Timeline(q *gpu.Queue) *engine.Timeline {
 	return (*engine.Timeline)(field(q, "tl").UnsafePointer())
 }
 
-// Semaphore returns the scheduler's part of a semaphore, which is its first field.
+// Semaphore returns the scheduler's part of a semaphore, which is the first field of gpu.Semaphore.
 func Semaphore(s *gpu.Semaphore) *sema.Semaphore { return (*sema.Semaphore)(unsafe.Pointer(s)) }
 
 // A Mutex is a *sync.Mutex, or the watched mutex in a build of tools/locks.

@@ -23,7 +23,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// CheckLeaks reports goroutines that the test has started and that have not ended when it ends.
+// CheckLeaks reports goroutines that begin after the call of CheckLeaks and have not ended when the
+// test ends.
 func CheckLeaks(t testing.TB) {
 	t.Helper()
 	now := goleak.IgnoreCurrent()
@@ -122,7 +123,7 @@ func Content(t testing.TB, q *gpu.Queue, b *gpu.Buffer, after ...gpu.Point) []by
 	return data
 }
 
-// Holds checks that every byte of a buffer is want.
+// Holds checks that every byte of a buffer equals want.
 func Holds(t *testing.T, what string, dev *gpu.Device, b *gpu.Buffer, want byte) {
 	t.Helper()
 	for i, got := range Content(t, dev.Queue(0), b) {

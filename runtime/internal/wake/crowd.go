@@ -11,7 +11,7 @@ type PollThrottle struct {
 }
 
 // Arguments for the parameter rounds of Skips: one for a Waiter, and one for the Poller or a Waiter
-// that stands in for it.
+// that stands in for the Poller.
 const (
 	WaiterSkips = 16
 	PollerSkips = 4 * WaiterSkips
@@ -20,7 +20,7 @@ const (
 // Skips reports whether the caller must skip this poll. again says that the caller polls again
 // without a pause; other polls are never skipped. issued is the number of the last work issued, and
 // issuing says that work is being issued now. Skipping begins when work has been issued since the
-// last poll or is being issued. It ends after at most rounds polls.
+// last poll or is being issued. At most rounds-1 polls in a row are skipped.
 func (c *PollThrottle) Skips(again bool, issued uint64, issuing bool, rounds int32) bool {
 	if !again {
 		c.seen.Store(issued)

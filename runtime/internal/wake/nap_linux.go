@@ -10,7 +10,7 @@ import (
 // milliseconds.
 const canNap = true
 
-// nap blocks the OS thread for about d plus 50 microseconds. A Unix signal ends it earlier.
+// nap blocks the OS thread for about d plus 50 microseconds. A Unix signal ends the nap earlier.
 func nap(d time.Duration) {
 	t := syscall.NsecToTimespec(int64(d))
 	syscall.Nanosleep(&t, nil)

@@ -11,7 +11,7 @@ import (
 type Pauses struct {
 	Clock Clock         // System if nil
 	Poll  time.Duration // how long the first stage lasts
-	Nap   time.Duration // the longest nap, or 0 for no naps; a send to wake does not end a nap
+	Nap   time.Duration // the longest nap, or 0 for no naps; see Pause
 
 	rounds int
 	paused bool // the first stage is over
@@ -43,8 +43,8 @@ func (p *Pauses) Began() bool { return p.rounds > 0 }
 func (p *Pauses) Without() bool { return p.rounds > 0 && !p.paused && p.Poll > 0 }
 
 // Pause is called after each poll. It pauses, or yields, or only returns, depending on the stage.
-// Pause reports whether it has received from wake. A send to wake ends a pause with a timer, but
-// does not end a nap.
+// Pause reports whether it has received from the channel wake. A send to the channel ends a pause
+// with a timer, but does not end a nap.
 func (p *Pauses) Pause(wake <-chan struct{}) (woken bool) {
 	p.rounds++
 	spins := p.Poll > 0 && !p.paused
@@ -78,9 +78,9 @@ func (p *Pauses) Pause(wake <-chan struct{}) (woken bool) {
 	return clock.Sleep(min(max(past/64, shortest), most), wake)
 }
 
-// Until calls the function holds, with growing pauses in between, until it returns true. Until
-// returns false if the context ends first. It uses timers and does not nap, because a napping
-// thread keeps its processor (P) from the goroutines that must make holds return true.
+// Until calls holds(), with growing pauses in between, until the result is true. Until returns
+// false if the context ends first. It uses timers and does not nap, because a napping thread keeps
+// its processor (P) from the goroutines that must make holds() true.
 func Until(ctx context.Context, holds func() bool) bool {
 	var pauses Pauses
 	for !holds() {
@@ -92,7 +92,7 @@ func Until(ctx context.Context, holds func() bool) bool {
 	return true
 }
 
-// Lock locks a mutex that other goroutines may hold during a call of a driver or a library. It
+// Lock locks a mutex that other goroutines may hold during a call of a driver or a library. Lock
 // returns false if the context ends first. Mutex.Lock is no alternative: it cannot give up, and a
 // goroutine blocked in it stops the time of a testing/synctest bubble.
 func Lock(ctx context.Context, mu interface{ TryLock() bool }) bool { return Until(ctx, mu.TryLock) }

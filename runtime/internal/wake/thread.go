@@ -5,7 +5,8 @@ import "sync/atomic"
 // A Thread is an OS thread with a locked goroutine that waits for work again and again. Waking a
 // locked thread takes longer than many pieces of work do. So after work the goroutine first
 // lingers: it waits for a signal in a loop, without giving up its processor. Later its thread
-// sleeps in the kernel, if the system allows that. In the end it parks like other goroutines.
+// sleeps in the kernel, if the system allows that. In the end the goroutine parks like other
+// goroutines.
 type Thread struct {
 	policy  *Policy
 	wake    chan struct{}
@@ -24,7 +25,7 @@ func (t *Thread) Signal() {
 }
 
 // Attends reports whether the thread lingers: it waits for work without giving up its processor.
-// While it does, it polls the device on behalf of waiting goroutines.
+// While the thread lingers, it polls the device on behalf of waiting goroutines.
 func (t *Thread) Attends() bool { return t.attends.Load() }
 
 // Parked reports whether the thread has parked. A goroutine that signals a parked thread should
@@ -53,11 +54,12 @@ func (t *Thread) Wait(worked bool, ask func() (asked bool)) {
 }
 
 // linger waits for a signal without giving up the processor, for 4 times Policy.Spin. If too many
-// processors are kept, it returns at once.
+// processors are kept, linger returns early.
 //
 // If a goroutine waits for the thread's work and would poll without a pause, linger polls in its
-// place, for as long as that goroutine would (Policy.Poll). Polling here is faster: the data that
-// is needed to complete the work is in the caches of this processor.
+// place, for at most Policy.Poll, as that goroutine would. If that goroutine stops waiting earlier,
+// linger waits for the full 4 times Policy.Spin again. Polling here is faster: the data that is
+// needed to complete the work is in the caches of this processor.
 func (t *Thread) linger(ask func() (asked bool)) {
 	p := t.policy
 	if !p.Processors.keep(briefKeep) {

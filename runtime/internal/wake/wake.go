@@ -16,11 +16,11 @@
 //     polls in place of the Waiters, while it has nothing else to do.
 //
 // A polling goroutine yields between polls. A yield is cheap, except on a goroutine that is locked
-// to its thread. There a [Waiter] may yield only once in a [Slice], and so keep its processor. If
-// yields let work proceed, as on devices that goroutines simulate, it yields after each poll.
-// [Processors] counts the processors that are kept. It limits them to half of all for a moment, and
-// to a quarter for longer. Polling goroutines skip some polls while other goroutines issue work to
-// the device: see [PollThrottle].
+// to its thread. On such a goroutine a [Waiter] may yield only once in a [Slice], and so keep its
+// processor. If yields let work proceed, as on devices that goroutines simulate, a Waiter yields
+// after each poll. [Processors] counts the processors that are kept. It limits the kept processors
+// to half of all for a moment, and to a quarter for longer. Polling goroutines skip some polls
+// while other goroutines issue work to the device: see [PollThrottle].
 //
 // A goroutine that waits for another goroutine is woken through a channel or a [Count]. If nobody
 // can signal a condition, [Until] and [Lock] check it again and again, with pauses.
@@ -45,8 +45,8 @@ const stillRounds = 256
 
 // A Policy says how to wait for a device.
 type Policy struct {
-	// Spin is how long a waiting goroutine polls before it parks. If Spin is not positive, it parks
-	// at once.
+	// Spin is how long a waiting goroutine polls before it parks. If Spin is not positive, the
+	// goroutine parks at once.
 	Spin time.Duration
 	// Poll is how long the Poller, or a Waiter that stands in for it, polls without a pause.
 	Poll time.Duration
@@ -76,7 +76,8 @@ func (p *Policy) Stood() bool { return p.stood.Load() }
 func (p *Policy) stand() bool { return !p.Parked() && p.stood.CompareAndSwap(false, true) }
 
 // Nudge sends to a channel with capacity 1, unless the channel is full. So it wakes the goroutine
-// that receives from the channel, or makes its next receive return at once. Nudge does not block.
+// that receives from the channel, or makes the next receive from the channel return at once. Nudge
+// does not block.
 func Nudge(wake chan struct{}) {
 	select {
 	case wake <- struct{}{}:

@@ -7,7 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A fakeDevice records its calls. It fails the call with number fail, counted from 1.
+// A fakeDevice records its calls. The field fail is the number of the call that fails, counted from
+// 1.
 type fakeDevice struct {
 	driver.Device
 	calls []string

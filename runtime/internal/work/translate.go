@@ -9,7 +9,7 @@ import (
 
 // An Extra has the operands of an operation other than its device addresses. Each kind of operation
 // uses some of the fields. A plain operation (see Kind.Plain) needs none, and its Extra may be nil,
-// unless it is a copy that needs DstOf and SrcOf.
+// unless the operation is a copy that needs DstOf and SrcOf.
 type Extra struct {
 	// DstOf and SrcOf are the devices that own the destination and the source of a copy, if the
 	// driver must be told. Otherwise they are nil.
@@ -24,13 +24,14 @@ type Extra struct {
 	Launch *driver.Launch
 	// Event is the event of a Timestamp, or a shared event.
 	Event driver.Event
-	// Native is the program's function of a Native operation. It issues work to a stream.
+	// Native is the program's function of a Native operation. The function issues work to a stream.
 	Native func(s driver.Stream, ranges []driver.Ptr) error
 	// Child is the work of a Native operation, captured as a graph.
 	Child driver.Graph
 }
 
-// CallNative calls the program's function of a Native operation, with the addresses of its ranges.
+// CallNative calls the program's function of a Native operation, with the addresses of the
+// operation's ranges.
 func (x *Extra) CallNative(s driver.Stream) error {
 	var ranges []driver.Ptr
 	if n := len(x.Launch.Args); n > 0 {
@@ -111,10 +112,10 @@ func (o *Op) Nodes() int {
 	return 1
 }
 
-// Node returns the operation's graph node with the index i. A node cannot name other devices,
-// so Node ignores DstOf and SrcOf. If dst or src moves, the same address in the node moves by the
-// same distance, and nothing else in the node changes. The node of a Launch refers to the arguments
-// of x.Launch, and does not copy them.
+// Node returns the operation's graph node with the index i. A node cannot name other devices, so
+// Node ignores DstOf and SrcOf. If a later call passes another dst or src, that address in the node
+// moves by the same distance as the argument, and nothing else in the node changes. The node of a
+// Launch refers to the arguments of x.Launch, and does not copy them.
 func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err error) {
 	switch o.Kind {
 	case Fill:

@@ -40,8 +40,8 @@ var callbacks struct {
 var callbackFunc = callbackGo
 
 // NewCallback returns the address of a C function that calls fn. fn takes integers, bools and
-// pointers, and returns nothing or one of these. NewCallback panics if fn is anything else, or if
-// there are maxCallbacks callbacks already.
+// pointers, and returns nothing or one value of these types. NewCallback panics if fn is anything
+// else, or if there are maxCallbacks callbacks already.
 func NewCallback(fn any) uintptr {
 	v := reflect.ValueOf(fn)
 	if v.Kind() != reflect.Func {
@@ -105,7 +105,7 @@ func callbackGo(c *call) {
 		if i >= len(c.ints) {
 			word = unsafe.Add(unsafe.Pointer(c.stack), (i-len(c.ints))*8)
 		}
-		// The value is in the low bytes of the word, whatever its size.
+		// The value is in the low bytes of the word, whatever the size of the value.
 		args[i] = reflect.NewAt(t, word).Elem()
 	}
 	results := cb.fn.Call(args)

@@ -1,17 +1,17 @@
 // Package hostlibc starts the machine's C library inside a static program, so that Go can call C.
 //
 // It has code only on linux/amd64 with the build tag puregpu_static and CGO_ENABLED=0. A program
-// that links it has neither an interpreter nor a dynamic section, and starts on any Linux machine.
-// It looks for glibc only when [Start] is called.
+// that links the package has neither an interpreter nor a dynamic section, and starts on any Linux
+// machine. The package looks for glibc only when [Start] is called.
 //
 // # Replacing a dynamic program's start
 //
 // The C library must be initialized before C is called. It sets the thread pointer of the first
 // thread and of each thread that pthread_create makes; errno, locks and thread-local variables
-// depend on it. In a dynamic program the kernel starts the dynamic loader, the loader starts the C
-// library, and pthread_create makes all threads. In this program Go makes its own threads, each
-// with Go's thread pointer. This package replaces the loader's start, the C library's threads and
-// runtime/cgo:
+// depend on that pointer. In a dynamic program the kernel starts the dynamic loader, the loader
+// starts the C library, and pthread_create makes all threads. In a static program Go makes its own
+// threads, each with Go's thread pointer. This package replaces the loader's start, the C library's
+// threads and runtime/cgo:
 //
 //   - The loader. Start maps the file ld-linux-x86-64.so.2 as the kernel would. It starts the
 //     loader on a thread of its own, whose stack has the arguments, the environment and an
@@ -21,12 +21,12 @@
 //     table. After the loader has started the program in memory, the thread sleeps forever.
 //   - Identities. A Go thread gets a thread pointer of the C library before its first call of C.
 //     For this, pthread_create makes a new thread, which sleeps and lends its identity: all state
-//     that is found through the thread pointer. The Go thread keeps the identity until it ends.
-//     State of the kernel thread, such as the signal mask and affinity, and the stack remain the Go
-//     thread's own.
-//   - The runtime. Variables that runtime/cgo normally defines tell it that it can call C. A call
-//     then works as in [runtime/cgo], through runtime.cgocall: the scheduler, tracebacks and
-//     profiles know of it, and C can call Go.
+//     that is found through the thread pointer. The identity stays with the Go thread until
+//     that thread ends. State of the kernel thread, such as the signal mask and affinity, and the
+//     stack remain the Go thread's own.
+//   - The runtime. Variables that runtime/cgo normally defines tell the runtime that it can call C.
+//     A call then works as in [runtime/cgo], through runtime.cgocall: the scheduler, tracebacks and
+//     profiles know of the call, and C can call Go.
 //
 // # Thread pointer and g
 //
@@ -46,11 +46,11 @@
 // # Stacks
 //
 // The runtime starts threads through a hook. Like runtime.newosproc the hook calls clone, but with
-// a stack of 8 MiB and a guard page, because C runs on it. Only used pages take memory. The main
-// thread keeps the kernel's stack. An identity's own stack holds only the frames of the sleeping
-// thread and, at its end, of destructors. pthread_getattr_np returns this stack and not the one in
-// use, so a library that asks for the bounds of its stack gets the wrong ones. An error in the
-// loader's thread and a stack overflow end the process.
+// a stack of 8 MiB and a guard page, because C runs on that stack. Only used pages take memory. The
+// main thread keeps the kernel's stack. An identity's own stack holds only the frames of the
+// sleeping thread and, when that thread ends, of destructors. pthread_getattr_np returns the
+// identity's own stack and not the stack in use, so a library that asks for the bounds of its stack
+// gets the wrong bounds. An error in the loader's thread and a stack overflow end the process.
 //
 // # The end of a thread
 //
@@ -67,8 +67,8 @@
 //
 // pthread_create itself needs a thread pointer. A thread that needs an identity borrows the thread
 // pointer of the sleeping loader's thread for this call, under a lock and with signals blocked. If
-// pthread_create fails, the thread retries for some time. Then the process ends with a message, as
-// Go does when it cannot start a thread.
+// pthread_create fails, the thread retries for some time. If all retries fail, the process ends
+// with a message, as Go does when it cannot start a thread.
 //
 // # Signals
 //
@@ -86,12 +86,12 @@
 //     variable, so Start fails there if glibc uses restartable sequences.
 //   - Thread numbers: gettid returns the Go thread's number, and pthread_t holds the sleeping
 //     thread's. Mutexes work, because they compare the sleeping thread's number with itself.
-//     Mutexes that inherit priority fail when contended, because the kernel compares the number.
-//     pthread_setaffinity_np and pthread_setschedparam for the calling thread change the sleeping
-//     thread, and so does pthread_kill before glibc 2.34.
+//     Mutexes that inherit priority fail when contended, because the kernel compares that number
+//     with the Go thread's. pthread_setaffinity_np and pthread_setschedparam for the calling thread
+//     change the sleeping thread, and so does pthread_kill before glibc 2.34.
 //   - User and group belong to a kernel thread. Go's functions, such as syscall.Setuid, fail with
-//     ENOTSUP. So do C's, which are interposed: they would change only the threads that the C
-//     library knows.
+//     ENOTSUP. C's functions are interposed and fail too: they would change only the threads that
+//     the C library knows.
 //   - fork in C keeps the calling thread with its identity. The child need not call exec.
 //   - execve and os/exec work unchanged.
 //   - Only the C library uses brk. Go does not.

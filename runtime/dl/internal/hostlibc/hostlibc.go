@@ -46,7 +46,7 @@ type Libc struct {
 var (
 	mu     sync.Mutex
 	libc   *Libc // nil until it has started
-	broken error // why the started library cannot be used; it cannot be started twice
+	broken error // why the started library cannot be used; a library cannot be started twice
 )
 
 // Enter returns the address of code that gives the calling thread the thread pointer that functions
@@ -55,7 +55,7 @@ func Enter() uintptr { return entries.enter }
 
 // Start starts the machine's C library in this process, unless it has started already, and returns
 // it. On a machine without glibc the error is [ErrAbsent]. After an error Start may be called
-// again.
+// again. If the C library has started but cannot be used, each call returns the same error.
 func Start() (*Libc, error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -67,7 +67,8 @@ func Start() (*Libc, error) {
 	return libc, broken
 }
 
-// start starts the C library and sets libc or broken. It returns an error if nothing was started.
+// start starts the C library and sets the variable libc or the variable broken. It returns an error
+// if nothing was started.
 func start() error {
 	ld, p, err := find()
 	if err != nil {
@@ -131,7 +132,8 @@ func find() (*loader, *program, error) {
 		ErrAbsent, strings.Join(dirs, ", "), Env)
 }
 
-// prepare maps the loader at path, makes a program for it, and checks that the loader can start it.
+// prepare maps the loader at path, makes a program for it, and checks that the loader can start the
+// program.
 func prepare(path string) (*loader, *program, error) {
 	ld, err := mapLoader(path)
 	if err != nil {

@@ -37,8 +37,8 @@ var needed = []string{"libc.so.6", "libpthread.so.0", "libdl.so.2"}
 const tlsSize = 8
 
 // A program is the image that the loader uses as the main program of the process: headers and a
-// dynamic section, without a file. Its relocations make the loader fill table. The functions that
-// it exports belong to this package.
+// dynamic section, without a file. Its relocations make the loader fill the variable table. The
+// functions that the program exports belong to this package.
 type program struct {
 	region
 	headers uintptr
@@ -156,8 +156,8 @@ const (
 )
 
 // newStack makes a stack for a thread that starts in the loader. The program's arguments, the
-// environment and the auxiliary vector are where the kernel would put them. It returns the stack's
-// memory and the initial stack pointer.
+// environment and the auxiliary vector are where the kernel would put them. newStack returns the
+// stack's memory and the initial stack pointer.
 func newStack(ld *loader, p *program, entry uintptr) (stack region, sp uintptr, err error) {
 	const size = 1 << 20
 	var words []uint64

@@ -11,7 +11,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("HOSTLIBC_TEST_SETUID") != "" { // a separate process: success would change this one
+	// The test of Setuid runs in a process of its own: a success would change the process.
+	if os.Getenv("HOSTLIBC_TEST_SETUID") != "" {
 		if err := syscall.Setuid(os.Getuid()); err != nil {
 			println(err.Error())
 			os.Exit(3)

@@ -87,8 +87,8 @@ func (l *tokenList) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// readConfig reads config.json of a folder. If there is a generation_config.json, its tokens that
-// end a sequence are added, because chat models list some of them only there.
+// readConfig reads config.json of a folder. If there is a generation_config.json, readConfig adds
+// that file's tokens for the end of a sequence, because chat models list some of them only there.
 func readConfig(dir string) (Config, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "config.json"))
 	if err != nil {

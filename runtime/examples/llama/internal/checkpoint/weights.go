@@ -31,7 +31,7 @@ func (c *Checkpoint) checkWeights() error {
 			c.check(layer+"mlp.up_proj", m.FFN, m.Width),
 			c.check(layer+"mlp.down_proj", m.Width, m.FFN))
 		if err != nil {
-			return err // stop at the first bad layer: the others may have the same errors
+			return err // stop at the first bad layer: the other layers may have the same errors
 		}
 	}
 	if err = errors.Join(err, c.check("model.norm", m.Width)); err == nil && !m.Tied {
@@ -40,8 +40,8 @@ func (c *Checkpoint) checkWeights() error {
 	return err
 }
 
-// check checks the weight of a module, and its scale if it is quantized: a number for each row, or
-// one for all.
+// check checks the weight of a module. If the weight is quantized, check also checks the scale of
+// the weight: a number for each row, or one number for all rows.
 func (c *Checkpoint) check(module string, shape ...int) error {
 	t, err := c.Tensor(module + ".weight")
 	if err != nil {

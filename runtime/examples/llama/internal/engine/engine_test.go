@@ -53,7 +53,7 @@ func collect(ctx context.Context, e *engine.Engine, r engine.Request) (tokens []
 	return tokens, nil
 }
 
-// request makes a random request. It needs at most 10 pages of 4 tokens.
+// request makes a random request. The request needs at most 10 pages of 4 tokens.
 func request(r *rand.Rand) engine.Request {
 	q := engine.Request{
 		Prompt:    make([]int32, 1+r.IntN(20)),
@@ -75,8 +75,8 @@ func want(q engine.Request) []int32 {
 
 // TestRandom checks the tokens of random requests at random times. Readers cancel some requests,
 // leave some early, and read some slowly. With some seeds the model refuses some plans. Each
-// request must get the tokens that the model yields for it alone, or their beginning if it ends
-// early.
+// request must get the tokens that the model yields for the request alone. A request that ends
+// early must get the beginning of these tokens.
 func TestRandom(t *testing.T) {
 	refused := fmt.Errorf("%w: by the test", model.ErrPlan)
 	for seed := range uint64(40) {

@@ -101,7 +101,7 @@ func (s *schedule) turnOver(ctx context.Context) (idle bool, err error) {
 		return true, nil
 	}
 	if queued && len(s.flight) == 1 {
-		return false, nil // the next call queues another step before it waits for this one
+		return false, nil // the next call queues another step, and then waits for the older one
 	}
 	first := s.flight[0]
 	if err := first.done(ctx); err != nil {
@@ -113,7 +113,7 @@ func (s *schedule) turnOver(ctx context.Context) (idle bool, err error) {
 }
 
 // admit starts waiting sequences while slots and pages are free. If there are too few pages for the
-// first one, all others wait behind it.
+// first of them, all others wait behind it.
 func (s *schedule) admit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +237,7 @@ func (s *schedule) fail(refused *step, err error) {
 }
 
 // release closes the sequence's channel, and frees its slot and pages. The next sweep removes the
-// sequence from running. The caller holds the mutex.
+// sequence from running. The caller holds Engine.mu.
 func (s *schedule) release(q *sequence, err error) {
 	q.ended, q.err = true, err
 	close(q.tokens)

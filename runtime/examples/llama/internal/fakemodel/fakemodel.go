@@ -27,7 +27,7 @@ type Model struct {
 	mu     sync.Mutex // protects the following fields
 	cache  []int32    // a token for each place in each page
 	slots  []slot
-	owner  []int // for each page, the slot that was last started with it
+	owner  []int // for each page, the slot that was last started with the page
 	free   time.Time
 	broken error // the errors of wrong plans
 	plans  int
@@ -53,7 +53,8 @@ func Next(sequence []int32, s model.Sampling, vocab int) int32 {
 	return int32(h.Sum64() % uint64(vocab))
 }
 
-// Answer returns the n tokens that follow a prompt, or only those before the first one in stop.
+// Answer returns the n tokens that follow a prompt, or only the tokens before the first token that
+// is in stop.
 func Answer(prompt []int32, s model.Sampling, vocab, n int, stop ...int32) []int32 {
 	all, begin := append([]int32(nil), prompt...), len(prompt)
 	for range n {

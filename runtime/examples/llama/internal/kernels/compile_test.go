@@ -16,8 +16,8 @@ import (
 )
 
 // TestCompile compiles the kernels for several devices and models, which needs NVRTC and no GPU. If
-// PUREGPU_LLAMA_CUBINS names a folder, it compiles for all devices and writes the code there, for
-// cuobjdump -res-usage.
+// PUREGPU_LLAMA_CUBINS names a folder, the test compiles for all devices and writes the code there,
+// for cuobjdump -res-usage.
 func TestCompile(t *testing.T) {
 	lib, err := nvrtc.Open(nvrtc.Options{})
 	if errors.Is(err, dl.ErrNotFound) {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Check makes the test fail if more goroutines run at its end than now. It counts after all cleanups
-// that the test registers later, and gives goroutines a minute to end. Tests that call it must
-// not run in parallel with others.
+// Check makes the test fail if more goroutines run at the end of the test than now. Check counts
+// after all cleanups that the test registers later, and gives goroutines a minute to end. Tests
+// that call Check must not run in parallel with others.
 func Check(t testing.TB) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -21,8 +21,8 @@ func Check(t testing.TB) {
 	})
 }
 
-// left waits until at most count goroutines run. If more still run when patience has passed, the
-// error has their stacks.
+// left waits until at most count goroutines run. If more still run after the duration in patience,
+// the error has their stacks.
 func left(count int, patience time.Duration) error {
 	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > count; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A recorded is the key of a recording: for decoding up to rows sequences, or with chunk for a
-// chunk of up to rows tokens. last is Chunk.Last.
+// A recorded is the key of a recording: for decoding at most as many sequences as rows says, or, if
+// chunk is set, for a chunk of at most as many tokens. The field last is Chunk.Last.
 type recorded struct {
 	rows        int
 	chunk, last bool
@@ -129,8 +129,9 @@ func (r *recorder) normBehind(layer int) gpu.Range {
 	return r.weights.norm
 }
 
-// decode records the layers from first on, and the choice of a token, for each active slot. The
-// first product uses the kernels of front, everything else those of r.kernels.
+// decode records the layers from the one with the index first on, and the choice of a token, for
+// each active slot. The first product uses the kernels of the parameter front, everything else
+// those of r.kernels.
 func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Slice[int32]) {
 	k, w, b, s := r.kernels, r.weights, r.Shard.rows, &r.state
 	to := *b // b, but X is where this shard's products go
@@ -143,7 +144,7 @@ func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Sli
 			r.sum(b.X)
 		}
 	}
-	behind := func(ops []gpu.Op) { // adds operations behind a sum; with fused, the first one is a norm
+	behind := func(ops []gpu.Op) { // adds operations behind a sum; if fused, the first is a norm
 		if fused {
 			ops = ops[1:] // sumNorm has computed the norm
 		}
@@ -167,8 +168,8 @@ func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Sli
 }
 
 // chunkStep records a chunk of a prompt. Of the last layer it computes only keys and values,
-// because later tokens need nothing else. With last, it also records the last layer for the
-// prompt's last token, as in a decode step, and the choice of the next token.
+// because later tokens need nothing else. If last is true, chunkStep also records the last layer
+// for the prompt's last token, as in a decode step, and the choice of the next token.
 func (r *recorder) chunkStep(last bool) {
 	k, w, b, s := r.kernels, r.weights, r.prompt, &r.state
 	chunk := r.chunk.Slice(0, 3)
@@ -190,14 +191,14 @@ func (r *recorder) chunkStep(last bool) {
 	if last {
 		r.add(k.Last(chunk, s, b, r.Shard.rows)...)
 		r.rows = 1
-		// The first product reads the slot's position. Without Usual the product could begin before
-		// Last has set the position.
+		// The first product reads the slot's position. Without k.Usual() the product could begin
+		// before Last has set the position.
 		r.decode(k.Usual(), len(w.layers)-1, chunk.Slice(0, 1), r.out.Slice(MaxRows, MaxRows+1))
 	}
 }
 
-// summed returns the memory for a product that the shards sum: r.part with a peer, otherwise the
-// residual stream x.
+// summed returns the memory for a product that the shards sum: r.part if the options have a peer,
+// otherwise the residual stream x.
 func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
 	if r.options.Peer != nil {
 		return r.part
@@ -210,8 +211,8 @@ func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
 // their products, so that the sum of all shards' X is the new residual stream.
 func (r *recorder) adds() bool { return r.options.Rank == 0 && r.options.Peer == nil }
 
-// sum records the sum of the shards' products. Behind it x is the new residual stream, the same in
-// all shards.
+// sum records the sum of the shards' products. Behind the sum, x is the new residual stream, the
+// same in all shards.
 func (r *recorder) sum(x gpu.Slice[float32]) {
 	n := r.rows * int(r.kernels.Dims().Width)
 	if o := &r.options; o.Peer != nil {

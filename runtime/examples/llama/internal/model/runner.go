@@ -12,10 +12,10 @@ import (
 type Runner interface {
 	Info() Info
 
-	// Run queues the plan and does not wait for it. When done returns nil, tokens[i] is the token
-	// of Decode[i], and tokens[len(Decode)] is the token of Chunk if Chunk.Last is set. Until then
-	// the caller must not touch tokens. The plan itself may change as soon as Run returns. If
-	// done's context ends, the plan still runs.
+	// Run queues the plan and does not wait for it. When the function done returns nil, tokens[i]
+	// is the token of Decode[i], and tokens[len(Decode)] is the token of Chunk if Chunk.Last is
+	// set. Until then the caller must not touch tokens. The plan itself may change as soon as Run
+	// returns. If done's context ends, the plan still runs.
 	//
 	// An error that wraps [ErrPlan] means that the plan was wrong and nothing was queued. After any
 	// other error, of Run or of done, the runner is broken and can only be closed.
@@ -82,9 +82,9 @@ func (t *team) Run(p Plan, tokens []int32) (func(context.Context) error, error) 
 		}
 		done, err := s.Run(p, to)
 		if i == 0 && errors.Is(err, ErrPlan) {
-			return nil, err // the others have not seen the plan
+			return nil, err // the other shards have not seen the plan
 		}
-		if err != nil { // the shards before it have begun, and wait for this one in vain
+		if err != nil { // the shards before shard i have begun, and wait for it in vain
 			if errors.Is(err, ErrPlan) { // ErrPlan would say that the team is unharmed
 				err = errors.New(err.Error())
 			}

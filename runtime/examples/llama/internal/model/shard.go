@@ -25,7 +25,7 @@ type Options struct {
 
 	// Rank and Ranks say which part of each matrix this shard has. If Ranks is above 1, Peer or
 	// Comm adds the shards' products. Peer is a kernel and needs devices of one process that have
-	// access to each other's memory. Comm may wait forever for a missing shard unless it has a
+	// access to each other's memory. Comm may wait forever for a missing shard unless Comm has a
 	// Timeout. The caller closes Peer or Comm, after all shards.
 	Rank, Ranks int
 	Peer        *peer.Sum
@@ -72,14 +72,14 @@ type Shard struct {
 
 	// Memory of the host.
 	slots      []slot
-	hostActive [MaxRows]int32 // the contents of active after the plans so far
+	hostActive [MaxRows]int32 // the contents of the field active after the plans so far
 	hostChunk  []int32
 	hostPages  []int32
 	ops        []gpu.Op // operations of the plan that is being queued; kept to save allocations
 }
 
-// chunkHead is the index in Shard.chunk of the first token. Before it are three numbers and one
-// unused element.
+// chunkHead is the index in Shard.chunk of the first token. Before the token are three numbers and
+// one unused element.
 const chunkHead = 4
 
 // Open uploads the model to a device. The shard uses the device's first queue.
@@ -283,9 +283,9 @@ func (s *Shard) Info() Info { return s.info }
 
 // Close waits for the plans that run, and frees the shard's memory.
 func (s *Shard) Close() error {
-	s.stream.Wait(context.Background()) // the functions that Run returned report its error
+	s.stream.Wait(context.Background()) // the functions that Run returned report the stream's error
 	if s.weights != nil {
-		s.weights.wait(context.Background()) // Open reported its error
+		s.weights.wait(context.Background()) // Open reported the error
 	}
 	var all error
 	for _, r := range s.recordings {

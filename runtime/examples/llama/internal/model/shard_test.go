@@ -25,7 +25,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// tiny has an odd vocabulary, and its longest sequence does not fill its last page.
+// tiny has an odd vocabulary, and the longest sequence does not fill its last page.
 var tiny = checkpoint.Config{
 	Layers: 2, Width: 128, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 128, Vocab: 131, MaxTokens: 90,
 	Eps: 1e-5, Theta: 10000, Rope: checkpoint.Rope{Type: "default", Factor: 1, Attention: 1}, BOS: 1, EOS: []int{2},
@@ -123,7 +123,7 @@ func run(t testing.TB, r model.Runner, p model.Plan) []int32 {
 	return tokens
 }
 
-// begin runs the prompt, and appends the token that follows it.
+// begin runs the prompt, and appends the token that follows the prompt.
 func (q *sequence) begin(t testing.TB, r model.Runner) {
 	t.Helper()
 	for _, p := range q.plans(r.Info()) {
@@ -282,8 +282,8 @@ func testManyRows(t *testing.T, devices []*gpu.Device) {
 	}
 }
 
-// checkManyRows compares the logits of runner r with the reference. The logits of all its shards
-// must be equal, bit by bit.
+// checkManyRows compares the logits of runner r with the reference. The logits of all the runner's
+// shards must be equal, bit by bit.
 func checkManyRows(t *testing.T, ck *checkpoint.Checkpoint, r model.Runner, shards ...*model.Shard) {
 	t.Helper()
 	ref := newReference(t, ck)
@@ -352,8 +352,8 @@ func TestChunkSizes(t *testing.T) {
 	}
 }
 
-// TestTogether checks that with Invariant sequences get the same tokens together as alone. They
-// begin at different times, in slots and pages that earlier sequences had.
+// TestTogether checks that, if Invariant is set, sequences get the same tokens together as alone.
+// They begin at different times, in slots and pages that earlier sequences had.
 func TestTogether(t *testing.T) {
 	ck := written(t, tiny)
 	r := rand.New(rand.NewPCG(4, 4))

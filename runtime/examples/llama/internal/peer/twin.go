@@ -54,8 +54,8 @@ func (Twins) PeerSumNorm(g *simdriver.Grid, p Peers, n, length int32, part, x, s
 // A piece is the range of numbers that one block adds in one round.
 type piece struct{ block, from, to int }
 
-// add adds the parts of all ranks to x: n groups of four numbers, in rows of length groups. It
-// returns the sums, or nil if a rank was lost.
+// add adds the parts of all ranks to x, which has n groups of four numbers. The parameter length is
+// the number of groups in a row. add returns the sums, or nil if a rank was lost.
 func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) ([]float32, error) {
 	parts, err1 := simdriver.ReadView[float32](g, part, n*4)
 	sums, err2 := simdriver.View[float32](g, x, n*4)
@@ -71,7 +71,7 @@ func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) 
 		return nil, err
 	}
 	rank, grid := int(p.Rank), int(g.Blocks[0])
-	// at returns the index of word i of piece c in the words of the rank from.
+	// at returns the index of word i of piece c in the words of the rank whose number is from.
 	at := func(c piece, from, i int) int {
 		half := int(tags[1+c.block] & 1)
 		return ((((half*blocks+c.block)*int(p.Ranks)+from)*2+i/2%2)*capacity+i/4)*2 + i%2
@@ -120,8 +120,9 @@ func add(g *simdriver.Grid, p *Peers, n, length int, part, x, state driver.Ptr) 
 	return sums, nil
 }
 
-// AwaitWord returns a word as soon as its upper half is the tag. It reports false if that takes
-// longer than patience. It is for twins of kernels that exchange words.
+// AwaitWord waits until the upper half of the word is the tag, and returns the word. It reports
+// false if the wait takes longer than the duration in patience. It is for twins of kernels that
+// exchange words.
 func AwaitWord(word *uint64, tag uint32, patience time.Duration) (w uint64, ok bool) {
 	var begin time.Time
 	for polls := 0; ; polls++ {

@@ -199,7 +199,8 @@ func (b *bench) numbers(bits []uint16) []float32 {
 	return to
 }
 
-// difference is the norm of got - want, relative to that of want. It is NaN if a number is.
+// difference returns the norm of got - want, relative to the norm of want. The result is NaN if an
+// element of got or want is NaN.
 func difference(got, want []float32) float64 {
 	var d, w float64
 	for i := range want {

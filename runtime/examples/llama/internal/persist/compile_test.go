@@ -13,8 +13,8 @@ import (
 )
 
 // TestSourceCompiles checks that the kernel compiles for compute capability 9.0, if NVRTC is
-// installed. With the default tuning, "full" and "team" must not spill registers. If PERSIST_KEEP
-// names a folder, the test compiles all variants of "full", and keeps the code there.
+// installed. With the default tuning, the sizes "full" and "team" must not spill registers. If
+// PERSIST_KEEP names a folder, the test compiles all tunings of "full", and keeps the code there.
 func TestSourceCompiles(t *testing.T) {
 	lib, err := nvrtc.Open(nvrtc.Options{})
 	if err != nil {

@@ -261,7 +261,7 @@ func TestGPUTimes(t *testing.T) {
 	var lines []string
 	say := func(format string, args ...any) {
 		lines = append(lines, fmt.Sprintf(format, args...))
-		fmt.Fprintln(os.Stderr, lines[len(lines)-1]) // print it at once, because a later variant may hang
+		fmt.Fprintln(os.Stderr, lines[len(lines)-1]) // at once, because a later variant may hang
 	}
 	say("%s: a copy kernel has %.0f GB/s, a reading one %.0f", dev.Info().Name, copied, read)
 	say("%-22s %8s %6s %6s %9s %9s %7s %9s", "variant", "context", "regs", "stages", "best µs", "median", "GB/s", "of copy")

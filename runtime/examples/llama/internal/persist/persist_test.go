@@ -73,7 +73,7 @@ func (f *formula) rounded(x []float64) (y []float64) {
 	return y
 }
 
-// next appends a token to the sequence, and returns the logits behind it.
+// next appends a token to the sequence, and returns the logits behind that token.
 func (f *formula) next(token int) []float32 {
 	d, a := &f.b.dims, &f.b.args
 	dim, width := int(d.HeadDim), int(d.Width)

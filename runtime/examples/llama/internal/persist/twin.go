@@ -147,9 +147,9 @@ func (t *twin) attend(layer driver.Ptr, pages []int32, position int, q, k, v []f
 
 // add adds y to x. If ranks share the model, it adds the y of all ranks, in the order of the ranks.
 // Each rank has an array [2][ranks][width] of words, each with a tag and a float32. The parameter
-// named which is the first index. Consecutive sums use different halves. So a rank overwrites
-// the words of a sum only after it has got the words of the next sum from all ranks, and each rank
-// has written these after it read the words of the first sum.
+// named which is the first index. Consecutive sums use different halves. So a rank overwrites the
+// words of a sum only after it has got the words of the next sum from all ranks, and each rank has
+// written the words of the next sum after it read the words of the first sum.
 func (t *twin) add(x, y []float64, which int, tag uint32) {
 	ranks, width := int(t.peers.Ranks), len(x)
 	if ranks == 0 {

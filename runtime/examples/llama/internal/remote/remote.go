@@ -40,10 +40,10 @@ type hello struct {
 	Info model.Info
 }
 
-// Lead connects rank 0 to the other ranks, which reach it at host. It returns their shards in the
-// order of the ranks. It waits until all ranks have connected or the context ends. It fails if a
-// rank's Info does not match info, that of rank 0's own shard. When a rank fails or its connection
-// breaks, lost is called with the error.
+// Lead connects rank 0 to the other ranks, which reach rank 0 at host. It returns the shards of the
+// other ranks in the order of the ranks. It waits until all ranks have connected or the context
+// ends. It fails if a rank's Info does not match info, that of rank 0's own shard. When a rank
+// fails or its connection breaks, the function lost is called with the error.
 func Lead(ctx context.Context, host string, meet Rendezvous, info model.Info, lost func(error)) (_ []model.Runner, err error) {
 	_, count, err := meet.Place()
 	if err != nil {
@@ -56,7 +56,7 @@ func Lead(ctx context.Context, host string, meet Rendezvous, info model.Info, lo
 	defer l.Close()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	key := rand.Text() // a rank sends it first, so no other program connects by mistake
+	key := rand.Text() // a rank sends the key first, so no other program connects by mistake
 	if _, err := meet.Share(ctx, "plans", []byte(key+" "+net.JoinHostPort(host, port))); err != nil {
 		return nil, err
 	}
@@ -104,8 +104,8 @@ type runner struct {
 	err     error        // why the rank runs no more plans
 }
 
-// greet checks the key of a rank, and receives its first message. It fails after 10 seconds, or
-// when the context ends.
+// greet checks the key of a rank, and receives the rank's first message. greet fails after 10
+// seconds, or when the context ends.
 func (r *runner) greet(ctx context.Context, key string) (in *gob.Decoder, rank int, err error) {
 	defer context.AfterFunc(ctx, func() { r.conn.Close() })()
 	r.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -189,7 +189,7 @@ func (r *runner) Run(p model.Plan, _ []int32) (func(context.Context) error, erro
 	}, nil
 }
 
-// Close tells the rank to end, and waits up to 10 seconds until it closes the connection.
+// Close tells the rank to end, and waits up to 10 seconds until the rank closes the connection.
 func (r *runner) Close() error {
 	r.mu.Lock()
 	broken := r.err

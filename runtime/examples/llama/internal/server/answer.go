@@ -71,7 +71,8 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// whole answers in one piece. It returns the number of tokens, and whether it has begun to answer.
+// whole sends the answer in one piece. It returns the number of tokens, and whether it has begun to
+// send.
 func (s *Server) whole(ctx context.Context, w http.ResponseWriter, q *question, request *engine.Request, a *answer) (n int, begun bool, err error) {
 	var text strings.Builder
 	var tokens []int32
@@ -92,8 +93,8 @@ func (s *Server) whole(ctx context.Context, w http.ResponseWriter, q *question, 
 	return n, true, nil
 }
 
-// stream sends the text of each token at once, as a server-sent event. It returns the same as
-// whole.
+// stream sends the text of each token at once, as a server-sent event. It returns the same values
+// as the method whole.
 func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question, request *engine.Request, a *answer) (n int, begun bool, err error) {
 	control := http.NewResponseController(w)
 	send := func() error {
@@ -149,9 +150,10 @@ func event(w http.ResponseWriter, v any) error {
 	return nil
 }
 
-// generate calls part for each token, with the token and the text that can be sent now. In the end
-// it calls part with text that was held back, if any, and no token. It returns the number of tokens
-// and why the answer ends: "stop" for a token or string that ends the text, or "length".
+// generate calls the function part for each token, with the token and the text that can be sent
+// now. In the end it calls part with text that was held back, if any, and no token. It returns the
+// number of tokens and why the answer ends: "stop" for a token or string that ends the text, or
+// "length".
 func (s *Server) generate(ctx context.Context, q *question, request *engine.Request, part func(string, []int32) error) (n int, finish string, err error) {
 	decoder, stopper := s.Decoder(), stopper{stops: q.Stop}
 	var buffer [1]int32

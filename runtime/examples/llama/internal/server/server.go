@@ -81,8 +81,9 @@ func New(o Options) *Server {
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Serve serves until the context ends. Then it refuses new requests, waits up to grace for requests
-// in progress, cancels the rest, and shuts down the engine.
+// Serve serves until the context ends or the listener fails. Then it refuses new requests, waits
+// for requests in progress, at most for the duration in grace, cancels the rest, and shuts down the
+// engine.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
 	hs := &http.Server{
 		Handler:           s,
@@ -157,7 +158,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.Message }
 
-// invalid returns the answer to a bad request. param is the field that is wrong; it may be empty.
+// invalid returns the answer to a bad request. param is the name of the wrong field, or empty.
 func invalid(param, format string, args ...any) *failure {
 	f := &failure{code: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error"}
 	if param != "" {
@@ -184,7 +185,7 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 		f.code, f.Type = http.StatusTooManyRequests, "rate_limit_error"
 	case errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrBroken):
 		f.code = http.StatusServiceUnavailable
-	case errors.Is(err, context.DeadlineExceeded): // the request's; if the model misses one, err is ErrBroken
+	case errors.Is(err, context.DeadlineExceeded): // the request's deadline; the model's is an ErrBroken
 		f.code, f.Message = http.StatusGatewayTimeout, fmt.Sprintf("the answer is not complete within %v", s.Timeout)
 	default:
 		f.code = http.StatusInternalServerError

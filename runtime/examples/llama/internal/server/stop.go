@@ -3,7 +3,7 @@ package server
 import "strings"
 
 // A stopper cuts a stream of text at the first stop string. It holds back text that may begin a
-// stop string, until the next tokens show whether it does.
+// stop string, until the next tokens decide.
 type stopper struct {
 	stops []string
 	held  string

@@ -1,7 +1,7 @@
 package tokenizer
 
 // A bpe merges the bytes of a piece of text into tokens: while any two neighbours have a merge, it
-// does the merge with the lowest rank, and the first of several with that rank.
+// does the merge with the lowest rank. Of several merges with that rank it does the first.
 type bpe struct {
 	bytes  [256]int32       // tokens of single bytes
 	merges map[pair]merge   // merges of two neighbours
@@ -27,8 +27,8 @@ type part struct {
 }
 
 // A candidate is a merge that may be done: rank in the upper half, the left part's index in the
-// lower one, so that the smallest number is the next merge. It is out of date if the left part and
-// the next part have no merge of that rank any more.
+// lower one, so that the smallest number is the next merge. A candidate is out of date if the left
+// part and the next part have no merge of that rank any more.
 type candidate uint64
 
 // gone is the token of a part that was merged into the part before it.

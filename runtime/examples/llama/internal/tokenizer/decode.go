@@ -15,8 +15,8 @@ type Decoder struct {
 // NewDecoder returns a Decoder for one sequence.
 func (t *Tokenizer) NewDecoder() *Decoder { return &Decoder{t: t} }
 
-// Next returns the text that is complete with this token. It is empty for a special token, unless
-// Special is set, and for one that the vocabulary does not have.
+// Next returns the text that is complete with this token. The text is empty for a special token,
+// unless Special is set, and for a token that the vocabulary does not have.
 func (d *Decoder) Next(token int32) string {
 	if token < 0 || int(token) >= len(d.t.texts) || d.t.special[token] && !d.Special {
 		return ""

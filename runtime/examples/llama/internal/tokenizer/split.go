@@ -122,9 +122,10 @@ func splitLlama(text string, digits int) int {
 	return length
 }
 
-// blanks returns the length of the white space at the beginning of a text, and the length of its
-// part that ends with the last newline. If other text follows two or more characters of white
-// space, length does not count the last of these, which belongs to that text.
+// blanks returns the length of the white space at the beginning of a text, and the length of the
+// white space up to its last newline, with that newline. If other text follows two or more
+// characters of white space, the result length does not count the last of these characters, which
+// belongs to that text.
 func blanks(text string) (length, newlines int) {
 	last := 0
 	for length < len(text) {
@@ -144,7 +145,7 @@ func blanks(text string) (length, newlines int) {
 }
 
 // contraction returns the length of an English ending, such as 's or 'll, at the beginning of a
-// text, or 0. With fold, capitals match too, and the long s (ſ) counts as an s.
+// text, or 0. If fold is set, capitals match too, and the long s (ſ) counts as an s.
 func contraction(text string, fold bool) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0

@@ -1,5 +1,5 @@
-// Package tokenizer turns text into tokens and back, as the file tokenizer.json of a model says. It
-// supports byte-level BPE, with the patterns of GPT-2, Llama 3 and Qwen.
+// Package tokenizer turns text into tokens and back, as the file tokenizer.json of a model says.
+// The package supports byte-level BPE, with the patterns of GPT-2, Llama 3 and Qwen.
 package tokenizer
 
 import (
@@ -23,10 +23,10 @@ type Tokenizer struct {
 // vocabulary may be larger.
 func (t *Tokenizer) Vocab() int { return len(t.texts) }
 
-// Encode returns the tokens of a text. If special is true, it adds the special tokens that the
-// model expects around a text, such as one that begins it. In any case it finds special tokens that
-// are written out in the text. Text that is not UTF-8 or has more than [math.MaxInt32] bytes is an
-// error.
+// Encode returns the tokens of a text. If special is true, Encode adds the special tokens that the
+// model expects around a text, such as the token for the beginning of a text. In any case Encode
+// finds special tokens that are written out in the text. Text that is not UTF-8 or has more than
+// [math.MaxInt32] bytes is an error.
 func (t *Tokenizer) Encode(text string, special bool) ([]int32, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("tokenizer: the text has %d bytes: too long", len(text))

@@ -122,8 +122,8 @@ func TestNotUTF8(t *testing.T) {
 	}
 }
 
-// TestLongPiece checks a long text without any place to cut. It would take minutes if each merge
-// looked at all of the text.
+// TestLongPiece checks a long text without any place to cut. Encoding would take minutes if each
+// merge looked at all of the text.
 func TestLongPiece(t *testing.T) {
 	tok := load(t, "testdata/llama")
 	text := strings.Repeat("thequickfox", 1<<16)
