@@ -39,8 +39,8 @@
 // Nothing ends a loop whose condition never becomes 0. If the device runs the loop, the work behind
 // it in its queue never runs, and [gpu.Device.Close] gives the device up after its deadline, as
 // after any kernel that does not end. If the host runs the loop, Close ends it after the repetition
-// in flight, and the operation fails with [gpu.ErrClosed]. So give a loop a limit: let the kernel
-// that writes the condition count.
+// in flight, and the operation fails with [gpu.ErrClosed]. So give a loop a limit: the kernel that
+// writes the condition can count the repetitions.
 package control
 
 import (
@@ -76,8 +76,9 @@ func While(condition gpu.Slice[uint32], body gpu.Op) gpu.Op {
 	return op("while", condition, true, []gpu.Op{body}, [][2]uint32{whenSet})
 }
 
-// Switch returns an Op that runs the case whose number, from 0 on, is the value. If no case has this
-// number, the Op runs the body otherwise, which may be [gpu.Barrier].
+// Switch returns an Op that runs the case whose number, from 0 on, is the value. The parameter
+// otherwise is the body that the Op runs if the value is no case's number. That body may be
+// [gpu.Barrier].
 func Switch(value gpu.Slice[uint32], otherwise gpu.Op, cases ...gpu.Op) gpu.Op {
 	n := len(cases)
 	if uint64(n) > math.MaxUint32 {

@@ -436,8 +436,8 @@ func TestCLibraryStress(t *testing.T) {
 	})
 }
 
-// stress calls C from many goroutines, until d has passed and at least least calls were made. It
-// returns a text with the numbers of calls, of ended threads and of processes.
+// stress calls C from many goroutines, until the time d has passed, and at least as many times as
+// least says. stress returns a text with the numbers of calls, of ended threads and of processes.
 func (l *cLib) stress(t *testing.T, d time.Duration, least int) string {
 	end := time.Now().Add(d)
 	var calls, endings, processes atomic.Int64

@@ -15,7 +15,8 @@ import (
 )
 
 // An epilogue is the step after a convolution that adds the bias to the result and applies ReLU, as
-// the shape says. It is used if no engine does this in the convolution's kernel.
+// the shape says. It is used if no engine of cuDNN adds the bias and applies ReLU in the
+// convolution's kernel.
 type epilogue struct {
 	lib     *cudnn.Library
 	y, bias cudnn.TensorDescriptor     // bias is 0 if there is none

@@ -83,8 +83,8 @@ var commands = []command{
 	{"load", "load a server and check its answers", (*program).loadFlags, (*program).load},
 }
 
-// run runs the program with arguments. With -sim it uses the driver simulated, or new simulated
-// GPUs if that is nil.
+// run runs the program with arguments. With -sim, run uses the driver in the parameter simulated,
+// or new simulated GPUs if simulated is nil.
 func run(ctx context.Context, args []string, out, errors io.Writer, simulated driver.Driver) error {
 	if len(args) > 0 {
 		for _, c := range commands {

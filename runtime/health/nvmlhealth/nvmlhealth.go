@@ -4,7 +4,7 @@
 // XID errors need no privileges. They concern the whole GPU, including other programs' work. On a
 // GPU divided by MIG, NVML reports to an unprivileged program only the errors that concern all
 // instances; the source drops errors that name another instance. Windows and some virtual machines
-// have no such events. [health.Status].NoXIDs then says so, and readings continue.
+// have no XID events. [health.Status].NoXIDs then says so, and readings continue.
 package nvmlhealth
 
 import (

@@ -13,7 +13,7 @@ type block struct {
 	prev, next  *block // neighbours in the slab, by address
 	seamPrev    *block // neighbours in the list of seams
 	seamNext    *block
-	parts       *block // the free blocks that join made this live block of, linked by next
+	parts       *block // the free blocks that were joined into this live block, linked by next
 	slab        *slab
 
 	tl    int32 // timeline of the mark: see seq

@@ -39,7 +39,7 @@ func (c *Communicator) close(ctx context.Context) error {
 		// The communicator has failed before. If its phase is isShrinking, fail aborts it.
 		c.fail(errClosed)
 	}
-	c.deriveMu.Lock() // a Split or Shrink that locks it later finds the communicator closing
+	c.deriveMu.Lock() // a Split or Shrink that locks deriveMu later finds the communicator closing
 	defer c.deriveMu.Unlock()
 	busy := func() bool {
 		if !c.busy() {
@@ -127,8 +127,8 @@ func (c *Communicator) finish(in phase) {
 }
 
 // abandon gives up on a thread that has not returned from the library. It fails the operation that
-// the thread is issuing, and all operations behind it. If the thread has closed back, abandon does
-// nothing, and reports false.
+// the thread is issuing, and all operations behind it. If the thread has closed the channel back,
+// abandon does nothing, and reports false.
 func (c *Communicator) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	c.mu.Lock()
 	select {
@@ -161,9 +161,9 @@ func (c *Communicator) notAborted() error {
 }
 
 // destroy releases everything that the communicator holds. The communicator may have been aborted
-// before, or may be aborted meanwhile. destroy runs on the communicator's thread. After its last
-// call of the library it closes the channel back, with mu held. If the communicator is abandoned
-// while the library is still aborting it, destroy leaks the native communicator and its
+// before, or may be aborted meanwhile. destroy runs on the communicator's thread. After the last
+// call of the library destroy closes the channel back, with mu held. If the communicator is
+// abandoned while the library is still aborting it, destroy leaks the native communicator and its
 // registrations, and Close of the device destroys the stream.
 func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	var failures []error
@@ -205,8 +205,8 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	defer cancel()
 	wake.Until(late, func() bool {
 		err = tl.Settle(late)
-		// After any other error than ErrLost, try again. If the stream does not end in time,
-		// stuck makes the device lost.
+		// After an error other than ErrLost, Until tries again. If the stream does not end in time,
+		// c.stuck makes the device lost.
 		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.Engine.Loss() != nil
 	})
 	c.dev.Engine.Check(err)

@@ -82,7 +82,7 @@ func (l *life) leadsTo(p phase) bool {
 	return slices.Contains(leads[l.phase()], p)
 }
 
-// to is like move, for a caller that does not hold mu.
+// to enters a phase as move does, but for a caller that does not hold mu.
 func (c *Communicator) to(p phase) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +162,7 @@ func (c *Communicator) setFailure(p phase, err error) error {
 		c.move(p)
 	}
 	c.mu.Unlock()
-	// The device itself tells its tracer of its loss.
+	// The device itself reports its loss to its tracer.
 	if first && !errors.Is(err, errs.ErrClosed) && c.dev.Engine.Loss() == nil {
 		c.dev.Owner.CommunicatorFailed(e)
 	}

@@ -47,12 +47,13 @@ type Device interface {
 	// holds no lock except the mutex of a Stream.
 	Submitted(s *engine.Submission, d Description) Submission
 
-	// Happened is called when an event that is no submission ends. The event began at began.
+	// Happened is called when an event that is no submission ends. The parameter began is the time
+	// when the event began.
 	Happened(what Event, began time.Time, label string, bytes uint64, err error)
 
 	// Stopped is called on the device's thread when the device has no more work, or is lost, and
-	// before its objects are destroyed. In this call the observer may make its last native calls,
-	// and destroys the objects that it has made. Submissions may still end afterwards.
+	// before the device's objects are destroyed. In this call the observer may make its last native
+	// calls, and destroys the objects that it has made. Submissions may still end afterwards.
 	Stopped(ctx context.Context)
 
 	// Closed is called at the end of gpu.Device.Close, or of a gpu.Open that fails, without locks.
@@ -60,8 +61,8 @@ type Device interface {
 	Closed()
 }
 
-// Tell informs an observer of an event that began at began and ends now. If d is nil, Tell does
-// nothing.
+// Tell informs an observer of an event that began at the given time and ends now. If d is nil, Tell
+// does nothing.
 func Tell(d Device, what Event, began time.Time, label string, bytes uint64, err error) {
 	if d != nil {
 		d.Happened(what, began, label, bytes, err)

@@ -17,7 +17,7 @@ type naive struct {
 
 type naivePoint struct {
 	Point[int]
-	passed bool // other work has raised the value above this one; the point's signal still comes
+	passed bool // other work has raised the value above Value; the point's own signal still comes
 }
 
 func (m *naive) add(p Point[int]) {

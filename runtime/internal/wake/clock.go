@@ -28,7 +28,8 @@ func (System) Now() time.Time { return time.Now() }
 
 func (System) Since(t time.Time) time.Duration { return time.Since(t) }
 
-// Still recognizes a testing/synctest bubble: in a bubble, now has no monotonic clock reading.
+// Still recognizes a testing/synctest bubble: in a bubble, the time now has no monotonic clock
+// reading.
 func (System) Still(now time.Time) bool { return now == now.Round(0) }
 
 func (System) Yield() { runtime.Gosched() }

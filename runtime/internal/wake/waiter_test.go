@@ -96,8 +96,8 @@ func TestWaiterYields(t *testing.T) {
 	}
 }
 
-// TestWaiterKeeps checks that waiters keep their processors for a Slice if a yield is slow and
-// enough processors are left.
+// TestWaiterKeeps checks that waiters keep their processors for the time Slice if a yield is slow
+// and enough processors are left.
 func TestWaiterKeeps(t *testing.T) {
 	processors(t, 4)
 	c := newFake()
@@ -140,8 +140,8 @@ func TestWaiterKeeps(t *testing.T) {
 	w.End()
 }
 
-// TestWaiterLetsRun checks that waiters yield after each poll, although yields are slow, if the
-// yields end their waits. From time to time a waiter tries to keep its processor.
+// TestWaiterLetsRun checks that waiters yield after each poll, even if yields are slow, as long as
+// the waits end after a yield. From time to time a waiter tries to keep its processor.
 func TestWaiterLetsRun(t *testing.T) {
 	processors(t, 4)
 	c := newFake()

@@ -59,7 +59,8 @@ type Engine struct {
 	stats   Stats
 }
 
-// A sequence is a request and its state. Only the engine's loop uses slot and the fields below it.
+// A sequence is a request and its state. Only the engine's loop uses the field slot and the fields
+// below.
 type sequence struct {
 	Request
 	ctx      context.Context
@@ -179,7 +180,8 @@ func (e *Engine) pagesFor(r *Request) int {
 	return (len(r.Prompt) + r.MaxTokens + e.info.PageTokens - 1) / e.info.PageTokens
 }
 
-// abandon takes a sequence from the queue if it still waits. The loop ends a running sequence.
+// abandon takes a sequence from the queue if it still waits. The engine's loop ends a sequence that
+// is running.
 func (e *Engine) abandon(s *sequence) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

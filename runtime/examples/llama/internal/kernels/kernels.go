@@ -92,7 +92,8 @@ func (k *Kernels) Usual() *Kernels {
 // single reports whether kernels for one row are used.
 func (k *Kernels) single(rows int) bool { return rows == 1 && !k.invariant }
 
-// grid returns a grid. Its launch is dependent if the device can do that, unless Usual made k.
+// grid returns a grid. A launch with the grid is dependent if the device can do that, unless Usual
+// made k.
 func (k *Kernels) grid(threads, shared int, blocks ...int) gpu.Grid {
 	g := gpu.Grid{Threads: [3]uint32{uint32(threads)}, SharedMem: uint32(shared)}
 	for i, n := range blocks {

@@ -28,8 +28,8 @@ type Matrix struct {
 	Scale gpu.Slice[float32] // one for each row, for FP8 only; otherwise the zero Slice
 }
 
-// scale returns a kernel's argument for the scales. Without FP8 that can be any memory, because no
-// kernel reads it.
+// scale returns a kernel's argument for the scales. Without FP8 the argument can be any memory,
+// because no kernel reads the scales.
 func (k *Kernels) scale(w Matrix) gpu.Range {
 	if k.dims.FP8 == 0 {
 		return w.Data
@@ -140,8 +140,8 @@ func (k *Kernels) Sample(rows int, active gpu.Slice[int32], s *State, b *Buffers
 }
 
 // A chunk is a piece of a prompt: n tokens of one slot from a position on. It is three numbers in
-// device memory: slot, position, n. Operations on a chunk are launched for rows >= n rows, so that
-// one recording serves all chunks; rows from n on change nothing in the cache.
+// device memory: slot, position, n. The parameter rows of an operation on a chunk is at least n, so
+// that one recording serves all chunks. The rows from n on change nothing in the cache.
 
 // EmbedChunk sets row i of X to the embedding of tokens[i]. Give a valid token for each of the
 // rows.

@@ -100,7 +100,7 @@ func (w *weights) wait(ctx context.Context) error {
 	return nil
 }
 
-// A loader divides device memory among the tensors, and collects the reads that fill it.
+// A loader divides device memory among the tensors, and collects the reads that fill the memory.
 type loader struct {
 	ck          *checkpoint.Checkpoint
 	config      checkpoint.Config

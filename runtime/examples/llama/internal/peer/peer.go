@@ -133,9 +133,9 @@ func options(ranks int) []string { return []string{"--std=c++17", fmt.Sprintf("-
 
 func address[T any](s gpu.Slice[T]) uint64 { return uint64(s.Range().Buffer.Ptr()) + s.Range().Offset }
 
-// Scratch returns memory for a kernel that exchanges other words than sums do. It has ScratchSize
-// bytes. The addresses in Peers are those of the ranks' scratch memory. If the kernel gives up
-// waiting for another rank, it writes to the word at Peers.Lost.
+// Scratch returns memory for a kernel that exchanges other words than sums do. The memory has
+// ScratchSize bytes. The addresses in Peers are those of the ranks' scratch memory. If the kernel
+// gives up waiting for another rank, it writes to the word at Peers.Lost.
 func (s *Sum) Scratch() (gpu.Slice[uint64], Peers) {
 	n, p := words(s.Count()), s.peers
 	p.Own += uint64(8 * n)

@@ -21,8 +21,8 @@ import (
 // PageTokens is the number of tokens of a page of the cache.
 const PageTokens = 16
 
-// Dims are the sizes of a model. If ranks share it, Heads, KVHeads and FFN are those of one rank.
-// In C it is struct Dims.
+// Dims are the sizes of a model. If ranks share the model, Heads, KVHeads and FFN are those of one
+// rank. The type in C is struct Dims.
 type Dims struct {
 	Layers, Width, Heads, KVHeads, HeadDim, FFN, Vocab int32
 

@@ -73,7 +73,7 @@ func newTeam(t *testing.T, devices []*gpu.Device, d Dims, patience time.Duration
 		b.fillCache(0)
 		m.ranks = append(m.ranks, b)
 		from, to := &m.whole.args, &b.args
-		// part copies the part of rank r: rows of each matrix, or columns with acrossColumns.
+		// part copies the part of rank r: rows of each matrix, or columns if acrossColumns is set.
 		part := func(to, from gpu.Range, columns int, rows []int, acrossColumns bool) {
 			all := make([]uint16, from.Size/2)
 			m.whole.do(gpu.Download(gpu.BytesOf(all), from))
