@@ -18,9 +18,8 @@ import (
 //
 // Every exchange has its own folder in Path. The folder is removed when the exchange is over. Each
 // rank but 0 makes a file in the folder with a new random name, and accepts only rank 0's answer to
-// that name.
-// Files of a killed run do not disturb an exchange, and rank 0 removes them. Clocks play no part.
-// Runs that use the same Path at the same time need different names; see [Place.Run].
+// that name. Files of a killed run do not disturb an exchange, and rank 0 removes them. Clocks play
+// no part. Runs that use the same Path at the same time need different names; see [Place.Run].
 //
 // Other users can compute the name of the folder. So File makes the folder accessible to the
 // process's user only. It refuses a folder that is a link, that belongs to another user, or that
@@ -333,7 +332,7 @@ func (t *taker) leave() {
 }
 
 // pack returns the content of a file with an id, and the kind of the file that acknowledges it.
-// Both are different each time.
+// Content and kind are different each time.
 func pack(id []byte) (content []byte, ack string) {
 	body := make([]byte, nonceSize, nonceSize+len(id))
 	rand.Read(body)

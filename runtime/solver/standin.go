@@ -203,7 +203,7 @@ func luSolve[T Element](mem standin.Memory, m shape, p []driver.Ptr) error {
 }
 
 // eigen computes the eigenvalues of the matrix at p[0] by Jacobi rotations. It writes the
-// eigenvalues to p[1] and the outcome to p[2]. If vectors is true, it replaces the matrix by the
+// eigenvalues to p[1] and the outcome to p[2]. If vectors is true, eigen replaces the matrix by the
 // eigenvectors.
 func eigen[T Element](mem standin.Memory, m shape, vectors bool, p []driver.Ptr) error {
 	a, err := readRows[T](mem, p[0], m.n, m.n, m.stride, m.size)

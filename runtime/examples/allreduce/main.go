@@ -96,7 +96,7 @@ type team struct {
 }
 
 // team returns the team of this process, with the rank of the process. Without a launcher, and
-// without flags for a team, it returns nil: the process trains alone.
+// without flags for a team, team returns nil: the process trains alone.
 func (s settings) team(env func(string) (string, bool)) (*team, error) {
 	if s.devices < 0 || s.samples < 1 {
 		return nil, fmt.Errorf("-devices %d -samples %d: nothing to do", s.devices, s.samples)
@@ -195,7 +195,7 @@ func attempt(ctx context.Context, g *gpu.Group, o collective.Options, n int, sta
 	}
 	if err := train(ctx, communicators, n, states); err != nil {
 		for _, c := range communicators {
-			c.Abort(err) // otherwise the communicators of this process that still work would wait for the others
+			c.Abort(err) // otherwise this process's other communicators would wait for other ranks
 		}
 		for _, c := range communicators {
 			err = errors.Join(err, c.Close())

@@ -146,7 +146,7 @@ func uuidText(kind string, id [16]byte) string {
 // longestPause is the longest time between two polls for events.
 const longestPause = 20 * time.Millisecond
 
-// Wait polls for events, with pauses. It does not block in NVML: on an H200 with driver 580,
+// Wait polls for events, with pauses. Wait does not block in NVML: on an H200 with driver 580,
 // nvmlEventSetWait takes a whole processor when two threads of a process wait in it. A poll takes
 // about a microsecond.
 func (w *session) Wait(timeout time.Duration) (health.XID, bool, error) {

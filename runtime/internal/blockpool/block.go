@@ -39,7 +39,7 @@ func (b *block) mark() Mark {
 // recordChunk is the number of block structs that record allocates at a time.
 const recordChunk = 64
 
-// record returns an unused block struct. Only its prio is set.
+// record returns an unused block struct. Only the field prio is set.
 func (p *Pool) record() *block {
 	if p.spare == nil {
 		chunk := make([]block, recordChunk)

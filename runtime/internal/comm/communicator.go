@@ -156,8 +156,8 @@ func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communi
 }
 
 // make makes the native communicator. It returns false and no error if begin returns neither a
-// native communicator nor an error. The device may be closed while make runs. Then the communicator
-// is closed and its native communicator is destroyed.
+// native communicator nor an error. If the device is closed while make runs, the communicator is
+// closed and its native communicator is destroyed.
 func (c *Communicator) make(ctx context.Context, parent *Communicator, begin func(driver.Comms) (driver.Comm, error)) (made bool, err error) {
 	var h driver.Comm
 	err = c.do(func() (err error) {

@@ -144,7 +144,7 @@ func (c *Communicator) halted() (takes, issued error) { return c.failed(), c.Err
 // Another goroutine aborts the native communicator.
 func (c *Communicator) fail(err error) {
 	c.setFailure(isAborting, err)
-	// A communicator that is being shrunk is already failed, but must be aborted too.
+	// A communicator that is being shrunk has already failed, but must be aborted too.
 	c.to(isAborting)
 	c.failAll()
 }
@@ -170,7 +170,7 @@ func (c *Communicator) setFailure(p phase, err error) error {
 }
 
 // failAll fails all operations of a failed communicator. Operations in its stream keep the objects
-// that they use until the stream has passed them.
+// that they use until the stream has passed the operations.
 func (c *Communicator) failAll() {
 	if err := c.Err(); err != nil {
 		sema.Release(c.tl.FailInFlight(err))

@@ -41,8 +41,8 @@ func Open[L, H any](pkg, name string, dev *gpu.Device, load func() (*L, error), 
 	return l, nil
 }
 
-// Call returns the Op of a package's method Call: it calls fn with the argument that arg makes. If
-// workspace is not 0, the last address of the call is the workspace's.
+// Call returns the Op of a package's method Call: the Op calls fn with the argument that arg makes.
+// If workspace is not 0, the last address of the call is the workspace's.
 func Call[L, H, A any](l *Library[L, H], name string, workspace uint64, arg func(*L, H, gpu.NativeCall) A,
 	fn func(A) error, uses []gpu.Range) gpu.Op {
 	if err := l.check("call", fn == nil); err != nil {

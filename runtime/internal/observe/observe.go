@@ -162,8 +162,8 @@ func Of(s *engine.Submission) Submission {
 	return nil
 }
 
-// A Semaphore observes a semaphore, for all tracers whose devices use it. It is in the semaphore's
-// Notes. All methods are called without locks.
+// A Semaphore observes a semaphore, for all tracers whose devices use it. It is kept in the
+// semaphore's field Notes. All methods are called without locks.
 type Semaphore interface {
 	// Signalled says that the host has signalled the semaphore. If err is not nil, the host is
 	// about to fail the semaphore instead.
@@ -189,7 +189,7 @@ func OfSemaphore(s *sema.Semaphore) Semaphore {
 }
 
 // A Wait observes a wait of the host. When the wait is over, package gpu calls For for each point,
-// and then Ended. It passes the points one by one, because a slice would move to the heap.
+// and then Ended. The points are passed one by one, because a slice would move to the heap.
 type Wait interface {
 	For(p sema.Point)
 	Ended(err error)

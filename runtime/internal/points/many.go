@@ -133,7 +133,7 @@ func (m *many[T]) takeOvertaken(p Point[T]) bool {
 	return true
 }
 
-// drop subtracts n from the number of points of a producer. If none is left it removes the
+// drop subtracts n from the number of points of a producer. If none is left, drop removes the
 // producer's Front.
 func (m *many[T]) drop(producer T, n int) {
 	if n == 0 {

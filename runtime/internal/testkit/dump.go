@@ -14,7 +14,7 @@ import (
 )
 
 // Dump lists the work in flight and the parked work of devices, for a test that hangs. If a mutex
-// stays locked, it says so and continues.
+// stays locked, Dump says so and continues.
 func Dump(devices ...*gpu.Device) string {
 	var b strings.Builder
 	for _, d := range devices {

@@ -114,8 +114,9 @@ func namesOperation(err error, m reflect.Method) bool {
 	return strings.Contains(text, "wrong op") || slices.ContainsFunc(strings.Fields(words.String()), func(w string) bool { return strings.Contains(text, w) })
 }
 
-// argument returns the zero value of a type. If given is set, it returns a value other than zero if
-// one is easy to make, such as a pointer to a zero value, a number 1, or a list of one element.
+// argument returns the zero value of a type. If given is set, argument returns a value other than
+// zero if one is easy to make, such as a pointer to a zero value, a number 1, or a list of one
+// element.
 func argument(t reflect.Type, given bool) reflect.Value {
 	v := reflect.New(t).Elem()
 	if !given {

@@ -10,14 +10,15 @@ type Clock interface {
 	Now() time.Time
 	Since(t time.Time) time.Duration // takes half as long as Now
 	// Still reports whether time stands still while a goroutine runs, as in a testing/synctest
-	// bubble. now is a result of Now.
+	// bubble. The argument now is a result of the method Now.
 	Still(now time.Time) bool
 	Yield() // like runtime.Gosched
 	// Nap blocks the OS thread for d. It returns false, without blocking, if the system cannot
 	// sleep for less than a millisecond.
 	Nap(d time.Duration) bool
 
-	// Sleep blocks for d, or until it receives from wake. woken reports that it has received.
+	// Sleep blocks for d, or until it receives from wake. The result woken reports whether Sleep
+	// has received.
 	Sleep(d time.Duration, wake <-chan struct{}) (woken bool)
 }
 

@@ -11,8 +11,8 @@ type Waiter struct {
 	rounds int
 	stands *Policy // not nil if the waiter stands in for the Poller of the device with this Policy
 	keeps  *Policy // not nil if the waiter keeps a processor, counted in this Policy's Processors
-	// tried says that the waiter keeps a processor, its last yield took long, and it has not polled
-	// since.
+	// tried says that the waiter keeps a processor, that the waiter's last yield took long, and
+	// that the waiter has not polled since.
 	tried bool
 	next  time.Duration // time of the next yield, counted from start
 }

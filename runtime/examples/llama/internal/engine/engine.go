@@ -77,8 +77,8 @@ type sequence struct {
 	ended  bool      // tokens of steps still in flight are dropped
 }
 
-// New returns an engine that runs its steps on a model. Shutdown ends it. The caller closes the
-// model afterwards.
+// New returns an engine that runs its steps on a model. Shutdown ends the engine. The caller closes
+// the model afterwards.
 func New(r model.Runner, o Options) *Engine {
 	if o.Queue == 0 {
 		o.Queue = 256
@@ -201,7 +201,7 @@ func (e *Engine) wake() {
 }
 
 // Shutdown refuses new requests, and waits until the accepted ones have ended. If the context ends
-// first, Shutdown fails them and returns the context's error.
+// first, Shutdown fails the accepted requests and returns the context's error.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	e.mu.Lock()
 	if e.closed == nil {

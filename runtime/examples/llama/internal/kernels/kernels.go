@@ -82,7 +82,7 @@ func (k *Kernels) Close() error { return k.code.Close() }
 func (k *Kernels) Dims() Dims { return k.dims }
 
 // Usual returns kernels whose launches begin only when the previous launch has ended. k.Close
-// closes them too.
+// closes the returned kernels too.
 func (k *Kernels) Usual() *Kernels {
 	u := *k
 	u.usual = true
@@ -168,8 +168,9 @@ type plan struct {
 	many         [kinds]map[int]manyPlan // by the largest number of rows
 }
 
-// A manyPlan has a block's number of stages, and the bytes of shared memory that it uses. stages is
-// 0 if the shared memory is too small for a block with this number of rows.
+// A manyPlan has the number of stages of a block for some number of rows, the key in plan.many, and
+// the bytes of shared memory that the block uses. stages is 0 if the shared memory is too small for
+// such a block.
 type manyPlan struct{ stages, shared int }
 
 // wide returns how many times 16 columns of a kind's matrix fit into 32 bytes.

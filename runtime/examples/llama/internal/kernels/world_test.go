@@ -117,8 +117,8 @@ func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, 
 	return w
 }
 
-// setPositions sets the position of each slot, and gives the slot a page of its own there. All
-// pages of a slot are different, because a chunk writes several pages at once.
+// setPositions sets the position of each slot, and gives the slot a page of its own at that
+// position. All pages of a slot are different, because a chunk writes several pages at once.
 func (w *world) setPositions(positions []int32) {
 	pages := slices.Clone(w.pages)
 	for i, p := range positions {

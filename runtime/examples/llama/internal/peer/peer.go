@@ -178,7 +178,8 @@ type Norm struct {
 	To     gpu.Slice[uint16] // the norms of all rows
 }
 
-// OpNorm is Op for rows of width numbers. It also computes the norm of each row of the new x.
+// OpNorm does what Op does, for the given number of rows, each of width numbers. It also computes
+// the norm of each row of the new x.
 func (s *Sum) OpNorm(x, part gpu.Slice[float32], rows, width int, n Norm) gpu.Op {
 	if err := fits(x, part, rows*width); err != nil {
 		return gpu.BadOp(err)

@@ -198,7 +198,7 @@ func (c *Decoder) Op() gpu.Op {
 		a.Token, a.Position, c.work, a.Logits)
 }
 
-// Close unloads the kernel and frees its memory after the work that uses them.
+// Close unloads the kernel and frees the Decoder's memory, after the work that uses them.
 func (c *Decoder) Close() (err error) {
 	if c.code != nil {
 		err = c.code.Close()

@@ -201,8 +201,8 @@ func TestTeam(t *testing.T) {
 	}
 }
 
-// testLost checks that a rank gives up if the other rank launches nothing, and that its later steps
-// and sums do not wait.
+// testLost checks that a rank gives up if the other rank launches nothing, and that later steps and
+// sums of the rank that gave up do not wait.
 func testLost(t *testing.T, devices []*gpu.Device) {
 	m := newTeam(t, devices, tinySize(), time.Second/10)
 	var all []*Decoder
