@@ -138,10 +138,11 @@ func (m *Memory) Share(ctx context.Context, from *Memory, offset, size uint64) e
 // from now on.
 //
 // Pass the points of work that may use the removed pages, such as [gpu.Stream.Point]. When all
-// points have been reached or have failed, submitted work loses the pages too: the signals of work
-// that is issued after that fail with ErrRange. An execution of a recording with a range there
-// fails in the same way. The driver unmaps the pages when the streams have passed all work that may
-// use the memory. Memory that a lost device may use stays mapped until Close.
+// points of this call and of earlier calls have been reached or have failed, submitted work loses
+// the pages too: the signals of work that is issued after that fail with ErrRange. An execution of
+// a recording with a range there fails in the same way. The driver unmaps the pages when the
+// streams have passed all work that may use the memory. Memory that a lost device may use stays
+// mapped until Close.
 func (m *Memory) Shrink(size uint64, after ...gpu.Point) error {
 	b, err := m.in("shrink")
 	if err != nil {

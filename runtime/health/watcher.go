@@ -48,7 +48,7 @@ type watched struct {
 	info    driver.Info
 	session Session
 	done    chan struct{}
-	ended   error    // the result of the session's Close; valid after done is closed
+	ended   error    // the result of the session's Close; valid after the channel done is closed
 	held    Throttle // throttle reasons of the latest reading whose Clocks is true; only the device's goroutine uses it
 
 	mu      sync.Mutex // protects the following fields

@@ -12,8 +12,8 @@
 //
 // Bench measures the time to the first token, and the time of a step for several numbers of
 // sequences. Load sends the requests of many clients to a server in its own process, or with -url
-// to a running one, which must have -invariant. It checks that each answer is the same as without
-// load.
+// to a running one, which must have been started with -invariant. Load checks that each answer is
+// the same as without load.
 //
 // With -sim the GPUs are simulated, and without -model the model is a tiny random one. With -tp 2
 // two GPUs of the process share the model's work. A kernel that writes to the memory of both GPUs

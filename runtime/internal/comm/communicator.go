@@ -100,9 +100,9 @@ func (d *Device) comms(op string) (driver.Comms, error) {
 	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.Engine.Info.Name, driver.ErrUnsupported)
 }
 
-// newCommunicator makes a communicator. It calls begin on the new communicator's thread, to begin
-// making the native communicator. If begin returns neither a native communicator nor an error,
-// newCommunicator returns nil without an error.
+// newCommunicator makes a communicator. It calls the function begin on the new communicator's
+// thread, to begin making the native communicator. If begin returns neither a native communicator
+// nor an error, newCommunicator returns nil, and an error only if closing the communicator fails.
 func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communicator, begin func(driver.Comms) (driver.Comm, error)) (*Communicator, error) {
 	comms, err := d.comms("communicator")
 	if err != nil {

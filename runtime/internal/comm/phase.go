@@ -21,7 +21,7 @@ type phase int32
 const (
 	isMaking     phase = iota // being made; newCommunicator has not returned
 	isOpen                    // takes groups and issues them
-	isSuspended               // takes no groups; the library suspends it once it is idle
+	isSuspended               // takes no groups; once it is idle, the library suspends it
 	isClosing                 // takes nothing; operations in flight continue
 	isDestroying              // the native communicator is being destroyed, and not polled for errors
 	isShrinking               // has failed; shrinking aborts the native communicator

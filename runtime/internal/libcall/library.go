@@ -17,8 +17,8 @@ type Library[L, H any] struct {
 	name string // the library's name, for errors
 }
 
-// Open loads a library with load and makes its handle: see NewHandle. pkg is the name of the
-// package, and name is the name of the library, for errors.
+// Open loads a library with the function load and makes the library's handle: see NewHandle. pkg is
+// the name of the package, and name is the name of the library, for errors.
 func Open[L, H any](pkg, name string, dev *gpu.Device, load func() (*L, error), create func(*L) (H, error),
 	set func(*L, H, cuda.Stream) error, end func(*L, H) error) (*Library[L, H], error) {
 	on, err := For(pkg, dev)

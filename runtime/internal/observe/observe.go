@@ -3,9 +3,9 @@
 // [Device], so each hook costs one comparison with nil. The scheduler calls a [Submission] as an
 // [engine.Observer], and knows nothing else about tracers.
 //
-// No method changes the order of work or its results. Unless its comment says otherwise, a method
-// does not block, and may be called concurrently. The caller may hold locks, except locks under
-// which no other lock may be taken.
+// No method changes the order of work or its results. A method does not block, and may be called
+// concurrently, unless the method's comment says otherwise. The caller may hold locks, except locks
+// under which no other lock may be taken.
 package observe
 
 import (

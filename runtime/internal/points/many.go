@@ -80,10 +80,10 @@ func (m *many[T]) next(value uint64) (producer T, seq uint64) {
 
 func (m *many[T]) arrive(now uint64, first, last Point[T]) {
 	own := 0
-	// The loop looks at one value after the other. If the value is between now and last.Value, next
-	// is the first point of the value that belongs to other work. taken is set if the arriving work
-	// has a point of that value too. If taken is not set after the last point of the value, next
-	// becomes overtaken.
+	// The loop looks at one value after the other. If the value is above the parameter now and
+	// below last.Value, next is the first point of the value that belongs to other work. taken is
+	// set if the arriving work has a point of that value too. If taken is not set after the last
+	// point of the value, next becomes overtaken.
 	value, taken, next := uint64(0), false, Point[T]{}
 	for p := m.list.front(); p != nil && p.Value <= last.Value; p = m.list.front() {
 		if p.Value != value {

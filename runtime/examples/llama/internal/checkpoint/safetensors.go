@@ -58,8 +58,8 @@ type Tensor struct {
 	data   *io.SectionReader
 }
 
-// ReadAt reads bytes of the tensor, beginning at off. So a Tensor is an [io.ReaderAt], which
-// gpu.ReadFrom takes. ReadAt may be called by several goroutines at the same time.
+// ReadAt reads bytes of the tensor, beginning at the offset off. So a Tensor is an [io.ReaderAt],
+// which gpu.ReadFrom takes. ReadAt may be called by several goroutines at the same time.
 func (t *Tensor) ReadAt(p []byte, off int64) (int, error) { return t.data.ReadAt(p, off) }
 
 // maxHeader is the largest header that a safetensors file may have.

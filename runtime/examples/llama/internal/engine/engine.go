@@ -5,7 +5,7 @@
 // the cache has enough free pages for its prompt and for all tokens that it may get. So a running
 // sequence never lacks memory. A step has at most one chunk of one prompt, and decodes one token of
 // each sequence whose prompt is done. The engine queues each step before it reads the tokens of the
-// step before, so the device does not wait for the host.
+// previous step, so the device does not wait for the host.
 package engine
 
 import (
@@ -25,7 +25,7 @@ var (
 	ErrBusy = errors.New("too many requests are waiting")
 	// ErrInvalid means that the model cannot serve the request, now or later.
 	ErrInvalid = errors.New("invalid request")
-	// ErrClosed means that the engine is shutting down.
+	// ErrClosed means that Shutdown was called.
 	ErrClosed = errors.New("the engine is shutting down")
 	// ErrBroken means that the model can run no more steps, for example because a device is lost.
 	ErrBroken = errors.New("the model has failed")
@@ -101,8 +101,8 @@ func (e *Engine) Info() model.Info { return e.info }
 
 // Generate returns the tokens of a request, one by one. If there is an error, it is the last value.
 // If the reader leaves the loop early or the context ends, the request is cancelled, and its pages
-// are free before the engine makes another step. A slow reader delays no other request: its tokens
-// wait in a buffer.
+// are free before the engine begins to make another step. A slow reader delays no other request:
+// its tokens wait in a buffer.
 func (e *Engine) Generate(ctx context.Context, r Request) iter.Seq2[int32, error] {
 	return func(yield func(int32, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
