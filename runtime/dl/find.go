@@ -105,8 +105,8 @@ func (s *Spec) inFolder(cs []candidate, dir, source string) []candidate {
 	return cs
 }
 
-// inDir appends the files in the folders that match a pattern. If there are none, it appends one
-// candidate with an error that says so.
+// inDir appends the files in the folders that match a pattern. If there are no such files, inDir
+// appends one candidate with an error that says so.
 func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 	n := len(cs)
 	for _, d := range folders.Match(pattern) {

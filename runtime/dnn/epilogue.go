@@ -52,8 +52,8 @@ func newEpilogue(lib *cudnn.Library, s ConvShape, kind cudnn.DataType) (*epilogu
 }
 
 // tensorDescriptor makes a descriptor of a tensor for cuDNN's functions outside graphs. If it
-// cannot set the descriptor's values, it returns the descriptor with the error, and the caller
-// destroys the descriptor.
+// cannot set the descriptor's values, tensorDescriptor returns the descriptor with the error, and
+// the caller destroys the descriptor.
 func tensorDescriptor(lib *cudnn.Library, kind cudnn.DataType, dims, strides []int64) (d cudnn.TensorDescriptor, err error) {
 	var numbers [2][]int32
 	for i, list := range [2][]int64{dims, strides} {

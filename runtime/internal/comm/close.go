@@ -21,8 +21,8 @@ import (
 func (c *Communicator) Close() error { return closer.InTime(c.Shutdown) }
 
 // Shutdown closes the communicator and ends its registrations. It waits for operations in flight
-// and for the other ranks. If the context ends first, it aborts the native communicator. For a nil
-// or zero Communicator it does nothing and returns nil.
+// and for the other ranks. If the context ends first, Shutdown aborts the native communicator. For
+// a nil or zero Communicator Shutdown does nothing and returns nil.
 func (c *Communicator) Shutdown(ctx context.Context) error {
 	if c.isZero() {
 		return nil

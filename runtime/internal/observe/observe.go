@@ -124,9 +124,9 @@ const (
 type Submission interface {
 	engine.Observer
 
-	// Calls returns the function to call instead of fn, which calls the program's function of a
-	// host call or a notification. Calls is called without locks. The function that it returns for
-	// a notification is called after Ends.
+	// Calls returns the function to call instead of fn. fn calls the program's function of a host
+	// call or a notification. Calls is called without locks. The function that Calls returns for a
+	// notification is called after Ends.
 	Calls(fn func() error) func() error
 
 	// Collective says which group of collectives the submission is. kernel names the group's first

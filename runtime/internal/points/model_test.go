@@ -38,7 +38,7 @@ func (m *naive) lowest(value uint64) (Point[int], bool) {
 	return Point[int]{}, false
 }
 
-// takePassed removes p if it is a passed point of the set, and reports whether it is.
+// takePassed removes p if p is a passed point of the set, and reports whether p was one.
 func (m *naive) takePassed(p Point[int]) bool {
 	for i, q := range m.points {
 		if q.passed && q.Point == p {

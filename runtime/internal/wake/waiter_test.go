@@ -20,8 +20,8 @@ func asksFor(w *Waiter, p *Policy, c *fake) time.Duration {
 	return c.now.Sub(start)
 }
 
-// TestWaiterSpins checks how long waiters poll. A waiter that stands in for the poller polls as
-// long as the poller would. Other waiters poll for a shorter time.
+// TestWaiterSpins checks how long waiters poll. A waiter that stands in for the Poller polls as
+// long as the Poller would. Other waiters poll for a shorter time.
 func TestWaiterSpins(t *testing.T) {
 	c := newFake()
 	within := func(what string, past, want time.Duration) {

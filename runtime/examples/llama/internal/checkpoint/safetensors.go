@@ -144,7 +144,8 @@ func parseHeader(header []byte, size int64) ([]*Tensor, error) {
 	return list, nil
 }
 
-// parseTensor reads one entry of a header and checks that its numbers lie within size bytes.
+// parseTensor reads one entry of a header and checks that the tensor's numbers lie within size
+// bytes.
 func parseTensor(d *json.Decoder, size int64) (*Tensor, error) {
 	var e struct {
 		DType   string  `json:"dtype"`

@@ -173,7 +173,7 @@ type plan struct {
 // such a block.
 type manyPlan struct{ stages, shared int }
 
-// wide returns how many times 16 columns of a kind's matrix fit into 32 bytes.
+// wide returns how many columns of a kind's matrix fit into 32 bytes, in units of 16 columns.
 func (p *plan) wide(kind int) int {
 	if p.fp8 && kind != logitsKind {
 		return 2

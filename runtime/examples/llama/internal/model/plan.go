@@ -75,7 +75,7 @@ func (i Info) Matches(other Info) error {
 }
 
 // ErrPlan is the error of a plan that cannot be run, such as one with a slot that does not exist.
-// The runner is unharmed.
+// The Runner can run other plans afterwards.
 var ErrPlan = errors.New("model: bad plan")
 
 // Tokens returns how many tokens the plan produces.

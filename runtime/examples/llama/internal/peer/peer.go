@@ -154,7 +154,7 @@ func (s *Sum) Devices() []*gpu.Device { return s.devices }
 // Count returns how many ranks there are.
 func (s *Sum) Count() int { return int(s.peers.Ranks) }
 
-// Op returns a launch that adds the first n numbers of all ranks' part to x: x += part of rank 0,
+// Op returns a launch that adds the first n numbers of every rank's part to x: x += part of rank 0,
 // then of rank 1, and so on. n is a multiple of 4, and x and part begin at multiples of 16 bytes.
 // All ranks must launch the same sums in the same order, or they wait for each other in vain. On
 // devices of compute capability 9.0 or later the launch is dependent: see gpu.LaunchAttrs.

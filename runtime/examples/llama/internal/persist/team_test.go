@@ -142,8 +142,9 @@ func (m *team) logits() []float32 {
 	return first
 }
 
-// testTeam compares a team with the whole model on one device, over a sequence of tokens. Then it
-// decodes one token many times, in launches that follow each other: the logits must not change.
+// testTeam compares a team with the whole model on one device, over a sequence of tokens. Then
+// testTeam decodes one token many times, in launches that follow each other: the logits must not
+// change.
 func testTeam(t *testing.T, devices []*gpu.Device, d Dims, allowed float64, length, repeat int) {
 	m := newTeam(t, devices, d, 0)
 	alone := m.whole.decoder(Tuning{})
