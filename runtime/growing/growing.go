@@ -114,9 +114,10 @@ func (m *Memory) Grow(size uint64) error {
 // and takes memory once. A write through one Memory is seen through both, so the program must order
 // such work. The pages exist until neither Memory has them.
 //
-// Both must be of one device and have pages of the same size. Offset and size are multiples of that
-// size. Share blocks while the driver does. If Shrink has removed pages of this Memory that are not
-// unmapped yet, Share waits until they are unmapped, Grow has taken them back or the context ends.
+// Both Memories must be of one device and have pages of the same size. Offset and size are
+// multiples of that size. Share blocks while the driver does. If Shrink has removed pages of this
+// Memory that are not unmapped yet, Share waits until they are unmapped, Grow has taken them back
+// or the context ends.
 func (m *Memory) Share(ctx context.Context, from *Memory, offset, size uint64) error {
 	const op = "share pages"
 	b, err := m.in(op)

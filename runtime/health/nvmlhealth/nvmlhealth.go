@@ -65,8 +65,8 @@ type session struct {
 	noXIDs   error // why there is no event set, or nil
 }
 
-// Watch finds the GPU by its PCI address: events come from whole GPUs, and the UUID of a MIG instance
-// does not name its GPU. Without an address, Watch finds a whole GPU by its UUID.
+// Watch finds the GPU by its PCI address: events come from whole GPUs, and the UUID of a MIG
+// instance does not name its GPU. Without an address, Watch finds a whole GPU by its UUID.
 func (s source) Watch(info driver.Info) (health.Session, error) {
 	w := &session{lib: s.lib, instance: anyInstance}
 	where, err := info.PCI, error(nil)

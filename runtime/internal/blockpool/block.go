@@ -114,8 +114,8 @@ func (p *Pool) unuse(b *block) {
 	p.stats.Live--
 }
 
-// place makes a block free, with the mark in its tl and seq. If a neighbour is free with the same
-// mark, they are merged into one block.
+// place makes a block free, with the mark in its fields tl and seq. If a neighbour is free with the
+// same mark, they are merged into one block.
 func (p *Pool) place(b *block) {
 	a, c := b.prev, b.next
 	before, behind := b.joins(a), b.joins(c)

@@ -232,7 +232,8 @@ func (c *Communicator) missing(h driver.Comm) string {
 	return "the other ranks have not all come"
 }
 
-// Timeline returns the timeline of the communicator's groups, or nil for a nil or zero Communicator.
+// Timeline returns the timeline of the communicator's groups, or nil for a nil or zero
+// Communicator.
 func (c *Communicator) Timeline() *engine.Timeline {
 	if c == nil {
 		return nil

@@ -48,7 +48,7 @@ func soonReturned(lines func() []string) []string {
 }
 
 // heldForParked names a mutex that [gpu.Device.Parked] takes and that stays locked. In a bubble of
-// testing/synctest no time would pass while a goroutine waits for it.
+// testing/synctest no time would pass while a goroutine waits for the mutex.
 func heldForParked(d *gpu.Device, dump string) string {
 	if strings.Contains(dump, " is held") {
 		return "a mutex of the device"
