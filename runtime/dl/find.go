@@ -18,8 +18,8 @@ import (
 //  2. The file in the library's own environment variable ([Spec].Env). Nothing else is tried.
 //  3. The folders in [Options].Dirs, then those in the environment variable PUREGPU_LIBRARY_PATH.
 //  4. Libraries that the process has already loaded.
-//  5. $ORIGIN/lib, except on Windows: the folder lib beside the program. It must not be a link. Only the user of this
-//     process or root may be able to change the folder and the file.
+//  5. $ORIGIN/lib, except on Windows: the folder lib beside the program. It must not be a link.
+//     Only the user of this process or root may be able to change the folder and the file.
 //  6. The system loader's own search: LD_LIBRARY_PATH, the loader's cache, the system's folders.
 //  7. On Linux, caches of ldconfig that the loader of this process may not read; see [caches].
 //  8. The folders in [Spec].Dirs.

@@ -67,8 +67,8 @@ func heldForParked(d *gpu.Device, dump string) string {
 	return ""
 }
 
-// parkedLines returns lines for the parked operations, oldest first. It omits most operations that
-// only wait for parked operations.
+// parkedLines returns lines for up to 32 parked operations, oldest first. It omits most operations
+// that only wait for parked operations.
 func parkedLines(d *gpu.Device) (lines []string) {
 	behind := 0
 	for _, p := range d.Parked() {
