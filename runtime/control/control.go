@@ -9,10 +9,10 @@
 // A body is the Op of [gpu.Execute], with bindings and values of parameters as usual, or
 // [gpu.Barrier], which does nothing. A body may have control operations of its own.
 //
-// The condition is the first element of a slice. The operation reads the condition when it begins.
-// A loop reads it again after each repetition. The condition may be in any memory that the device's
-// kernels can use, also in a binding or in scratch memory of the recording. A body may write the
-// condition.
+// The condition is the first element of a slice. When the operation begins, it reads the condition.
+// A loop reads the condition again after each repetition. The condition may be in any memory that
+// the device's kernels can use, also in a binding or in scratch memory of the recording. A body may
+// write the condition.
 //
 // # On the device or on the host
 //
@@ -20,7 +20,8 @@
 // (Caps.Conditionals of package driver): CUDA from 12.4 on, and the simulated GPU. Then an
 // execution is one launch of a graph, whatever the conditions are. Otherwise the host reads the
 // condition and executes the body, in a goroutine, with one wait for the device each time. The
-// result is the same. [Host] says whether the host runs an operation, and why. The host runs it
+// result is the same. [Host] says whether the host runs an operation, and why. The host runs an
+// operation
 //
 //   - in a stream or a queue, if the operation is not recorded;
 //   - in recordings of [gpu.StreamMode], and for bodies of StreamMode;
@@ -31,8 +32,8 @@
 //   - for conditions in another device's memory;
 //   - in an execution that binds another device's memory to copies or conditions in the graph, or
 //     that gives a launch in the graph no blocks;
-//   - if the driver refuses the graph when the recording ends. If it refuses a graph that an
-//     execution makes (see [gpu.Execute]), the execution fails.
+//   - if the driver refuses the graph when the recording ends. If the driver refuses a graph that
+//     an execution makes (see [gpu.Execute]), the execution fails.
 //
 // # Loops that never end
 //
