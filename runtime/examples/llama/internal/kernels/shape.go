@@ -50,9 +50,10 @@ func (d *Dims) QKVRows() int {
 	return int(d.Heads+2*d.KVHeads) * int(d.HeadDim)
 }
 
-// Sampling says how a slot's next token is chosen. A Temperature of 0 takes the token with the
-// largest logit, the first one if several are equal. Otherwise the token is random: TopK restricts
-// the choice if it is above 0, and TopP if it is below 1. The type in C is struct Sampling.
+// Sampling says how a slot's next token is chosen. A Temperature below 1e-5 takes the token with
+// the largest logit, the first one if several are equal. Otherwise the token is random: TopK
+// restricts the choice if it is above 0, and TopP if it is below 1. The type in C is struct
+// Sampling.
 type Sampling struct {
 	Temperature, TopP float32
 	TopK              int32
