@@ -329,7 +329,7 @@ func (d *watched) read(first bool) error {
 	return nil
 }
 
-// fails records the error of the source, or nil if the source works. fails sends an event when the
+// fails records the error of the source, or nil if the source works, and sends an event when the
 // source begins to fail or works again.
 func (d *watched) fails(err error) {
 	d.mu.Lock()

@@ -106,10 +106,9 @@ func (c *Communicator) close(ctx context.Context) error {
 	return err
 }
 
-// finish enters a phase in which nothing is issued any more. finish empties the list, and fails the
-// groups that have no open waits. The waits of the other groups have been cancelled, so these
-// groups soon come to lane.Ready, which returns the error. The caller holds mu, and finish unlocks
-// it.
+// finish enters a phase in which nothing is issued any more, empties the list, and fails the groups
+// that have no open waits. The waits of the other groups have been cancelled, so these groups soon
+// come to lane.Ready, which returns the error. The caller holds mu, and finish unlocks it.
 func (c *Communicator) finish(in phase) {
 	c.move(in)
 	var over []*engine.Submission

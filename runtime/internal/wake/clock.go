@@ -29,7 +29,7 @@ func (System) Now() time.Time { return time.Now() }
 
 func (System) Since(t time.Time) time.Duration { return time.Since(t) }
 
-// Still recognizes a testing/synctest bubble: in a bubble, the time now has no monotonic clock
+// Still recognizes a testing/synctest bubble: in a bubble, the argument now has no monotonic clock
 // reading.
 func (System) Still(now time.Time) bool { return now == now.Round(0) }
 

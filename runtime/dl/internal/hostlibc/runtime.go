@@ -123,7 +123,7 @@ var entries struct {
 }
 
 // spawn starts a thread at entry. Without CLONE_VM in flags it starts a process instead, whose
-// standard output and standard error are out. The thread or process begins with all signals
-// blocked, with the thread pointer tls and the stack pointer sp. spawn returns the number of the
-// thread or process, or a negative error number.
+// standard output and standard error go to the file descriptor out. The thread or process begins
+// with all signals blocked, with the thread pointer tls and the stack pointer sp. spawn returns the
+// number of the thread or process, or a negative error number.
 func spawn(flags, tls, out, sp, entry uintptr) int
