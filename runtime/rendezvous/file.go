@@ -35,7 +35,7 @@ import (
 // network file system whose server is down.
 //
 // A network file system may show files of another machine late: NFS with its usual settings after
-// up to a minute, and an exchange has three such steps. [TCP] has none.
+// up to a minute, and an exchange has several steps that wait for such a file. [TCP] has none.
 type File struct {
 	// Path is a folder that all ranks share. If it does not exist, File makes it, accessible to
 	// this user only. Path may be a link.
