@@ -28,7 +28,7 @@ func NewPoller(letsGo bool) *Poller {
 }
 
 // Signal wakes the Poller, so that it checks whether a goroutine has parked. From now on the Poller
-// refers to the device.
+// refers to the device; if letsGo was set, only until nobody has parked.
 func (p *Poller) Signal(x *Polled) {
 	if p.polled.Load() != x {
 		p.polled.Store(x)
