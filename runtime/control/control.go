@@ -9,10 +9,10 @@
 // A body is the Op of [gpu.Execute], with bindings and values of parameters as usual, or
 // [gpu.Barrier], which does nothing. A body may have control operations of its own.
 //
-// The condition is the first element of a slice. The operation reads the condition when it begins.
-// A loop reads it again after each repetition. The condition may be in any memory that the device's
-// kernels can use, also in a binding or in scratch memory of the recording. A body may write the
-// condition.
+// The condition is the first element of a slice. When the operation begins, it reads the condition.
+// A loop reads the condition again after each repetition. The condition may be in any memory that
+// the device's kernels can use, also in a binding or in scratch memory of the recording. A body may
+// write the condition.
 //
 // # On the device or on the host
 //
@@ -20,7 +20,8 @@
 // (Caps.Conditionals of package driver): CUDA from 12.4 on, and the simulated GPU. Then an
 // execution is one launch of a graph, whatever the conditions are. Otherwise the host reads the
 // condition and executes the body, in a goroutine, with one wait for the device each time. The
-// result is the same. [Host] says whether the host runs an operation, and why. The host runs it
+// result is the same. [Host] says whether the host runs an operation, and why. The host runs an
+// operation
 //
 //   - in a stream or a queue, if the operation is not recorded;
 //   - in recordings of [gpu.StreamMode], and for bodies of StreamMode;
@@ -31,16 +32,16 @@
 //   - for conditions in another device's memory;
 //   - in an execution that binds another device's memory to copies or conditions in the graph, or
 //     that gives a launch in the graph no blocks;
-//   - if the driver refuses the graph when the recording ends. If it refuses a graph that an
-//     execution makes (see [gpu.Execute]), the execution fails.
+//   - if the driver refuses the graph when the recording ends. If the driver refuses a graph that
+//     an execution makes (see [gpu.Execute]), the execution fails.
 //
 // # Loops that never end
 //
 // Nothing ends a loop whose condition never becomes 0. If the device runs the loop, the work behind
 // it in its queue never runs, and [gpu.Device.Close] gives the device up after its deadline, as
 // after any kernel that does not end. If the host runs the loop, Close ends it after the repetition
-// in flight, and the operation fails with [gpu.ErrClosed]. So give a loop a limit: let the kernel
-// that writes the condition count.
+// in flight, and the operation fails with [gpu.ErrClosed]. So give a loop a limit: the kernel that
+// writes the condition can count the repetitions.
 package control
 
 import (
@@ -76,8 +77,9 @@ func While(condition gpu.Slice[uint32], body gpu.Op) gpu.Op {
 	return op("while", condition, true, []gpu.Op{body}, [][2]uint32{whenSet})
 }
 
-// Switch returns an Op that runs the case whose number, from 0 on, is the value. If no case has this
-// number, the Op runs the body otherwise, which may be [gpu.Barrier].
+// Switch returns an Op that runs the case whose number, from 0 on, is the value. The parameter
+// otherwise is the body that the Op runs if the value is no case's number. That body may be
+// [gpu.Barrier].
 func Switch(value gpu.Slice[uint32], otherwise gpu.Op, cases ...gpu.Op) gpu.Op {
 	n := len(cases)
 	if uint64(n) > math.MaxUint32 {

@@ -13,8 +13,8 @@ import (
 )
 
 // TestRandomOwners runs loops from several goroutines. Their bodies may be shared or closed, and
-// another goroutine shrinks and grows memory that they write. Each loop has its own counter and
-// scratch memory, so its result is known unless it fails with ErrRange.
+// another goroutine shrinks and grows memory that the bodies write. Each loop has its own counter
+// and scratch memory, so its result is known unless it fails with ErrRange.
 func TestRandomOwners(t *testing.T) {
 	rounds := 300
 	if testing.Short() {

@@ -13,7 +13,7 @@ import "fmt"
 //
 // fn may run on a thread of the library. It must not panic: a panic ends the process. If fn may run
 // on the thread of a call in progress, the program must make that call with [Library.Slow], or must
-// have called [Library.HeapFrames] before it.
+// have called [Library.HeapFrames] before that call.
 //
 // Callback may be called concurrently. In builds that cannot load libraries the error is
 // [ErrUnsupported].

@@ -436,8 +436,8 @@ func TestCLibraryStress(t *testing.T) {
 	})
 }
 
-// stress calls C from many goroutines, until d has passed and at least least calls were made. It
-// returns a text with the numbers of calls, of ended threads and of processes.
+// stress calls C from many goroutines, until the time d has passed, and at least as many times as
+// least says. stress returns a text with the numbers of calls, of ended threads and of processes.
 func (l *cLib) stress(t *testing.T, d time.Duration, least int) string {
 	end := time.Now().Add(d)
 	var calls, endings, processes atomic.Int64
@@ -522,7 +522,7 @@ func (h held) least(o held) held {
 	return held{min(h.threads, o.threads), min(h.files, o.files), min(h.mappings, o.mappings), min(h.memory, o.memory)}
 }
 
-// held returns the resources that the process holds now. It first makes Go start 64 threads, more
+// held returns the resources that the process holds now. held first makes Go start 64 threads, more
 // than the rest of the test uses. Go keeps these threads, so each call of held counts the same
 // number. Then held frees unused memory of Go and malloc.
 func (l *cLib) held(t *testing.T) (h held) {

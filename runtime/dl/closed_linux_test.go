@@ -13,7 +13,7 @@ import (
 
 // TestClosedRuntime builds a program with a Go release that hides the runtime functions that this
 // module links to. Under every build tag that calls C, the linker's message must say what to do,
-// and doing it must make the build succeed.
+// and a build that follows the message must succeed.
 func TestClosedRuntime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds Go's runtime")

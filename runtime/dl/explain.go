@@ -10,7 +10,8 @@ import (
 
 // Explain returns a text of several lines for a bug report: the loaded file and why it was taken,
 // its version, its sets, and its missing functions. After a failed Open the text has Open's error
-// and, if the library is too old, the missing functions of the required set.
+// and, if the library is too old, the missing functions of the required set. Before Open the text
+// only says that the library has not been opened.
 func (l *Library) Explain() string {
 	var b strings.Builder
 	if lib := l.open.Load(); lib != nil {

@@ -18,15 +18,15 @@ import (
 //  2. The file in the library's own environment variable ([Spec].Env). Nothing else is tried.
 //  3. The folders in [Options].Dirs, then those in the environment variable PUREGPU_LIBRARY_PATH.
 //  4. Libraries that the process has already loaded.
-//  5. $ORIGIN/lib: the folder lib beside the program. It must not be a link. Only the user of this
-//     process or root may be able to change the folder and the file.
+//  5. $ORIGIN/lib, except on Windows: the folder lib beside the program. It must not be a link.
+//     Only the user of this process or root may be able to change the folder and the file.
 //  6. The system loader's own search: LD_LIBRARY_PATH, the loader's cache, the system's folders.
-//  7. Caches of ldconfig that the loader of this process may not read; see [caches].
+//  7. On Linux, caches of ldconfig that the loader of this process may not read; see [caches].
 //  8. The folders in [Spec].Dirs.
 //
 // Open loads the files that exist, calls [Spec].Ready for each, and takes the first that is ready.
-// In a program with more privileges than its caller, it skips 2, the variable in 3, 5, and folders
-// in 8 that begin with a variable.
+// In a program with more privileges than its caller, Open skips 2, the variable in 3, 5, and
+// folders in 8 that begin with a variable.
 
 // A candidate is a file that may be the library.
 type candidate struct {
@@ -105,8 +105,8 @@ func (s *Spec) inFolder(cs []candidate, dir, source string) []candidate {
 	return cs
 }
 
-// inDir appends the files in the folders that match a pattern. If there are none, it appends one
-// candidate with an error that says so.
+// inDir appends the files in the folders that match a pattern. If there are no such files, inDir
+// appends one candidate with an error that says so.
 func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 	n := len(cs)
 	for _, d := range folders.Match(pattern) {

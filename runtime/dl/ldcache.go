@@ -44,7 +44,7 @@ func (s *Spec) cached(cs []candidate, root string) []candidate {
 }
 
 // These constants describe the format of a cache. Since 2.32 glibc writes only this format. Older
-// releases may write the same entries in an older format first, and then in this one.
+// releases may write the same entries in an older format first, and then in this format.
 const (
 	cacheMagic = "glibc-ld.so.cache1.1"
 	cacheHead  = len(cacheMagic) + 28 // number of entries, length of the texts, and unused fields

@@ -125,8 +125,8 @@ func (s ConvShape) clone() ConvShape {
 	return s
 }
 
-// A Conv is a plan for convolutions of one shape. It may be used concurrently, in several queues and
-// recordings.
+// A Conv is a plan for convolutions of one shape. It may be used concurrently, in several queues
+// and recordings.
 type Conv[T Element] struct {
 	plan       *plan
 	y, x, w, b int // numbers of elements

@@ -15,7 +15,8 @@ import (
 )
 
 // An epilogue is the step after a convolution that adds the bias to the result and applies ReLU, as
-// the shape says. It is used if no engine does this in the convolution's kernel.
+// the shape says. It is used if no engine of cuDNN adds the bias and applies ReLU in the
+// convolution's kernel.
 type epilogue struct {
 	lib     *cudnn.Library
 	y, bias cudnn.TensorDescriptor     // bias is 0 if there is none
@@ -51,8 +52,8 @@ func newEpilogue(lib *cudnn.Library, s ConvShape, kind cudnn.DataType) (*epilogu
 }
 
 // tensorDescriptor makes a descriptor of a tensor for cuDNN's functions outside graphs. If it
-// cannot set the descriptor's values, it returns the descriptor with the error, and the caller
-// destroys the descriptor.
+// cannot set the descriptor's values, tensorDescriptor returns the descriptor with the error, and
+// the caller destroys the descriptor.
 func tensorDescriptor(lib *cudnn.Library, kind cudnn.DataType, dims, strides []int64) (d cudnn.TensorDescriptor, err error) {
 	var numbers [2][]int32
 	for i, list := range [2][]int64{dims, strides} {

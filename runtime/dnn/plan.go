@@ -31,7 +31,8 @@ type plan struct {
 	closed    atomic.Bool
 }
 
-// newPlan makes a plan from the steps that make returns. On a simulated device inGo does the work.
+// newPlan makes a plan from the steps that the function make returns. On a simulated device inGo
+// does the work.
 func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]step, error), inGo func(m standin.Memory, p []driver.Ptr) error) (*plan, error) {
 	p := &plan{lib: l, name: name}
 	if l.in.Dev.Simulated() {
@@ -90,7 +91,7 @@ type tensor struct {
 	len, want int
 }
 
-// tensorOf returns an argument that must have want elements.
+// tensorOf makes s an argument of a plan. want is the number of elements that s must have.
 func tensorOf[T any](name string, s gpu.Slice[T], want int) tensor {
 	return tensor{name, s.Range(), s.Len(), want}
 }

@@ -1,7 +1,7 @@
 //go:build !race && !nogpu && !puregpu_syscalln
 
-// TestCopyOut builds its copies without the race detector and without build tags. So a run of the
-// test with these would prove nothing more.
+// TestCopyOut builds its copies without the race detector and without build tags. So running the
+// test with the race detector or with build tags would prove nothing more.
 
 package examples_test
 

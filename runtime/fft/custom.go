@@ -19,8 +19,8 @@ type CustomPlan struct {
 
 // NewCustomPlan makes a plan with fn. fn calls a function of cuFFT, such as cufftMakePlanMany64 or
 // cufftXtMakePlanMany, with the handle, and stores the size of the work area in work. The device is
-// current on the thread that runs fn. cuFFT does not allocate the work area: each Op has it as
-// scratch memory. On a simulated device the error is [gpu.ErrUnsupported].
+// current on the thread that runs fn. cuFFT does not allocate the work area, which is scratch
+// memory of each Op. On a simulated device the error is [gpu.ErrUnsupported].
 func NewCustomPlan(l *Library, fn func(l *cufft.Library, h cufft.Handle, work []uint64) error) (*CustomPlan, error) {
 	switch {
 	case l.isZero():

@@ -59,8 +59,8 @@ func naive(x []complex128, s fft.Shape, sign float64) []complex128 {
 	return y
 }
 
-// near checks that got differs from want by at most eps times the largest magnitude in want, or eps
-// if all are below 1.
+// near checks that got differs from want by at most eps times the largest magnitude in want, or by
+// at most eps if all magnitudes are below 1.
 func near[T fft.Complex](t *testing.T, what string, got []T, want []complex128, eps float64) {
 	t.Helper()
 	if len(got) != len(want) {

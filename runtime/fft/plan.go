@@ -275,7 +275,7 @@ func (p *plan) calls(name string, h cufftPlan, exec func(h cufft.Handle, dst, sr
 	}, h.work}
 }
 
-// workspace returns the address of a call's scratch memory, or 0 if it has none.
+// workspace returns the address of a call's scratch memory, or 0 if the plan needs none.
 func (h cufftPlan) workspace(v gpu.NativeCall) driver.Ptr {
 	if h.work == 0 {
 		return 0
@@ -304,7 +304,7 @@ func (p *plan) ready(v gpu.NativeCall) error {
 			return fmt.Errorf("fft: memory at %#x, which is not a multiple of %d, the size of a complex number: %w", uint64(at), p.align, gpu.ErrArgument)
 		}
 	}
-	if v.Ptrs[0] == v.Ptrs[1] && !p.inPlace { // op cannot check this for a recording's bindings
+	if v.Ptrs[0] == v.Ptrs[1] && !p.inPlace { // op cannot check a recording's bindings
 		return fmt.Errorf("fft: dst and src are the same memory: only a plan with padded rows transforms real numbers in place: %w", gpu.ErrArgument)
 	}
 	return nil

@@ -16,9 +16,9 @@
 // can be disturbed by mapping, because no work has had the pages before.
 //
 // Unmapping is different: the device must be done with the pages. So [Memory.Shrink] takes the
-// pages away from new work, and returns. The driver unmaps them later, when each of the given
-// points is reached or has failed and the streams have passed the work that may use the memory. No
-// stream waits for that. Close works in the same way.
+// pages away from new work, and returns. Unless Grow takes the pages back first, the driver unmaps
+// them when each of the given points is reached or has failed and the streams have passed the work
+// that may use the memory. No stream waits for that. Close works in the same way.
 //
 // # Drivers
 //
@@ -114,9 +114,10 @@ func (m *Memory) Grow(size uint64) error {
 // and takes memory once. A write through one Memory is seen through both, so the program must order
 // such work. The pages exist until neither Memory has them.
 //
-// Both must be of one device and have pages of the same size. Offset and size are multiples of that
-// size. Share blocks while the driver does. If Shrink has removed pages of this Memory that are not
-// unmapped yet, Share waits until they are unmapped, Grow has taken them back or the context ends.
+// Both Memories must be of one device and have pages of the same size. Offset and size are
+// multiples of that size. Share blocks while the driver does. If Shrink has removed pages of this
+// Memory that are not unmapped yet, Share waits until they are unmapped, Grow has taken them back
+// or the context ends.
 func (m *Memory) Share(ctx context.Context, from *Memory, offset, size uint64) error {
 	const op = "share pages"
 	b, err := m.in(op)
@@ -138,10 +139,11 @@ func (m *Memory) Share(ctx context.Context, from *Memory, offset, size uint64) e
 // from now on.
 //
 // Pass the points of work that may use the removed pages, such as [gpu.Stream.Point]. When all
-// points have been reached or have failed, submitted work loses the pages too: if it is issued
-// after that, its signals fail with ErrRange. An execution of a recording with a range there fails
-// in the same way. The driver unmaps the pages when the streams have passed all work that may use
-// the memory. Memory that a lost device may use stays mapped until Close.
+// points of this call and of earlier calls have been reached or have failed, submitted work loses
+// the pages too: the signals of work that is issued after that fail with ErrRange. An execution of
+// a recording with a range there fails in the same way. The driver unmaps the pages that Grow has
+// not taken back, when the streams have passed all work that may use the memory. Memory that a lost
+// device may use stays mapped until Close.
 func (m *Memory) Shrink(size uint64, after ...gpu.Point) error {
 	b, err := m.in("shrink")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// wants fails the test unless err is want and its text has all words.
+// wants fails the test unless err matches want and the text of err contains each of words.
 func wants(t *testing.T, what string, err, want error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {

@@ -25,7 +25,7 @@ var (
 	openDevice = testkit.OpenDevice
 )
 
-// reserve reserves memory with some bytes mapped. It is closed with its device.
+// reserve reserves memory with some bytes mapped. The memory is closed with the device.
 func reserve(t testing.TB, dev *gpu.Device, max, size uint64, o growing.Options) *growing.Memory {
 	t.Helper()
 	m, err := growing.Reserve(dev, max, o)

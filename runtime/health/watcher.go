@@ -48,7 +48,7 @@ type watched struct {
 	info    driver.Info
 	session Session
 	done    chan struct{}
-	ended   error    // the result of the session's Close; valid after done is closed
+	ended   error    // the result of the session's Close; valid after the channel done is closed
 	held    Throttle // throttle reasons of the latest reading whose Clocks is true; only the device's goroutine uses it
 
 	mu      sync.Mutex // protects the following fields
@@ -329,7 +329,7 @@ func (d *watched) read(first bool) error {
 	return nil
 }
 
-// fails records the error of the source, or nil if the source works. It sends an event when the
+// fails records the error of the source, or nil if the source works, and sends an event when the
 // source begins to fail or works again.
 func (d *watched) fails(err error) {
 	d.mu.Lock()

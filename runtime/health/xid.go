@@ -2,7 +2,8 @@ package health
 
 import "fmt"
 
-// An XID is the number of an error report of NVIDIA's kernel driver. It is an error, so that
+// An XID is the number of an error report of NVIDIA's kernel driver. The type implements error, so
+// that
 //
 //	xid, ok := errors.AsType[health.XID](err)
 //

@@ -31,7 +31,7 @@ import (
 type Source struct {
 	Devices []*gpu.Device        // nil devices are skipped
 	Pools   map[string]*gpu.Pool // by name; nil pools are skipped
-	Health  *health.Watcher      // may be nil; it may watch other devices than Devices
+	Health  *health.Watcher      // may be nil; may watch other devices than Devices
 }
 
 const contentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"

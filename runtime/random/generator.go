@@ -136,7 +136,7 @@ type draw struct {
 const vector = 16
 
 // op returns the operation that draws n numbers. It draws to scratch memory and copies the numbers
-// if n is odd and must be even, or if dst does not begin at a multiple of vector.
+// if n is odd and must be even, or if dst does not begin at a multiple of the constant vector.
 func (g *Generator) op(d draw, dst gpu.Range, n int) gpu.Op {
 	switch {
 	case g.isZero():

@@ -13,7 +13,7 @@
 // program draws the same numbers each time it runs. Each draw continues where the previous draw
 // ended. cuRAND makes normal numbers in pairs, so an odd count takes one more number. Results come
 // in groups of four. If a draw ends within a group, and the next draw has another type, the two
-// draws may share random bits. Draw counts that are multiples of four to avoid it.
+// draws may share random bits. To avoid that, let the count of each draw be a multiple of four.
 //
 // An Op draws when it is executed. So an Op that is submitted again draws other numbers. Making an
 // Op allocates; submitting the Op again does not.

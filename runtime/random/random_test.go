@@ -203,7 +203,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestNested checks that a recording that another recording executes twice draws the next numbers
+// TestNested checks that a recording, executed twice by another recording, draws the next numbers
 // each time.
 func TestNested(t *testing.T) {
 	dev, lib := open(t)

@@ -18,9 +18,8 @@ import (
 //
 // Every exchange has its own folder in Path. The folder is removed when the exchange is over. Each
 // rank but 0 makes a file in the folder with a new random name, and accepts only rank 0's answer to
-// that name.
-// Files of a killed run do not disturb an exchange, and rank 0 removes them. Clocks play no part.
-// Runs that use the same Path at the same time need different names; see [Place.Run].
+// that name. Files of a killed run do not disturb an exchange, and rank 0 removes them. Clocks play
+// no part. Runs that use the same Path at the same time need different names; see [Place.Run].
 //
 // Other users can compute the name of the folder. So File makes the folder accessible to the
 // process's user only. It refuses a folder that is a link, that belongs to another user, or that
@@ -36,10 +35,10 @@ import (
 // network file system whose server is down.
 //
 // A network file system may show files of another machine late: NFS with its usual settings after
-// up to a minute, and an exchange has three such steps. [TCP] has none.
+// up to a minute, and an exchange has several steps that wait for such a file. [TCP] has none.
 type File struct {
 	// Path is a folder that all ranks share. If it does not exist, File makes it, accessible to
-	// this user only. It may be a link.
+	// this user only. Path may be a link.
 	Path string
 
 	// At is the place of this process; the zero Place means the place in the environment. Rank 0
@@ -82,7 +81,7 @@ func (f File) Share(ctx context.Context, name string, id []byte) ([]byte, error)
 //
 // When all ranks have the id, rank 0 removes all KEY.id files, which releases the ranks, and waits
 // until each has removed its ack. So rank 0 does not begin the next exchange while another rank is
-// in this one. Files of an earlier run never become an ack of this attempt.
+// still in the current one. Files of an earlier run never become an ack of the current attempt.
 type fileExchange struct {
 	path, dir   string // the shared folder, and the exchange's folder in it
 	rank, count int
@@ -188,8 +187,9 @@ func (g *giver) clean(x *exchangeDir, files []exchangeFile) {
 			continue
 		}
 		// The names are sorted, so an ask or ack is removed before the id file of the same key. A
-		// rank whose ask or ack is gone does not accept the id. If a process has renamed its ask
-		// to an ack meanwhile, there are too many processes: this one waits until its context ends.
+		// rank whose ask or ack is gone does not accept the id. If a process has renamed its ask to
+		// an ack meanwhile, there are too many processes, and that process waits until its context
+		// ends.
 		if err := x.remove(f.name()); err == nil && g.answered[f.key] {
 			x.remove(f.key + ".id")
 		}
@@ -209,8 +209,8 @@ func (g *giver) letGo(ctx context.Context) error {
 	}
 }
 
-// remaining removes the answers, and forgets the ranks that have left. left says why a rank has not
-// left; it is nil if all have.
+// remaining removes the answers, and forgets the ranks that have left. The error left says why a
+// rank has not left yet, and is nil if all ranks have left.
 func (g *giver) remaining() (left, err error) {
 	x, err := g.open(false)
 	if gone(err) { // the last rank has left and removed the folder
@@ -332,7 +332,7 @@ func (t *taker) leave() {
 }
 
 // pack returns the content of a file with an id, and the kind of the file that acknowledges it.
-// Both are different each time.
+// Content and kind are different each time.
 func pack(id []byte) (content []byte, ack string) {
 	body := make([]byte, nonceSize, nonceSize+len(id))
 	rand.Read(body)

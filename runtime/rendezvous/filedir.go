@@ -27,9 +27,9 @@ type exchangeDir struct {
 	name   string   // name of the exchange's folder in parent
 }
 
-// open opens the folder of an exchange, if that folder is this user's alone. With create it makes
-// the folder first. Ranks that have left an exchange may be removing the folder: then the error is
-// fs.ErrNotExist.
+// open opens the folder of an exchange, if that folder is this user's alone. If create is set, open
+// makes the folder first. Ranks that have left an exchange may be removing the folder: then the
+// error is fs.ErrNotExist.
 func (d fileExchange) open(create bool) (x *exchangeDir, err error) {
 	err = busyfile.Retry(func() error {
 		x, err = d.tryOpen(create)
@@ -147,7 +147,7 @@ func (x *exchangeDir) remove(name string) error {
 	})
 }
 
-// rename renames a regular file. If the new name is taken, it replaces only a regular file.
+// rename renames a regular file. If the new name is taken, rename replaces only a regular file.
 func (x *exchangeDir) rename(from, to string) error {
 	return busyfile.Retry(func() error {
 		if _, err := x.regular(from); err != nil {

@@ -31,9 +31,9 @@ type launcher struct {
 // others, and mpirun under Slurm and in Kubernetes.
 var launchers = []launcher{
 	{
-		// PyTorch's programs read RANK and WORLD_SIZE, so other tools also set them, such as
-		// Kubeflow, and so do users. torchrun counts restarts in TORCHELASTIC_RESTART_COUNT, but
-		// each agent counts separately, so the count is not part of the run's name.
+		// PyTorch's programs read RANK and WORLD_SIZE, so other tools, such as Kubeflow, and users
+		// set these variables too. torchrun counts restarts in TORCHELASTIC_RESTART_COUNT, but its
+		// agent on each node counts separately, so the count is not part of the run's name.
 		name: "torchrun", rank: []string{"RANK"}, count: []string{"WORLD_SIZE"},
 		localRank: []string{"LOCAL_RANK"}, localCount: []string{"LOCAL_WORLD_SIZE"},
 		run: []string{"TORCHELASTIC_RUN_ID"},
@@ -56,9 +56,9 @@ var launchers = []launcher{
 	{
 		// A batch script has SLURM_PROCID=0 and the job's SLURM_NTASKS, but is not in a step;
 		// programs that it runs without srun are single processes. The step's variables come first,
-		// because srun --preserve-env keeps the job's. SLURM_NTASKS_PER_NODE comes last, because it
-		// is the requested number and not the node's actual one. Every program in an allocation has
-		// a count, so a count without a rank is no error.
+		// because srun --preserve-env keeps the job's variables. SLURM_NTASKS_PER_NODE comes last,
+		// because it is the requested number and not the node's actual one. Every program in an
+		// allocation has a count, so a count without a rank is no error.
 		name: "Slurm", rank: []string{"SLURM_PROCID"}, count: []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
 		localRank: []string{"SLURM_LOCALID"},
 		perNode:   []string{"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"}, node: []string{"SLURM_NODEID"},

@@ -145,7 +145,7 @@ func TestWithoutTheSecret(t *testing.T) {
 }
 
 // TestFalseRank0 makes a process without the secret listen in place of rank 0. No rank may take an
-// id from it, or give up because of its messages.
+// id from that process, or give up because of its messages.
 func TestFalseRank0(t *testing.T) {
 	for _, answer := range []answer{wait, otherToken, otherCount, rankTaken, 0, 200} {
 		t.Run(fmt.Sprint(answer), func(t *testing.T) {

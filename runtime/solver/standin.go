@@ -203,7 +203,7 @@ func luSolve[T Element](mem standin.Memory, m shape, p []driver.Ptr) error {
 }
 
 // eigen computes the eigenvalues of the matrix at p[0] by Jacobi rotations. It writes the
-// eigenvalues to p[1] and the outcome to p[2]. If vectors is true, it replaces the matrix by the
+// eigenvalues to p[1] and the outcome to p[2]. If vectors is true, eigen replaces the matrix by the
 // eigenvectors.
 func eigen[T Element](mem standin.Memory, m shape, vectors bool, p []driver.Ptr) error {
 	a, err := readRows[T](mem, p[0], m.n, m.n, m.stride, m.size)
@@ -252,9 +252,9 @@ func eigen[T Element](mem standin.Memory, m shape, vectors bool, p []driver.Ptr)
 	return writeInfo(mem, p[2], 0)
 }
 
-// rotateAll visits each off-diagonal element of a once and makes it zero, unless it is negligible,
-// by a rotation of two rows and columns. It applies the rotations to v too. It reports whether all
-// these elements were negligible.
+// rotateAll visits each element above the diagonal of the symmetric matrix a once, and makes the
+// element zero by a rotation of two rows and columns, unless the element is negligible. rotateAll
+// applies the rotations to v too, and reports whether all these elements were negligible.
 func rotateAll(a, v [][]float64) (done bool) {
 	n, done := len(a), true
 	for i := range n {

@@ -10,12 +10,12 @@
 // still run: each rank applies a gradient that is not reduced, and the ranks' weights differ. So
 // the survivors discard the data on their devices. They make a new communicator, together with the
 // rank that the launcher starts in place of the dead one. The ranks exchange the numbers of steps
-// that they have done, and the rank with the most broadcasts its last state. This works only if the
-// launcher restarts the dead process alone.
+// that they have done, and the rank that has done the most steps broadcasts its last state. This
+// works only if the launcher restarts the dead process alone.
 //
-// Started directly it uses all devices of the machine, or 4 simulated ones if the machine has none.
-// Started by torchrun, mpirun, srun or as a Kubernetes job it is one process of several, with one
-// device each:
+// Started directly, the program uses all devices of the machine, or 4 simulated ones if the machine
+// has none. Started by torchrun, mpirun, srun or as a Kubernetes job, the program is one process of
+// several, with one device each:
 //
 //	torchrun --nproc-per-node 8 --no-python allreduce
 //	srun -n 16 --gpus-per-task 1 allreduce -id-folder /shared/me
@@ -96,7 +96,7 @@ type team struct {
 }
 
 // team returns the team of this process, with the rank of the process. Without a launcher, and
-// without flags for a team, it returns nil: the process trains alone.
+// without flags for a team, team returns nil: the process trains alone.
 func (s settings) team(env func(string) (string, bool)) (*team, error) {
 	if s.devices < 0 || s.samples < 1 {
 		return nil, fmt.Errorf("-devices %d -samples %d: nothing to do", s.devices, s.samples)
@@ -125,8 +125,8 @@ func (s settings) team(env func(string) (string, bool)) (*team, error) {
 }
 
 // devices returns the indices of the devices that this process uses. all is the driver's number of
-// devices. each is the number of devices that a process uses; 0 means all of them, or one in a
-// team.
+// devices. each is the number of devices that a process uses; 0 means all devices, or one device
+// for a process of a team.
 func (t *team) devices(all, each int) []int {
 	if t == nil {
 		if each == 0 {
@@ -154,8 +154,8 @@ func upTo(first, n int) []int {
 // tries is the number of attempts at training, including the first.
 const tries = 5
 
-// run opens devices and trains. When a communicator fails, it makes new ones and continues from the
-// last state on the host. It returns the state of each rank of this process.
+// run opens devices and trains. When a communicator fails, run makes new communicators and
+// continues from the last state on the host. It returns the state of each rank of this process.
 //
 // The weights on the devices cannot be used after a failure. The steps after a failed all-reduce
 // still run, with gradients that are not reduced, so the ranks' weights differ.
@@ -195,7 +195,7 @@ func attempt(ctx context.Context, g *gpu.Group, o collective.Options, n int, sta
 	}
 	if err := train(ctx, communicators, n, states); err != nil {
 		for _, c := range communicators {
-			c.Abort(err) // otherwise the communicators of this process that still work would wait for the others
+			c.Abort(err) // otherwise this process's other communicators would wait for other ranks
 		}
 		for _, c := range communicators {
 			err = errors.Join(err, c.Close())

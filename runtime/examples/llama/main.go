@@ -12,8 +12,8 @@
 //
 // Bench measures the time to the first token, and the time of a step for several numbers of
 // sequences. Load sends the requests of many clients to a server in its own process, or with -url
-// to a running one, which must have -invariant. It checks that each answer is the same as without
-// load.
+// to a running one, which must have been started with -invariant. Load checks that each answer is
+// the same as without load.
 //
 // With -sim the GPUs are simulated, and without -model the model is a tiny random one. With -tp 2
 // two GPUs of the process share the model's work. A kernel that writes to the memory of both GPUs
@@ -83,8 +83,8 @@ var commands = []command{
 	{"load", "load a server and check its answers", (*program).loadFlags, (*program).load},
 }
 
-// run runs the program with arguments. With -sim it uses the driver simulated, or new simulated
-// GPUs if that is nil.
+// run runs the program with arguments. With -sim, run uses the driver in the parameter simulated,
+// or new simulated GPUs if simulated is nil.
 func run(ctx context.Context, args []string, out, errors io.Writer, simulated driver.Driver) error {
 	if len(args) > 0 {
 		for _, c := range commands {

@@ -63,7 +63,8 @@ func (n *network) forward(x []float32) []float32 {
 }
 
 // compare returns the largest error of outputs, relative to the host's largest output. It returns
-// an error if the largest error exceeds tolerance, or if all outputs of the host are 0.
+// an error if the largest error exceeds tolerance, or if all outputs of the host for one of the
+// inputs are 0.
 func (n *network) compare(inputs, outputs [][]float32) (worst float64, err error) {
 	for i, x := range inputs {
 		want, largest := n.forward(x), 0.

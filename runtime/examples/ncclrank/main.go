@@ -1,6 +1,6 @@
 // Ncclrank sums a million floats with NCCL on the first CUDA device, as the only rank of a
-// communicator, and checks each result. It uses only packages cuda and nccl. With several ranks,
-// one rank would send the id to the others.
+// communicator, and checks each result. The program uses only the bindings cuda and nccl. With
+// several ranks, one rank would get the communicator's unique id and send the id to the others.
 package main
 
 import (

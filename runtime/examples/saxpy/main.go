@@ -111,8 +111,8 @@ func saxpy(lib *cuda.Library, a float32, x, y []float32) (err error) {
 	if err := lib.LaunchKernel(kernel, grid, 1, 1, block, 1, 1, 0, 0, args, nil); err != nil {
 		return fmt.Errorf("launch saxpy: %w", err)
 	}
-	// The copy waits for the kernel, because both are on the default stream. So it also returns the
-	// kernel's errors.
+	// The copy waits for the kernel, because both are on the default stream. So the copy also
+	// returns the kernel's errors.
 	if err := lib.MemcpyDtoH(unsafe.Pointer(&y[0]), dy, size); err != nil {
 		return fmt.Errorf("run saxpy and copy y back: %w", err)
 	}

@@ -102,8 +102,8 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// serve serves until the context ends. Then it accepts no more requests, waits up to grace for
-// requests in progress, and closes the model.
+// serve serves until the context ends or the listener fails. Then it accepts no more requests,
+// waits up to grace for requests in progress, and closes the model.
 func (s *server) serve(ctx context.Context, l net.Listener, grace time.Duration) error {
 	// A request holds a slot while it is read, so reading has a deadline too.
 	hs := &http.Server{Handler: s.handler(), ReadTimeout: s.timeout, IdleTimeout: 2 * time.Minute}

@@ -4,7 +4,7 @@
 // XID errors need no privileges. They concern the whole GPU, including other programs' work. On a
 // GPU divided by MIG, NVML reports to an unprivileged program only the errors that concern all
 // instances; the source drops errors that name another instance. Windows and some virtual machines
-// have no such events. [health.Status].NoXIDs then says so, and readings continue.
+// have no XID events. [health.Status].NoXIDs then says so, and readings continue.
 package nvmlhealth
 
 import (
@@ -65,8 +65,8 @@ type session struct {
 	noXIDs   error // why there is no event set, or nil
 }
 
-// Watch finds the GPU by its PCI address: events come from whole GPUs, and the UUID of a MIG instance
-// does not name its GPU. Without an address, Watch finds a whole GPU by its UUID.
+// Watch finds the GPU by its PCI address: events come from whole GPUs, and the UUID of a MIG
+// instance does not name its GPU. Without an address, Watch finds a whole GPU by its UUID.
 func (s source) Watch(info driver.Info) (health.Session, error) {
 	w := &session{lib: s.lib, instance: anyInstance}
 	where, err := info.PCI, error(nil)
@@ -146,7 +146,7 @@ func uuidText(kind string, id [16]byte) string {
 // longestPause is the longest time between two polls for events.
 const longestPause = 20 * time.Millisecond
 
-// Wait polls for events, with pauses. It does not block in NVML: on an H200 with driver 580,
+// Wait polls for events, with pauses. Wait does not block in NVML: on an H200 with driver 580,
 // nvmlEventSetWait takes a whole processor when two threads of a process wait in it. A poll takes
 // about a microsecond.
 func (w *session) Wait(timeout time.Duration) (health.XID, bool, error) {

@@ -13,7 +13,7 @@ type block struct {
 	prev, next  *block // neighbours in the slab, by address
 	seamPrev    *block // neighbours in the list of seams
 	seamNext    *block
-	parts       *block // the free blocks that join made this live block of, linked by next
+	parts       *block // the free blocks that were joined into this live block, linked by next
 	slab        *slab
 
 	tl    int32 // timeline of the mark: see seq
@@ -39,7 +39,7 @@ func (b *block) mark() Mark {
 // recordChunk is the number of block structs that record allocates at a time.
 const recordChunk = 64
 
-// record returns an unused block struct. Only its prio is set.
+// record returns an unused block struct. Only the field prio is set.
 func (p *Pool) record() *block {
 	if p.spare == nil {
 		chunk := make([]block, recordChunk)
@@ -114,8 +114,8 @@ func (p *Pool) unuse(b *block) {
 	p.stats.Live--
 }
 
-// place makes a block free, with the mark in its tl and seq. If a neighbour is free with the same
-// mark, they are merged into one block.
+// place makes a block free, with the mark in its fields tl and seq. If a neighbour is free with the
+// same mark, they are merged into one block.
 func (p *Pool) place(b *block) {
 	a, c := b.prev, b.next
 	before, behind := b.joins(a), b.joins(c)

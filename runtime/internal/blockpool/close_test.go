@@ -100,7 +100,7 @@ func TestCloseFixed(t *testing.T) {
 	}
 }
 
-// TestCloseWhileGrowing closes a pool while the source makes a slab for it. Alloc must return
+// TestCloseWhileGrowing closes a pool while the source makes a slab for the pool. Alloc must return
 // ErrClosed, and the source must get the slab back.
 func TestCloseWhileGrowing(t *testing.T) {
 	p, src := newTest(t, Config{})

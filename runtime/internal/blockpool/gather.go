@@ -5,9 +5,9 @@ package blockpool
 const quickLook = 128
 
 // gather looks for adjacent free blocks that together have n bytes, although their marks differ. It
-// returns the first and the last of these blocks, or nil. It accepts marks that need no wait and,
-// if mayWait is set, also marks of one timeline that need a wait. gather looks at up to look
-// blocks, and only at blocks with a free neighbour.
+// returns the first and the last of these blocks, or nil. gather accepts marks that need no wait
+// and, if mayWait is set, also marks of one timeline that need a wait. It looks only at blocks with
+// a free neighbour, and at no more of them than look says.
 func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *block) {
 	for x := p.seams; x != nil && look > 0; x = x.seamNext {
 		if x.prev != nil && x.prev.seam {
@@ -50,7 +50,7 @@ func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *
 
 // join makes one live block of n bytes out of the adjacent free blocks from first to last, and
 // keeps them as its parts. The unused rest of last stays free. join also returns the mark that must
-// be waited for. Its Seq is 0 if no wait is needed.
+// be waited for. The mark's Seq is 0 if no wait is needed.
 func (p *Pool) join(first, last *block, n uint64, q *query) (*block, Mark) {
 	var wait Mark
 	var sum uint64

@@ -21,9 +21,9 @@
 // # Cost
 //
 // Free blocks are sorted by timeline and size. An Alloc that finds a block of its own timeline, or
-// one that no work uses, does not call the Order. It takes logarithmic time in the number of free
-// blocks of about that size. An Alloc that needs no new slab allocates on the Go heap only if the
-// pool then has more blocks, or blocks of more timelines, than ever before.
+// one that no work uses, does not call the Order. Such an Alloc takes logarithmic time in the
+// number of free blocks of about that size. An Alloc that needs no new slab allocates on the Go
+// heap only if the pool then has more blocks, or blocks of more timelines, than ever before.
 package blockpool
 
 import (

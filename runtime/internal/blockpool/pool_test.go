@@ -192,7 +192,7 @@ func TestBestFitOfAll(t *testing.T) {
 	}
 }
 
-// TestNextClass looks for a block in a size class that has only smaller ones.
+// TestNextClass looks for a block in a size class that has only smaller blocks.
 func TestNextClass(t *testing.T) {
 	p, src := newTest(t, Config{Initial: 1 << 20})
 	a := mustAlloc(t, p, 256*18, 0, nil)
@@ -229,8 +229,8 @@ func TestMerge(t *testing.T) {
 }
 
 // TestPipeline allocates on one timeline and frees on another one, whose work always lags. A free
-// block must not take over a newer mark than its own. Otherwise the first timeline would always
-// have to wait.
+// block must not get a newer mark than the one with which it was freed. Otherwise the first
+// timeline would always have to wait.
 func TestPipeline(t *testing.T) {
 	p, src := newTest(t, Config{SlabSize: 64 * 256})
 	var o fakeOrder

@@ -91,8 +91,8 @@ func (s *set) remove(b *block) {
 }
 
 // resize changes the address and the size of a block in the set. If the block is alone in its class
-// and stays in it, the tree does not change. That is the usual case for the unused rest of a large
-// slab.
+// and stays in that class, the tree does not change. That is the usual case for the unused rest of
+// a large slab.
 func (s *set) resize(b *block, addr, size uint64) {
 	if sameClass(b.size, size) && s.roots[b.class] == b && b.left == nil && b.right == nil {
 		b.addr, b.size = addr, size

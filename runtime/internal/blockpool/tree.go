@@ -13,7 +13,7 @@ func (b *block) less(c *block) bool {
 	return b.addr < c.addr
 }
 
-// update sets min from the block's own seq and its children.
+// update sets the field min from the block's own seq and the min of its children.
 func (b *block) update() {
 	b.min = b.seq
 	if b.left != nil {

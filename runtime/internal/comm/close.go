@@ -21,8 +21,8 @@ import (
 func (c *Communicator) Close() error { return closer.InTime(c.Shutdown) }
 
 // Shutdown closes the communicator and ends its registrations. It waits for operations in flight
-// and for the other ranks. If the context ends first, it aborts the native communicator. For a nil
-// or zero Communicator it does nothing and returns nil.
+// and for the other ranks. If the context ends first, Shutdown aborts the native communicator. For
+// a nil or zero Communicator Shutdown does nothing and returns nil.
 func (c *Communicator) Shutdown(ctx context.Context) error {
 	if c.isZero() {
 		return nil
@@ -39,7 +39,7 @@ func (c *Communicator) close(ctx context.Context) error {
 		// The communicator has failed before. If its phase is isShrinking, fail aborts it.
 		c.fail(errClosed)
 	}
-	c.deriveMu.Lock() // a Split or Shrink that locks it later finds the communicator closing
+	c.deriveMu.Lock() // a Split or Shrink that locks deriveMu later finds the communicator closing
 	defer c.deriveMu.Unlock()
 	busy := func() bool {
 		if !c.busy() {
@@ -106,10 +106,9 @@ func (c *Communicator) close(ctx context.Context) error {
 	return err
 }
 
-// finish enters a phase in which nothing is issued any more. It empties the list, and fails the
-// groups that have no open waits. The waits of the other groups have been cancelled, so these
-// groups soon come to lane.Ready, which returns the error. The caller holds mu, and finish unlocks
-// it.
+// finish enters a phase in which nothing is issued any more, empties the list, and fails the groups
+// that have no open waits. The waits of the other groups have been cancelled, so these groups soon
+// come to lane.Ready, which returns the error. The caller holds mu, and finish unlocks it.
 func (c *Communicator) finish(in phase) {
 	c.move(in)
 	var over []*engine.Submission
@@ -127,8 +126,8 @@ func (c *Communicator) finish(in phase) {
 }
 
 // abandon gives up on a thread that has not returned from the library. It fails the operation that
-// the thread is issuing, and all operations behind it. If the thread has closed back, abandon does
-// nothing, and reports false.
+// the thread is issuing, and all operations behind it. If the thread has closed the channel back,
+// abandon does nothing, and reports false.
 func (c *Communicator) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	c.mu.Lock()
 	select {
@@ -161,9 +160,9 @@ func (c *Communicator) notAborted() error {
 }
 
 // destroy releases everything that the communicator holds. The communicator may have been aborted
-// before, or may be aborted meanwhile. destroy runs on the communicator's thread. After its last
-// call of the library it closes the channel back, with mu held. If the communicator is abandoned
-// while the library is still aborting it, destroy leaks the native communicator and its
+// before, or may be aborted meanwhile. destroy runs on the communicator's thread. After the last
+// call of the library destroy closes the channel back, with mu held. If the communicator is
+// abandoned while the library is still aborting it, destroy leaks the native communicator and its
 // registrations, and Close of the device destroys the stream.
 func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	var failures []error
@@ -205,8 +204,8 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	defer cancel()
 	wake.Until(late, func() bool {
 		err = tl.Settle(late)
-		// After any other error than ErrLost, try again. If the stream does not end in time,
-		// stuck makes the device lost.
+		// After an error other than ErrLost, Until tries again. If the stream does not end in time,
+		// c.stuck makes the device lost.
 		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.Engine.Loss() != nil
 	})
 	c.dev.Engine.Check(err)

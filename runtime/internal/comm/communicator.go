@@ -100,9 +100,9 @@ func (d *Device) comms(op string) (driver.Comms, error) {
 	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.Engine.Info.Name, driver.ErrUnsupported)
 }
 
-// newCommunicator makes a communicator. It calls begin on the new communicator's thread, to begin
-// making the native communicator. If begin returns neither a native communicator nor an error,
-// newCommunicator returns nil without an error.
+// newCommunicator makes a communicator. It calls the function begin on the new communicator's
+// thread, to begin making the native communicator. If begin returns neither a native communicator
+// nor an error, newCommunicator returns nil, and an error only if closing the communicator fails.
 func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communicator, begin func(driver.Comms) (driver.Comm, error)) (*Communicator, error) {
 	comms, err := d.comms("communicator")
 	if err != nil {
@@ -156,8 +156,8 @@ func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communi
 }
 
 // make makes the native communicator. It returns false and no error if begin returns neither a
-// native communicator nor an error. The device may be closed while make runs. Then the communicator
-// is closed and its native communicator is destroyed.
+// native communicator nor an error. If the device is closed while make runs, the communicator is
+// closed and its native communicator is destroyed.
 func (c *Communicator) make(ctx context.Context, parent *Communicator, begin func(driver.Comms) (driver.Comm, error)) (made bool, err error) {
 	var h driver.Comm
 	err = c.do(func() (err error) {
@@ -232,7 +232,8 @@ func (c *Communicator) missing(h driver.Comm) string {
 	return "the other ranks have not all come"
 }
 
-// Timeline returns the timeline of the communicator's groups, or nil for a nil or zero Communicator.
+// Timeline returns the timeline of the communicator's groups, or nil for a nil or zero
+// Communicator.
 func (c *Communicator) Timeline() *engine.Timeline {
 	if c == nil {
 		return nil

@@ -218,9 +218,9 @@ func (c *Communicator) collect(p *Part, tl *engine.Timeline) (started bool, err 
 	return true, nil
 }
 
-// A refusal is the error of a group that the library has refused because it lacks a feature. The
-// stream has no collective operation of the group, and the native communicator is unchanged. Ranks
-// with the same library refuse the same groups.
+// A refusal is the error of a group that the library has refused because the library lacks a
+// feature. The stream has no collective operation of the group, and the native communicator is
+// unchanged. Ranks with the same library refuse the same groups.
 type refusal struct{ error }
 
 func (e refusal) Unwrap() error { return e.error }

@@ -56,7 +56,7 @@ func (l *groupList) count(s *engine.Submission, n int) {
 	}
 }
 
-// all returns the groups in order. The body of the loop may pop the group that it is given.
+// all returns the groups in order. The body of a loop over the groups may pop the current group.
 func (l *groupList) all() iter.Seq[*engine.Submission] {
 	return func(yield func(*engine.Submission) bool) {
 		for s := l.first; s != nil; {

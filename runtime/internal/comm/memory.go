@@ -101,9 +101,9 @@ func (c *Communicator) register(op string, b *memory.Buffer, window bool, fn fun
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	m := &Memory{c: c, b: b, window: window}
-	// taken is set by the communicator's thread when it begins, or by this call after do has
-	// returned. The first one to set it owns the reference to the buffer: the thread keeps the
-	// reference for the registration, and this call releases it.
+	// taken is set by the function below, on the communicator's thread, or by this call after do
+	// has returned. Whichever sets taken first owns the reference to the buffer: the function keeps
+	// it for a registration that succeeds, and this call releases it.
 	var taken atomic.Bool
 	err := c.do(func() (err error) {
 		if !taken.CompareAndSwap(false, true) {

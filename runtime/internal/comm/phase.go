@@ -21,7 +21,7 @@ type phase int32
 const (
 	isMaking     phase = iota // being made; newCommunicator has not returned
 	isOpen                    // takes groups and issues them
-	isSuspended               // takes no groups; the library suspends it once it is idle
+	isSuspended               // takes no groups; once it is idle, the library suspends it
 	isClosing                 // takes nothing; operations in flight continue
 	isDestroying              // the native communicator is being destroyed, and not polled for errors
 	isShrinking               // has failed; shrinking aborts the native communicator
@@ -82,7 +82,7 @@ func (l *life) leadsTo(p phase) bool {
 	return slices.Contains(leads[l.phase()], p)
 }
 
-// to is like move, for a caller that does not hold mu.
+// to enters a phase as move does, but for a caller that does not hold mu.
 func (c *Communicator) to(p phase) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +144,7 @@ func (c *Communicator) halted() (takes, issued error) { return c.failed(), c.Err
 // Another goroutine aborts the native communicator.
 func (c *Communicator) fail(err error) {
 	c.setFailure(isAborting, err)
-	// A communicator that is being shrunk is already failed, but must be aborted too.
+	// A communicator that is being shrunk has already failed, but must be aborted too.
 	c.to(isAborting)
 	c.failAll()
 }
@@ -162,7 +162,7 @@ func (c *Communicator) setFailure(p phase, err error) error {
 		c.move(p)
 	}
 	c.mu.Unlock()
-	// The device itself tells its tracer of its loss.
+	// The device itself reports its loss to its tracer.
 	if first && !errors.Is(err, errs.ErrClosed) && c.dev.Engine.Loss() == nil {
 		c.dev.Owner.CommunicatorFailed(e)
 	}
@@ -170,7 +170,7 @@ func (c *Communicator) setFailure(p phase, err error) error {
 }
 
 // failAll fails all operations of a failed communicator. Operations in its stream keep the objects
-// that they use until the stream has passed them.
+// that they use until the stream has passed the operations.
 func (c *Communicator) failAll() {
 	if err := c.Err(); err != nil {
 		sema.Release(c.tl.FailInFlight(err))

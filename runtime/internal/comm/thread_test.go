@@ -84,7 +84,7 @@ func (l *lossTracer) Stopped(context.Context) {}
 func (l *lossTracer) Closed()                 {}
 
 // TestTraceLoss checks that a tracer gets one record for a failed communicator, with its identity
-// and the reason, and none for a closed one.
+// and the reason, and none for a closed communicator.
 func TestTraceLoss(t *testing.T) {
 	checkLeaks(t)
 	var tracer lossTracer

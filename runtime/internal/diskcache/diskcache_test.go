@@ -264,8 +264,9 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestLeftovers puts entries into a folder with incomplete files. These must not evict entries,
-// whatever their size. Put must remove the incomplete files that no process is writing.
+// TestLeftovers puts entries into a folder with incomplete files. The incomplete files must not
+// make Put evict entries, however large the files are. Put must remove the incomplete files that no
+// process is writing.
 func TestLeftovers(t *testing.T) {
 	const most = 10 * block
 	c := Cache{Dir: folder(t), Max: most}

@@ -17,8 +17,8 @@ type Library[L, H any] struct {
 	name string // the library's name, for errors
 }
 
-// Open loads a library with load and makes its handle: see NewHandle. pkg is the name of the
-// package, and name is the name of the library, for errors.
+// Open loads a library with the function load and makes the library's handle: see NewHandle. pkg is
+// the name of the package, and name is the name of the library, for errors.
 func Open[L, H any](pkg, name string, dev *gpu.Device, load func() (*L, error), create func(*L) (H, error),
 	set func(*L, H, cuda.Stream) error, end func(*L, H) error) (*Library[L, H], error) {
 	on, err := For(pkg, dev)
@@ -41,8 +41,8 @@ func Open[L, H any](pkg, name string, dev *gpu.Device, load func() (*L, error), 
 	return l, nil
 }
 
-// Call returns the Op of a package's method Call: it calls fn with the argument that arg makes. If
-// workspace is not 0, the last address of the call is the workspace's.
+// Call returns the Op of a package's method Call: the Op calls fn with the argument that arg makes.
+// If workspace is not 0, the last address of the call is the workspace's.
 func Call[L, H, A any](l *Library[L, H], name string, workspace uint64, arg func(*L, H, gpu.NativeCall) A,
 	fn func(A) error, uses []gpu.Range) gpu.Op {
 	if err := l.check("call", fn == nil); err != nil {

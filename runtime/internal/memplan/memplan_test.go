@@ -130,8 +130,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestManyUses uses allocations with more uses than follow handles at once. One allocation must
-// come before another only if all its uses do.
+// TestManyUses uses allocations with more uses than the method follow handles at once. One
+// allocation must come before another only if all its uses do.
 func TestManyUses(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		steps := make([]Step, 401)

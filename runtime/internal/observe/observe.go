@@ -3,9 +3,9 @@
 // [Device], so each hook costs one comparison with nil. The scheduler calls a [Submission] as an
 // [engine.Observer], and knows nothing else about tracers.
 //
-// No method changes the order of work or its results. Unless its comment says otherwise, a method
-// does not block, and may be called concurrently. The caller may hold locks, except locks under
-// which no other lock may be taken.
+// No method changes the order of work or its results. A method does not block, and may be called
+// concurrently, unless the method's comment says otherwise. The caller may hold locks, except locks
+// under which no other lock may be taken.
 package observe
 
 import (
@@ -47,12 +47,13 @@ type Device interface {
 	// holds no lock except the mutex of a Stream.
 	Submitted(s *engine.Submission, d Description) Submission
 
-	// Happened is called when an event that is no submission ends. The event began at began.
+	// Happened is called when an event that is no submission ends. The parameter began is the time
+	// when the event began.
 	Happened(what Event, began time.Time, label string, bytes uint64, err error)
 
 	// Stopped is called on the device's thread when the device has no more work, or is lost, and
-	// before its objects are destroyed. In this call the observer may make its last native calls,
-	// and destroys the objects that it has made. Submissions may still end afterwards.
+	// before the device's objects are destroyed. In this call the observer may make its last native
+	// calls, and destroys the objects that it has made. Submissions may still end afterwards.
 	Stopped(ctx context.Context)
 
 	// Closed is called at the end of gpu.Device.Close, or of a gpu.Open that fails, without locks.
@@ -60,8 +61,8 @@ type Device interface {
 	Closed()
 }
 
-// Tell informs an observer of an event that began at began and ends now. If d is nil, Tell does
-// nothing.
+// Tell informs an observer of an event that began at the given time and ends now. If d is nil, Tell
+// does nothing.
 func Tell(d Device, what Event, began time.Time, label string, bytes uint64, err error) {
 	if d != nil {
 		d.Happened(what, began, label, bytes, err)
@@ -123,9 +124,9 @@ const (
 type Submission interface {
 	engine.Observer
 
-	// Calls returns the function to call instead of fn, which calls the program's function of a
-	// host call or a notification. Calls is called without locks. The function that it returns for
-	// a notification is called after Ends.
+	// Calls returns the function to call instead of fn. fn calls the program's function of a host
+	// call or a notification. Calls is called without locks. The function that Calls returns for a
+	// notification is called after Ends.
 	Calls(fn func() error) func() error
 
 	// Collective says which group of collectives the submission is. kernel names the group's first
@@ -161,8 +162,8 @@ func Of(s *engine.Submission) Submission {
 	return nil
 }
 
-// A Semaphore observes a semaphore, for all tracers whose devices use it. It is in the semaphore's
-// Notes. All methods are called without locks.
+// A Semaphore observes a semaphore, for all tracers whose devices use it. It is kept in the
+// semaphore's field Notes. All methods are called without locks.
 type Semaphore interface {
 	// Signalled says that the host has signalled the semaphore. If err is not nil, the host is
 	// about to fail the semaphore instead.
@@ -188,7 +189,7 @@ func OfSemaphore(s *sema.Semaphore) Semaphore {
 }
 
 // A Wait observes a wait of the host. When the wait is over, package gpu calls For for each point,
-// and then Ended. It passes the points one by one, because a slice would move to the heap.
+// and then Ended. The points are passed one by one, because a slice would move to the heap.
 type Wait interface {
 	For(p sema.Point)
 	Ended(err error)

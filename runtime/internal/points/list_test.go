@@ -182,7 +182,7 @@ func TestAllocs(t *testing.T) {
 }
 
 // TestAllocsOvertaken checks that points which another producer overtakes cause no allocations
-// either. The set must not keep a map that has had more than keep points.
+// either. The set must not keep a map that has had more points than the constant keep.
 func TestAllocsOvertaken(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 100, 1000, keep} {
 		var s Set[int]

@@ -80,10 +80,10 @@ func (m *many[T]) next(value uint64) (producer T, seq uint64) {
 
 func (m *many[T]) arrive(now uint64, first, last Point[T]) {
 	own := 0
-	// The loop looks at one value after the other. If the value is between now and last.Value, next
-	// is the first point of the value that belongs to other work. taken says that the arriving work
-	// has signalled the value too. If taken is false after all points of the value, next becomes
-	// overtaken.
+	// The loop looks at one value after the other. If the value is above the parameter now and
+	// below last.Value, next is the first point of the value that belongs to other work. taken is
+	// set if the arriving work has a point of that value too. If taken is not set after the last
+	// point of the value, next becomes overtaken.
 	value, taken, next := uint64(0), false, Point[T]{}
 	for p := m.list.front(); p != nil && p.Value <= last.Value; p = m.list.front() {
 		if p.Value != value {
@@ -133,7 +133,7 @@ func (m *many[T]) takeOvertaken(p Point[T]) bool {
 	return true
 }
 
-// drop subtracts n from the number of points of a producer. If none is left it removes the
+// drop subtracts n from the number of points of a producer. If none is left, drop removes the
 // producer's Front.
 func (m *many[T]) drop(producer T, n int) {
 	if n == 0 {
@@ -147,7 +147,7 @@ func (m *many[T]) drop(producer T, n int) {
 	}
 }
 
-// nearby is the largest number of points that want looks at.
+// nearby is the largest number of points that the method want looks at.
 const nearby = 16
 
 func (m *many[T]) want(value uint64, ask func(producer T, seq uint64)) {

@@ -17,7 +17,7 @@ type naive struct {
 
 type naivePoint struct {
 	Point[int]
-	passed bool // other work has raised the value above this one; the point's signal still comes
+	passed bool // other work has raised the value above Value; the point's own signal still comes
 }
 
 func (m *naive) add(p Point[int]) {
@@ -38,7 +38,7 @@ func (m *naive) lowest(value uint64) (Point[int], bool) {
 	return Point[int]{}, false
 }
 
-// takePassed removes p if it is a passed point of the set, and reports whether it is.
+// takePassed removes p if p is a passed point of the set, and reports whether p was one.
 func (m *naive) takePassed(p Point[int]) bool {
 	for i, q := range m.points {
 		if q.passed && q.Point == p {

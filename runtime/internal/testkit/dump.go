@@ -14,7 +14,7 @@ import (
 )
 
 // Dump lists the work in flight and the parked work of devices, for a test that hangs. If a mutex
-// stays locked, it says so and continues.
+// stays locked, Dump says so and continues.
 func Dump(devices ...*gpu.Device) string {
 	var b strings.Builder
 	for _, d := range devices {
@@ -48,7 +48,7 @@ func soonReturned(lines func() []string) []string {
 }
 
 // heldForParked names a mutex that [gpu.Device.Parked] takes and that stays locked. In a bubble of
-// testing/synctest no time would pass while a goroutine waits for it.
+// testing/synctest no time would pass while a goroutine waits for the mutex.
 func heldForParked(d *gpu.Device, dump string) string {
 	if strings.Contains(dump, " is held") {
 		return "a mutex of the device"
@@ -67,8 +67,8 @@ func heldForParked(d *gpu.Device, dump string) string {
 	return ""
 }
 
-// parkedLines returns lines for the parked operations, oldest first. It omits most operations that
-// only wait for parked operations.
+// parkedLines returns lines for up to 32 parked operations, oldest first. It omits most operations
+// that only wait for parked operations.
 func parkedLines(d *gpu.Device) (lines []string) {
 	behind := 0
 	for _, p := range d.Parked() {

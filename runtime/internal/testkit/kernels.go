@@ -135,7 +135,7 @@ type Launched struct {
 	Priority, Carveout     int32
 }
 
-// Stamp is the number that the kernel "stamp" adds for the attributes of its launch. It does not
+// Stamp is the number that the kernel "stamp" adds for the attributes of its launch. Stamp does not
 // include the priority, because graphs do not support one.
 func Stamp(a gpu.LaunchAttrs) uint32 {
 	return 1 + a.Cluster[0] + a.Cluster[1]<<4 + a.Cluster[2]<<8 + OneIf(a.Cooperative)<<12 + OneIf(a.Dependent)<<13 +

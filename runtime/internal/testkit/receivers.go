@@ -24,8 +24,8 @@ type Receiver struct {
 // with zero arguments, and once with other arguments, so that no check of an argument hides the
 // check of the receiver. No call may panic. A method that returns an error must return
 // [gpu.ErrArgument], with the names of the operation and the type, but Close, Shutdown and Err must
-// return nil. This is not checked where methods may succeed. Methods of a value are not called on
-// nil, because Go itself panics then.
+// return nil. This is not checked where methods may succeed. Methods with a value receiver are not
+// called on nil, because Go itself panics then.
 func Receivers(t *testing.T, receivers ...Receiver) {
 	for _, r := range receivers {
 		typ := reflect.TypeOf(r.Nil)
@@ -114,8 +114,9 @@ func namesOperation(err error, m reflect.Method) bool {
 	return strings.Contains(text, "wrong op") || slices.ContainsFunc(strings.Fields(words.String()), func(w string) bool { return strings.Contains(text, w) })
 }
 
-// argument returns the zero value of a type. If given is set, it returns a value other than zero if
-// one is easy to make, such as a pointer to a zero value, a number 1, or a list of one element.
+// argument returns the zero value of a type. If given is set, argument returns a value other than
+// zero if one is easy to make, such as a pointer to a zero value, a number 1, or a list of one
+// element.
 func argument(t reflect.Type, given bool) reflect.Value {
 	v := reflect.New(t).Elem()
 	if !given {

@@ -10,14 +10,15 @@ type Clock interface {
 	Now() time.Time
 	Since(t time.Time) time.Duration // takes half as long as Now
 	// Still reports whether time stands still while a goroutine runs, as in a testing/synctest
-	// bubble. now is a result of Now.
+	// bubble. The argument now is a result of the method Now.
 	Still(now time.Time) bool
 	Yield() // like runtime.Gosched
 	// Nap blocks the OS thread for d. It returns false, without blocking, if the system cannot
 	// sleep for less than a millisecond.
 	Nap(d time.Duration) bool
 
-	// Sleep blocks for d, or until it receives from wake. woken reports that it has received.
+	// Sleep blocks for d, or until it receives from wake. The result woken reports whether Sleep
+	// has received.
 	Sleep(d time.Duration, wake <-chan struct{}) (woken bool)
 }
 
@@ -28,7 +29,8 @@ func (System) Now() time.Time { return time.Now() }
 
 func (System) Since(t time.Time) time.Duration { return time.Since(t) }
 
-// Still recognizes a testing/synctest bubble: in a bubble, now has no monotonic clock reading.
+// Still recognizes a testing/synctest bubble: in a bubble, the argument now has no monotonic clock
+// reading.
 func (System) Still(now time.Time) bool { return now == now.Round(0) }
 
 func (System) Yield() { runtime.Gosched() }

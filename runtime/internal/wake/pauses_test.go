@@ -66,7 +66,7 @@ func TestPausesWoken(t *testing.T) {
 	}
 }
 
-// TestPausesStill checks that pauses in a synctest bubble use timers, and that they are few.
+// TestPausesStill checks that pauses in a synctest bubble are few and use timers.
 func TestPausesStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -117,8 +117,8 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// TestLock checks that Lock gives up when the context ends, and that it locks a mutex as soon as
-// the holder has unlocked it.
+// TestLock checks that Lock gives up when the context ends, and that Lock succeeds as soon as the
+// holder has unlocked the mutex.
 func TestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -15,9 +15,9 @@ type Poller struct {
 // Polled is the object that a Poller polls.
 type Polled struct {
 	Policy *Policy
-	// Ask polls the device. again says that the Poller polls without a pause: then Ask may skip the
-	// poll. further reports whether the device has finished more work. asked reports whether Ask
-	// has polled the device at all.
+	// Ask polls the device. If again is set, the Poller polls without a pause, and Ask may skip the
+	// poll. The result further reports whether the device has finished more work, and the result
+	// asked reports whether Ask has polled the device at all.
 	Ask func(again bool) (further, asked bool)
 }
 
@@ -28,7 +28,7 @@ func NewPoller(letsGo bool) *Poller {
 }
 
 // Signal wakes the Poller, so that it checks whether a goroutine has parked. From now on the Poller
-// refers to the device.
+// refers to the device; if letsGo was set, only until nobody has parked.
 func (p *Poller) Signal(x *Polled) {
 	if p.polled.Load() != x {
 		p.polled.Store(x)
@@ -75,8 +75,8 @@ func (p *Poller) poll() bool {
 			if !x.Policy.Parked() {
 				return true
 			}
-			// A goroutine has parked. If its Signal found x before the Store above, Signal has not
-			// stored x again.
+			// A goroutine has parked. If the goroutine's Signal found x in p.polled before the
+			// Store above, Signal has not stored x again.
 			p.polled.Store(x)
 			continue
 		}

@@ -17,8 +17,8 @@ const (
 	longKeep  = 4
 )
 
-// keep increments the count and returns true if then at most 1/n of all processors are kept. The
-// caller must call give later. Otherwise keep returns false.
+// keep counts one more kept processor and returns true if at most 1/n of all processors are kept
+// then. The caller must call give later. If more would be kept, keep counts none and returns false.
 func (p *Processors) keep(n int) bool {
 	if n*int(p.kept.Add(1)) <= runtime.GOMAXPROCS(0) {
 		return true

@@ -10,7 +10,7 @@ import (
 
 // A sleeper lets the thread of a locked goroutine sleep in the kernel, on a futex. If the goroutine
 // blocked on a channel instead, waking it would take two steps: Go wakes another thread, which then
-// wakes this one and hands it a P.
+// wakes the goroutine's thread and hands over a P.
 type sleeper struct {
 	word  atomic.Uint32 // the futex: 1 while the thread sleeps, or is about to
 	limit time.Duration // the longest sleep; sleepLimit if 0
@@ -25,9 +25,9 @@ const (
 	futexWake = 129 // FUTEX_WAKE_PRIVATE
 )
 
-// sleep blocks the thread until it can receive from wake, and returns true when it has received.
-// The sender must call rouse after it has sent. sleep returns false if the goroutine should park
-// instead: at once if too many processors are kept, or after the limit.
+// sleep blocks the thread until a receive from wake succeeds, and then returns true. The sender
+// must call rouse after the send. sleep returns false if the goroutine should park instead: at once
+// if too many processors are kept, or after the limit.
 func (s *sleeper) sleep(wake <-chan struct{}, p *Processors) bool {
 	if !p.keep(longKeep) { // the sleeping thread keeps its P
 		return false

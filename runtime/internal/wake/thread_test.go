@@ -48,8 +48,8 @@ func TestThreadLingers(t *testing.T) {
 	}
 }
 
-// TestThreadParks checks that a thread that neither lingers nor sleeps parks, and that Signal wakes
-// it.
+// TestThreadParks checks that a thread parks if it neither lingers nor sleeps, and that Signal
+// wakes the thread.
 func TestThreadParks(t *testing.T) {
 	processors(t, 1)
 	for _, p := range []*Policy{newPolicy(nil), {Spin: -1}} {

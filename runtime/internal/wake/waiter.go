@@ -11,8 +11,8 @@ type Waiter struct {
 	rounds int
 	stands *Policy // not nil if the waiter stands in for the Poller of the device with this Policy
 	keeps  *Policy // not nil if the waiter keeps a processor, counted in this Policy's Processors
-	// tried says that the waiter keeps a processor, its last yield took long, and it has not polled
-	// since.
+	// tried says that the waiter keeps a processor, that the waiter's last yield took long, and
+	// that the waiter has not polled since.
 	tried bool
 	next  time.Duration // time of the next yield, counted from start
 }
@@ -71,8 +71,8 @@ func (w *Waiter) Again(p *Policy) bool {
 
 // yield calls Clock.Yield if that is due. On a goroutine that is locked to its thread, one yield
 // may take more time than several operations of a device. So if yields are slow, and not too many
-// other waiters do the same (see Processors), a waiter keeps its processor: it yields only once in
-// a Slice.
+// processors are kept (see Processors), a waiter keeps its processor: it yields only once in the
+// time Slice.
 //
 // But a yield may also be slow because other goroutines run meanwhile, and the wait may depend on
 // them. This is the likely reason if a wait on a kept processor ends right after a yield. Then

@@ -20,8 +20,8 @@ func asksFor(w *Waiter, p *Policy, c *fake) time.Duration {
 	return c.now.Sub(start)
 }
 
-// TestWaiterSpins checks how long waiters poll. A waiter that stands in for the poller polls as
-// long as the poller would. Other waiters poll for a shorter time.
+// TestWaiterSpins checks how long waiters poll. A waiter that stands in for the Poller polls as
+// long as the Poller would. Other waiters poll for a shorter time.
 func TestWaiterSpins(t *testing.T) {
 	c := newFake()
 	within := func(what string, past, want time.Duration) {
@@ -96,8 +96,8 @@ func TestWaiterYields(t *testing.T) {
 	}
 }
 
-// TestWaiterKeeps checks that waiters keep their processors for a Slice if a yield is slow and
-// enough processors are left.
+// TestWaiterKeeps checks that waiters keep their processors for the time Slice if a yield is slow
+// and enough processors are left.
 func TestWaiterKeeps(t *testing.T) {
 	processors(t, 4)
 	c := newFake()
@@ -140,8 +140,8 @@ func TestWaiterKeeps(t *testing.T) {
 	w.End()
 }
 
-// TestWaiterLetsRun checks that waiters yield after each poll, although yields are slow, if the
-// yields end their waits. From time to time a waiter tries to keep its processor.
+// TestWaiterLetsRun checks that waiters yield after each poll, even if yields are slow, as long as
+// the waits end after a yield. From time to time a waiter tries to keep its processor.
 func TestWaiterLetsRun(t *testing.T) {
 	processors(t, 4)
 	c := newFake()

@@ -16,7 +16,7 @@ type row struct {
 	name   string
 	op     Op
 	calls  []string // calls on a stream; nil if Run cannot translate the operation
-	peer   []string // the calls if src belongs to another device; nil if they are the same
+	peer   []string // the calls if src belongs to another device; nil if the calls are the same
 	nodes  []driver.NodeOp
 	noNode bool // no graph node can do the operation
 	bytes  uint64

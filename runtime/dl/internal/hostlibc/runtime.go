@@ -122,8 +122,8 @@ var entries struct {
 	callbacks   uintptr // the callbacks' C functions, in a row
 }
 
-// spawn starts a thread at entry. Without CLONE_VM in flags it starts a process instead, with out
-// as its standard output and standard error. The thread or process begins with all signals blocked,
-// with the thread pointer tls and the stack pointer sp. spawn returns the number of the thread or
-// process, or a negative error number.
+// spawn starts a thread at entry. Without CLONE_VM in flags it starts a process instead, whose
+// standard output and standard error go to the file descriptor out. The thread or process begins
+// with all signals blocked, with the thread pointer tls and the stack pointer sp. spawn returns the
+// number of the thread or process, or a negative error number.
 func spawn(flags, tls, out, sp, entry uintptr) int

@@ -70,7 +70,7 @@ func (c *Config) readRope(scaling, parameters json.RawMessage) error {
 	case "default", "linear":
 	case "dynamic":
 		// Dynamic scaling changes the frequencies only of sequences longer than Original. The limit
-		// excludes these.
+		// below excludes such sequences.
 		if r.Original > 0 {
 			c.MaxTokens = min(c.MaxTokens, r.Original)
 		}
@@ -134,8 +134,8 @@ func (c *Config) InvFreq() []float32 {
 	return freq
 }
 
-// yarnIndex returns the index, not rounded, of the frequency that makes this number of turns in
-// Original tokens.
+// yarnIndex returns the index, not rounded, of the frequency that makes the given number of turns
+// in Original tokens.
 func (c *Config) yarnIndex(turns float64) float64 {
 	return float64(c.HeadDim) * math.Log(float64(c.Rope.Original)/(turns*2*math.Pi)) / (2 * math.Log(c.Theta))
 }

@@ -58,8 +58,8 @@ type Tensor struct {
 	data   *io.SectionReader
 }
 
-// ReadAt reads bytes of the tensor, beginning at off. It is an [io.ReaderAt], so gpu.ReadFrom takes
-// a tensor. It may be called by several goroutines at the same time.
+// ReadAt reads bytes of the tensor, beginning at the offset off. So a Tensor is an [io.ReaderAt],
+// which gpu.ReadFrom takes. ReadAt may be called by several goroutines at the same time.
 func (t *Tensor) ReadAt(p []byte, off int64) (int, error) { return t.data.ReadAt(p, off) }
 
 // maxHeader is the largest header that a safetensors file may have.
@@ -144,7 +144,8 @@ func parseHeader(header []byte, size int64) ([]*Tensor, error) {
 	return list, nil
 }
 
-// parseTensor reads one entry of a header and checks that its numbers lie within size bytes.
+// parseTensor reads one entry of a header and checks that the tensor's numbers lie within size
+// bytes.
 func parseTensor(d *json.Decoder, size int64) (*Tensor, error) {
 	var e struct {
 		DType   string  `json:"dtype"`

@@ -5,7 +5,7 @@
 // the cache has enough free pages for its prompt and for all tokens that it may get. So a running
 // sequence never lacks memory. A step has at most one chunk of one prompt, and decodes one token of
 // each sequence whose prompt is done. The engine queues each step before it reads the tokens of the
-// step before, so the device does not wait for the host.
+// previous step, so the device does not wait for the host.
 package engine
 
 import (
@@ -25,7 +25,7 @@ var (
 	ErrBusy = errors.New("too many requests are waiting")
 	// ErrInvalid means that the model cannot serve the request, now or later.
 	ErrInvalid = errors.New("invalid request")
-	// ErrClosed means that the engine is shutting down.
+	// ErrClosed means that Shutdown was called.
 	ErrClosed = errors.New("the engine is shutting down")
 	// ErrBroken means that the model can run no more steps, for example because a device is lost.
 	ErrBroken = errors.New("the model has failed")
@@ -59,7 +59,8 @@ type Engine struct {
 	stats   Stats
 }
 
-// A sequence is a request and its state. Only the engine's loop uses slot and the fields below it.
+// A sequence is a request and its state. Only the engine's loop uses the field slot and the fields
+// below.
 type sequence struct {
 	Request
 	ctx      context.Context
@@ -76,8 +77,8 @@ type sequence struct {
 	ended  bool      // tokens of steps still in flight are dropped
 }
 
-// New returns an engine that runs its steps on a model. Shutdown ends it. The caller closes the
-// model afterwards.
+// New returns an engine that runs its steps on a model. Shutdown ends the engine. The caller closes
+// the model afterwards.
 func New(r model.Runner, o Options) *Engine {
 	if o.Queue == 0 {
 		o.Queue = 256
@@ -100,8 +101,8 @@ func (e *Engine) Info() model.Info { return e.info }
 
 // Generate returns the tokens of a request, one by one. If there is an error, it is the last value.
 // If the reader leaves the loop early or the context ends, the request is cancelled, and its pages
-// are free before the engine makes another step. A slow reader delays no other request: its tokens
-// wait in a buffer.
+// are free before the engine begins to make another step. A slow reader delays no other request:
+// its tokens wait in a buffer.
 func (e *Engine) Generate(ctx context.Context, r Request) iter.Seq2[int32, error] {
 	return func(yield func(int32, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -179,7 +180,8 @@ func (e *Engine) pagesFor(r *Request) int {
 	return (len(r.Prompt) + r.MaxTokens + e.info.PageTokens - 1) / e.info.PageTokens
 }
 
-// abandon takes a sequence from the queue if it still waits. The loop ends a running sequence.
+// abandon takes a sequence from the queue if it still waits. The engine's loop ends a sequence that
+// is running.
 func (e *Engine) abandon(s *sequence) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -199,7 +201,7 @@ func (e *Engine) wake() {
 }
 
 // Shutdown refuses new requests, and waits until the accepted ones have ended. If the context ends
-// first, Shutdown fails them and returns the context's error.
+// first, Shutdown fails the accepted requests and returns the context's error.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	e.mu.Lock()
 	if e.closed == nil {

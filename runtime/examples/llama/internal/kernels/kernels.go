@@ -82,7 +82,7 @@ func (k *Kernels) Close() error { return k.code.Close() }
 func (k *Kernels) Dims() Dims { return k.dims }
 
 // Usual returns kernels whose launches begin only when the previous launch has ended. k.Close
-// closes them too.
+// closes the returned kernels too.
 func (k *Kernels) Usual() *Kernels {
 	u := *k
 	u.usual = true
@@ -92,7 +92,8 @@ func (k *Kernels) Usual() *Kernels {
 // single reports whether kernels for one row are used.
 func (k *Kernels) single(rows int) bool { return rows == 1 && !k.invariant }
 
-// grid returns a grid. Its launch is dependent if the device can do that, unless Usual made k.
+// grid returns a grid. A launch with the grid is dependent if the device can do that, unless Usual
+// made k.
 func (k *Kernels) grid(threads, shared int, blocks ...int) gpu.Grid {
 	g := gpu.Grid{Threads: [3]uint32{uint32(threads)}, SharedMem: uint32(shared)}
 	for i, n := range blocks {
@@ -167,11 +168,12 @@ type plan struct {
 	many         [kinds]map[int]manyPlan // by the largest number of rows
 }
 
-// A manyPlan has a block's number of stages, and the bytes of shared memory that it uses. stages is
-// 0 if the shared memory is too small for a block with this number of rows.
+// A manyPlan has the number of stages of a block for some number of rows, the key in plan.many, and
+// the bytes of shared memory that the block uses. stages is 0 if the shared memory is too small for
+// such a block.
 type manyPlan struct{ stages, shared int }
 
-// wide returns how many times 16 columns of a kind's matrix fit into 32 bytes.
+// wide returns how many columns of a kind's matrix fit into 32 bytes, in units of 16 columns.
 func (p *plan) wide(kind int) int {
 	if p.fp8 && kind != logitsKind {
 		return 2

@@ -21,15 +21,15 @@ type State struct {
 	Freq     gpu.Slice[float32]  // [HeadDim/2]: radians of rotation for each position
 }
 
-// A Matrix is a weight matrix of a layer: 16-bit numbers, or FP8 e4m3 if Dims.FP8 is 1. Its address
-// must be a multiple of 16, like the addresses of all other memory that operations use.
+// A Matrix is a weight matrix of a layer: 16-bit numbers, or FP8 e4m3 if Dims.FP8 is 1. The address
+// of Data must be a multiple of 16, like the addresses of all other memory that operations use.
 type Matrix struct {
 	Data  gpu.Range
 	Scale gpu.Slice[float32] // one for each row, for FP8 only; otherwise the zero Slice
 }
 
-// scale returns a kernel's argument for the scales. Without FP8 that can be any memory, because no
-// kernel reads it.
+// scale returns a kernel's argument for the scales. Without FP8 the argument can be any memory,
+// because no kernel reads the scales.
 func (k *Kernels) scale(w Matrix) gpu.Range {
 	if k.dims.FP8 == 0 {
 		return w.Data
@@ -74,9 +74,9 @@ func (k *Kernels) Attend(rows int, active gpu.Slice[int32], s *State, layer int,
 	return []gpu.Op{k.code.Attend.Launch(g, *d, int32(layer), active, s.Position, s.Pages, s.Cache, b.Q, b.A, b.Work)}
 }
 
-// Out multiplies A by w [Width][Heads*HeadDim]. With add, it adds the product to X. Otherwise it
-// sets X to the product. For tensor parallelism one device adds, the others do not, and then the
-// sum of all devices' X is the new X.
+// Out multiplies A by w [Width][Heads*HeadDim]. If add is set, Out adds the product to X. Otherwise
+// Out sets X to the product. For tensor parallelism one device adds, the others do not, and then
+// the sum of all devices' X is the new X.
 func (k *Kernels) Out(rows int, add bool, w Matrix, b *Buffers) []gpu.Op {
 	return k.product(rows, int(k.dims.Heads*k.dims.HeadDim), add, b.A, w, b)
 }
@@ -140,8 +140,8 @@ func (k *Kernels) Sample(rows int, active gpu.Slice[int32], s *State, b *Buffers
 }
 
 // A chunk is a piece of a prompt: n tokens of one slot from a position on. It is three numbers in
-// device memory: slot, position, n. Operations on a chunk are launched for rows >= n rows, so that
-// one recording serves all chunks; rows from n on change nothing in the cache.
+// device memory: slot, position, n. The parameter rows of an operation on a chunk is at least n, so
+// that one recording serves all chunks. The rows from n on change nothing in the cache.
 
 // EmbedChunk sets row i of X to the embedding of tokens[i]. Give a valid token for each of the
 // rows.

@@ -8,8 +8,8 @@ const PageTokens = 16
 // MaxRows is the largest number of rows of a decode step.
 const MaxRows = 64
 
-// Dims are the sizes of a model, or of one device's part of it. All kernels take them. In C it is
-// struct Dims.
+// Dims are the sizes of a model, or of one device's part of it. All kernels take them. The type in
+// C is struct Dims.
 type Dims struct {
 	Layers, Width, Heads, KVHeads, HeadDim, FFN, Vocab int32
 
@@ -50,9 +50,10 @@ func (d *Dims) QKVRows() int {
 	return int(d.Heads+2*d.KVHeads) * int(d.HeadDim)
 }
 
-// Sampling says how a slot's next token is chosen. A Temperature of 0 takes the token with the
-// largest logit, the first one if several are equal. Otherwise the token is random: TopK
-// restricts the choice if it is above 0, and TopP if it is below 1. In C it is struct Sampling.
+// Sampling says how a slot's next token is chosen. A Temperature below 1e-5 takes the token with
+// the largest logit, the first one if several are equal. Otherwise the token is random: TopK
+// restricts the choice if it is above 0, and TopP if it is below 1. The type in C is struct
+// Sampling.
 type Sampling struct {
 	Temperature, TopP float32
 	TopK              int32

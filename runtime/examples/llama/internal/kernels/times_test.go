@@ -11,8 +11,9 @@ import (
 )
 
 // TestTimes prints how fast each operation is, and a whole decode step. PUREGPU_LLAMA_TIMES=1
-// enables it. Each figure is the least of several executions of a recording that runs the operation
-// once with each layer's weights, so that the weights come from memory and not from a cache.
+// enables the test. Each figure is the least of several executions of a recording that runs the
+// operation once with each layer's weights, so that the weights come from memory and not from a
+// cache.
 func TestTimes(t *testing.T) {
 	if os.Getenv("PUREGPU_LLAMA_TIMES") == "" {
 		t.Skip("PUREGPU_LLAMA_TIMES is not set")

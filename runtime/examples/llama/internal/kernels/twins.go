@@ -112,7 +112,7 @@ func (m *mem) rows(p driver.Ptr, n, width int) [][]float32 {
 	return list
 }
 
-// product multiplies each row of a by a weight matrix with out rows.
+// product multiplies each row of a by a weight matrix whose number of rows is out.
 func (m *mem) product(a [][]float32, out int, w, scale driver.Ptr, fp8 bool) [][]float64 {
 	list := make([][]float64, len(a))
 	for i := range list {

@@ -87,8 +87,8 @@ func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, 
 	w.qkv, w.out = w.matrix(d.QKVRows(), width), w.matrix(width, heads)
 	w.gateUp, w.down = w.matrix(2*int(d.FFN), width), w.matrix(width, int(d.FFN))
 
-	// The first 4 slots have pages of their own, in random order, and the others share these. In
-	// addition setPositions gives each slot a page of its own.
+	// The first 4 slots have pages of their own, in random order, and the other slots share these
+	// pages. In addition setPositions gives each slot a page of its own.
 	pages := make([]int32, slots*int(d.MaxPages))
 	shared := min(slots, 4) * int(d.MaxPages)
 	for i, p := range w.r.Perm(shared) {
@@ -117,8 +117,8 @@ func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, 
 	return w
 }
 
-// setPositions sets the position of each slot, and gives the slot a page of its own there. All
-// pages of a slot are different, because a chunk writes several pages at once.
+// setPositions sets the position of each slot, and gives the slot a page of its own at that
+// position. All pages of a slot are different, because a chunk writes several pages at once.
 func (w *world) setPositions(positions []int32) {
 	pages := slices.Clone(w.pages)
 	for i, p := range positions {

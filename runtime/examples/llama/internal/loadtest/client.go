@@ -55,8 +55,8 @@ type statusError struct {
 
 func (s *statusError) Error() string { return fmt.Sprintf("status %d: %s", s.code, s.text) }
 
-// ask sends a question and reads the answer. If leave is positive, it disconnects after that number
-// of tokens.
+// ask sends a question and reads the answer. If leave is positive, ask disconnects after that
+// number of tokens.
 func (l *load) ask(ctx context.Context, q question, leave int) (a answer) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

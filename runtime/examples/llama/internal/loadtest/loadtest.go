@@ -172,7 +172,7 @@ func (l *load) request(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// Err returns an error if a request did not end as it should, or if none is complete.
+// Err returns an error if a request did not end as it should, or if no request is complete.
 func (r *Report) Err() error {
 	if n := r.Wrong + r.Lost + r.Failed; n > 0 {
 		return fmt.Errorf("%d wrong, %d lost and %d failed requests, such as\n\t%s", r.Wrong, r.Lost, r.Failed, strings.Join(r.Examples, "\n\t"))

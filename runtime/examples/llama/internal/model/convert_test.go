@@ -16,9 +16,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// converted writes a random checkpoint whose numbers have type to, and opens it. With F8E4M3 only
-// the matrices of the layers have that type. Of these q, k and v have a scale for each row, and the
-// rest have one scale.
+// converted writes a random checkpoint whose numbers have the type in the parameter to, and opens
+// the checkpoint. With F8E4M3 only the matrices of the layers have that type. Of the matrices, q, k
+// and v have a scale for each row, and the rest have one scale.
 func converted(t testing.TB, c checkpoint.Config, to checkpoint.DType) *checkpoint.Checkpoint {
 	t.Helper()
 	dir := t.TempDir()

@@ -144,7 +144,8 @@ func readLogits(t *testing.T, dir string) (all []sequence, logits [][][]float32)
 	return all, logits
 }
 
-// forced has s decode the tokens of the sequences, and compares the logits of each with want.
+// forced makes s decode the tokens of the sequences, and compares the logits of each sequence with
+// those in want.
 func forced(t *testing.T, what string, s *model.Shard, sequences []sequence, want [][][]float32) {
 	t.Helper()
 	var wrong, squares float64

@@ -56,8 +56,8 @@ type Info struct {
 	Vocab       int // tokens are from 0 to Vocab-1
 }
 
-// Matches returns an error unless shards with i and other can form a team. Slots, Pages and
-// MaxTokens may differ: the team has the smaller numbers.
+// Matches returns an error unless shards with the Infos i and other can form a team. Slots, Pages
+// and MaxTokens may differ: the team has the smaller numbers.
 func (i Info) Matches(other Info) error {
 	for _, d := range []struct {
 		name       string
@@ -75,7 +75,7 @@ func (i Info) Matches(other Info) error {
 }
 
 // ErrPlan is the error of a plan that cannot be run, such as one with a slot that does not exist.
-// The runner is unharmed.
+// The Runner can run other plans afterwards.
 var ErrPlan = errors.New("model: bad plan")
 
 // Tokens returns how many tokens the plan produces.
@@ -86,8 +86,9 @@ func (p Plan) Tokens() int {
 	return len(p.Decode)
 }
 
-// check returns an error that wraps [ErrPlan] if p does not fit a runner with Info i, or if its
-// tokens do not fit into a slice of length tokens. It knows nothing of the slots' sequences.
+// check returns an error that wraps [ErrPlan] if p does not fit a runner with Info i, or if p's
+// tokens do not fit into a slice with the length that the parameter tokens says. check knows
+// nothing of the slots' sequences.
 func (p Plan) check(i Info, tokens int) error {
 	slot := func(s int) error {
 		if s < 0 || s >= i.Slots {

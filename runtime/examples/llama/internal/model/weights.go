@@ -86,7 +86,7 @@ func loadWeights(dev *gpu.Device, ck *checkpoint.Checkpoint, rank, ranks int) (*
 // down.
 const lanes = 4
 
-// wait waits until the weights are on the device. After an error, or when the context ends, it
+// wait waits until the weights are on the device. After an error, or when the context ends, wait
 // stops the upload.
 func (w *weights) wait(ctx context.Context) error {
 	for _, s := range w.reads {
@@ -100,7 +100,7 @@ func (w *weights) wait(ctx context.Context) error {
 	return nil
 }
 
-// A loader divides device memory among the tensors, and collects the reads that fill it.
+// A loader divides device memory among the tensors, and collects the reads that fill the memory.
 type loader struct {
 	ck          *checkpoint.Checkpoint
 	config      checkpoint.Config

@@ -133,9 +133,9 @@ func options(ranks int) []string { return []string{"--std=c++17", fmt.Sprintf("-
 
 func address[T any](s gpu.Slice[T]) uint64 { return uint64(s.Range().Buffer.Ptr()) + s.Range().Offset }
 
-// Scratch returns memory for a kernel that exchanges other words than sums do. It has ScratchSize
-// bytes. The addresses in Peers are those of the ranks' scratch memory. If the kernel gives up
-// waiting for another rank, it writes to the word at Peers.Lost.
+// Scratch returns memory for a kernel that exchanges other words than sums do. The memory has
+// ScratchSize bytes. The addresses in Peers are those of the ranks' scratch memory. If the kernel
+// gives up waiting for another rank, it writes to the word at Peers.Lost.
 func (s *Sum) Scratch() (gpu.Slice[uint64], Peers) {
 	n, p := words(s.Count()), s.peers
 	p.Own += uint64(8 * n)
@@ -154,7 +154,7 @@ func (s *Sum) Devices() []*gpu.Device { return s.devices }
 // Count returns how many ranks there are.
 func (s *Sum) Count() int { return int(s.peers.Ranks) }
 
-// Op returns a launch that adds the first n numbers of all ranks' part to x: x += part of rank 0,
+// Op returns a launch that adds the first n numbers of every rank's part to x: x += part of rank 0,
 // then of rank 1, and so on. n is a multiple of 4, and x and part begin at multiples of 16 bytes.
 // All ranks must launch the same sums in the same order, or they wait for each other in vain. On
 // devices of compute capability 9.0 or later the launch is dependent: see gpu.LaunchAttrs.
@@ -178,7 +178,8 @@ type Norm struct {
 	To     gpu.Slice[uint16] // the norms of all rows
 }
 
-// OpNorm is Op for rows of width numbers. It also computes the norm of each row of the new x.
+// OpNorm does what Op does, for the given number of rows, each of width numbers. It also computes
+// the norm of each row of the new x.
 func (s *Sum) OpNorm(x, part gpu.Slice[float32], rows, width int, n Norm) gpu.Op {
 	if err := fits(x, part, rows*width); err != nil {
 		return gpu.BadOp(err)

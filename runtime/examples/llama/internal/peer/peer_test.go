@@ -122,7 +122,8 @@ func (r *rank) add(t *testing.T, n int) {
 	}
 }
 
-// Lengths of sums. Those in lengths take one round; the first and the last of rounds take two.
+// Lengths of sums. Each sum in the slice lengths takes one round. The first and the last sum in the
+// slice rounds take two.
 var lengths, rounds = []int{4, 512, 2048, 2052, 512 * 130, 512, 4}, []int{most, 4, 2052, most - 36}
 
 const most = blocks*capacity*4 + 40 // so many numbers that a block gets two rows

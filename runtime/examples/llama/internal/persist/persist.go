@@ -21,8 +21,8 @@ import (
 // PageTokens is the number of tokens of a page of the cache.
 const PageTokens = 16
 
-// Dims are the sizes of a model. If ranks share it, Heads, KVHeads and FFN are those of one rank.
-// In C it is struct Dims.
+// Dims are the sizes of a model. If ranks share the model, Heads, KVHeads and FFN are those of one
+// rank. The type in C is struct Dims.
 type Dims struct {
 	Layers, Width, Heads, KVHeads, HeadDim, FFN, Vocab int32
 
@@ -198,7 +198,7 @@ func (c *Decoder) Op() gpu.Op {
 		a.Token, a.Position, c.work, a.Logits)
 }
 
-// Close unloads the kernel and frees its memory after the work that uses them.
+// Close unloads the kernel and frees the Decoder's memory, after the work that uses them.
 func (c *Decoder) Close() (err error) {
 	if c.code != nil {
 		err = c.code.Close()

@@ -73,7 +73,7 @@ func newTeam(t *testing.T, devices []*gpu.Device, d Dims, patience time.Duration
 		b.fillCache(0)
 		m.ranks = append(m.ranks, b)
 		from, to := &m.whole.args, &b.args
-		// part copies the part of rank r: rows of each matrix, or columns with acrossColumns.
+		// part copies the part of rank r: rows of each matrix, or columns if acrossColumns is set.
 		part := func(to, from gpu.Range, columns int, rows []int, acrossColumns bool) {
 			all := make([]uint16, from.Size/2)
 			m.whole.do(gpu.Download(gpu.BytesOf(all), from))
@@ -142,8 +142,9 @@ func (m *team) logits() []float32 {
 	return first
 }
 
-// testTeam compares a team with the whole model on one device, over a sequence of tokens. Then it
-// decodes one token many times, in launches that follow each other: the logits must not change.
+// testTeam compares a team with the whole model on one device, over a sequence of tokens. Then
+// testTeam decodes one token many times, in launches that follow each other: the logits must not
+// change.
 func testTeam(t *testing.T, devices []*gpu.Device, d Dims, allowed float64, length, repeat int) {
 	m := newTeam(t, devices, d, 0)
 	alone := m.whole.decoder(Tuning{})
@@ -201,8 +202,8 @@ func TestTeam(t *testing.T) {
 	}
 }
 
-// testLost checks that a rank gives up if the other rank launches nothing, and that its later steps
-// and sums do not wait.
+// testLost checks that a rank gives up if the other rank launches nothing, and that later steps and
+// sums of the rank that gave up do not wait.
 func testLost(t *testing.T, devices []*gpu.Device) {
 	m := newTeam(t, devices, tinySize(), time.Second/10)
 	var all []*Decoder

@@ -30,7 +30,7 @@ func (m *matcher) add(t addedToken) {
 }
 
 // find returns the place of the first added token in a text, and its ID. If several begin at that
-// place, it takes the longest. If there is none, begin and end are both the length of the text.
+// place, find takes the longest. If there is none, begin and end are both the length of the text.
 func (m *matcher) find(text string) (begin, end int, token int32) {
 	for i := range len(text) {
 		for _, t := range m[text[i]] {
