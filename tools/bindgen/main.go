@@ -8,8 +8,9 @@
 //
 // FILE.json describes the library: its name, the places of its file, and how to read its headers.
 // mylib.overlay.json beside it has the facts that headers do not give: sets of functions, the type
-// of the error codes, which pointers are arrays. Their fields are those of Description and Overlay
-// of package symbols (go doc github.com/puregpu/puregpu/symbols.Description).
+// of the error codes, which pointers are arrays. The fields of the two files are those of
+// Description and Overlay of package symbols (go doc
+// github.com/puregpu/puregpu/symbols.Description).
 //
 // The headers are in the folder that the description names in headers.dir, or in the folders of
 // -headers. bindgen makes mylib.table.json, the symbol table, from them. Without headers it uses
@@ -25,9 +26,9 @@
 // The generated files are z*.go beside FILE.json, including the test zabi_test.go, and its inputs
 // testdata/zabi.c and testdata/zabi.json. bindgen refuses a declaration that it does not
 // understand, with its place and the reason, and makes the package without it. If the meaning of
-// pointers is unknown, it lists them and writes nothing; -guess adds entries for them to the
+// pointers is unknown, bindgen lists them and writes nothing; -guess adds entries for them to the
 // overlay. With -library, functions that the file does not export go into an optional set. With
-// -check it writes nothing, and a file that would change is an error.
+// -check bindgen writes nothing, and a file that would change is an error.
 package main
 
 import (

@@ -361,8 +361,8 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestGuide checks that the first package of the guide can be made as it says, and that its program
-// prints what the guide shows.
+// TestGuide checks that the first package of the guide can be made as the guide says, and that the
+// guide's program prints what the guide shows.
 func TestGuide(t *testing.T) {
 	page, err := os.ReadFile("../../docs/guide/bindgen.md")
 	if err != nil {

@@ -8,8 +8,8 @@
 // failed call with a context, to show that the missing context was the reason.
 //
 // Then it passes memory of every kind to the submitting functions: memory of the device and, if
-// there is one, of another device, with and without a context, again in processes of their own. It
-// gives no device access to another device's pools.
+// there is one, of another device, with and without a context, again each call in a process of its
+// own. It gives no device access to another device's pools.
 //
 // It prints the table, and writes it to the files of -json and -text. Tests check the driver
 // against the tables in testdata/ctxprobe.

@@ -19,8 +19,8 @@ type Case struct {
 	With     string `json:"with"`    // the outcome with the device's context current
 }
 
-// The outcomes of cases, besides crashes and notTried. An error follows the text of later and
-// early. Other outcomes are names of CUDA errors.
+// The outcomes of cases, besides crashes and notTried. The text of the constants later and early is
+// followed by an error. Other outcomes are names of CUDA errors.
 const (
 	right = "right"          // the work is done and its output is right
 	wrong = "wrong data"     // the work is done and its output is wrong

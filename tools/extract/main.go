@@ -166,8 +166,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 	return os.WriteFile(*out, text, 0o644)
 }
 
-// description returns the description of an embedded library, or of the one in a folder. It returns
-// nil if the name is neither.
+// description returns the description of an embedded library, or of the library in a folder. It
+// returns nil if the name is neither.
 func description(name string) (*symbols.Description, error) {
 	switch {
 	case slices.Contains(symbols.Names(), name):

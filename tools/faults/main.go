@@ -13,7 +13,7 @@
 // (-overlay). Quoted arguments must not contain blanks. With -race the test is built with cgo,
 // which needs gcc. With -v the output of the tests precedes each line.
 //
-// It prints one line for each fault: caught, MISSED, FAILS WITHOUT IT (the test fails on the
+// faults prints one line for each fault: caught, MISSED, FAILS WITHOUT IT (the test fails on the
 // unchanged tree), or an error in the patch. The exit status is 1 unless all faults are caught, and
 // 2 if the command line is wrong.
 package main
@@ -218,7 +218,7 @@ func (p patch) apply(tmp string) (file string, err error) {
 	}
 	git := exec.Command("git", "apply", p.file)
 	git.Dir = tmp
-	// Git must find no repository around tmp: inside one it leaves files out.
+	// Git must find no repository around tmp: inside a repository git apply leaves files out.
 	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(tmp))
 	if out, err := git.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("no longer applies: %s", firstLine(out))

@@ -32,7 +32,7 @@ const busBandwidth = "bus bandwidth"
 
 // collectiveBenches time all-reduces over all devices. The raw side is PyTorch. The processes of
 // both sides start once and serve all rows. Each side frees its memory after its turn, so that the
-// other one can use it.
+// other side can use the space.
 func collectiveBenches(e *env) []bench {
 	var all []bench
 	for _, w := range []way{inOne, inMany} {

@@ -130,9 +130,9 @@ func (e *env) remark(format string, args ...any) {
 	e.remarks = append(e.remarks, fmt.Sprintf(format, args...))
 }
 
-// beside runs puregpu's side on the raw side's thread. Meanwhile no device is current there, as on
-// the goroutines of a program. Use it where the time of the host's calls counts: one processor of a
-// virtual machine may be twice as fast as another.
+// beside runs puregpu's side on the raw side's thread. Meanwhile no device is current on the
+// thread, as on the goroutines of a program. Use beside where the time of the host's calls counts:
+// one processor of a virtual machine may be twice as fast as another.
 func (e *env) beside(fn func() error) error {
 	return e.thread.do(func() error {
 		if err := e.raw.unbind(); err != nil {
@@ -142,9 +142,10 @@ func (e *env) beside(fn func() error) error {
 	})
 }
 
-// anywhere runs the raw side on a new thread, so that the operating system chooses its processor as
-// for puregpu's side. Use anywhere for work that the host waits for. For such work puregpu's side
-// does not use beside, because a goroutine that is locked to a thread wakes later.
+// anywhere runs the raw side on a new thread, so that the operating system chooses the thread's
+// processor, as for puregpu's side. Use anywhere for work that the host waits for. For such work
+// puregpu's side does not run in env.beside, because a goroutine that is locked to a thread wakes
+// later.
 func (e *env) anywhere(fn func() error) error {
 	t := newThread()
 	defer t.end()

@@ -54,7 +54,8 @@ func runJSON(t *testing.T, args ...string) map[string]result {
 
 func TestSim(t *testing.T) {
 	groups := "latency|chain|pool|graph|parked|semaphore"
-	// The race detector reports that the group wake polls memory while a simulated device fills it.
+	// The race detector reports that the group "wake" polls memory while a simulated device fills
+	// it.
 	if !race {
 		groups += "|wake"
 		if !testing.Short() {

@@ -107,7 +107,7 @@ type producer struct {
 }
 
 // newProducer makes the raw side's multiplier on the raw side's thread, and the queue's in a
-// function of gpu.Native, because the device is current on these threads.
+// function of gpu.Native, because in both places the device is current on the thread.
 func newProducer(e *env, side int) (x *producer, err error) {
 	if e.lib == nil {
 		return nil, fmt.Errorf("%w: there is no cuBLAS for a simulated device", errNotRun)

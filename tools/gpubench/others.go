@@ -33,7 +33,7 @@ const byHandMarked = "a loop over the driver, with events"
 
 var others = []string{byHand, "cuda.core", "CuPy", "PyTorch"}
 
-// A comparison describes a row of the group others: the work, whether it is submitted ahead, and
+// A comparison describes a row of the group "others": the work, whether it is submitted ahead, and
 // with what a Stream is compared.
 type comparison struct {
 	Work  string `json:"work"`
@@ -65,7 +65,7 @@ func otherBenches() (all []bench) {
 // often says how many times a side does the work.
 var often = counts{Warm: 200, Timed: 500, Ahead: 2000}
 
-// beside compares a Stream with one of others, or with byHandMarked.
+// beside compares a Stream with one of the ways in the list others, or with byHandMarked.
 func beside(e *env, with, work string) (s sides, err error) {
 	open := besidePython
 	if with == byHand || with == byHandMarked {

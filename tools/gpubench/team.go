@@ -14,8 +14,9 @@ import (
 )
 
 // A team is a group of processes that do the same work at the same time. Each process reads orders
-// from its input, and answers each order with a line that begins with mark. A process ends when its
-// input ends. If it fails, the error has the end of the text that it printed besides answers.
+// from its input, and answers each order with a line that begins with the constant mark. A process
+// ends when its input ends. If a process fails, the error has the end of the text that the process
+// printed besides answers.
 type team struct {
 	what    string
 	procs   []*process
@@ -51,8 +52,8 @@ type order struct {
 	Library string `json:"library,omitempty"`
 	Work    string `json:"work,omitempty"`
 
-	// small: reduce Bytes Group times, as separate groups and as one recorded group. Measure each
-	// of these two Timed times.
+	// small: make as many all-reduces of Bytes bytes as Group says, as separate groups and as one
+	// recorded group. Measure each of the two ways as often as Timed says.
 	Group int `json:"group,omitempty"`
 }
 
@@ -239,7 +240,7 @@ func (t *team) end(err error) error {
 // patience is how long processes may take to end.
 const patience = 20 * time.Second
 
-// close lets the processes end. It returns an error that names those that fail or do not end.
+// close lets the processes end. Its error names the processes that fail or do not end.
 func (t *team) close() error {
 	if t.over != nil {
 		return nil // the processes have ended

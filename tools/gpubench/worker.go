@@ -184,8 +184,8 @@ func closeAll(list []*gpu.Buffer) (err error) {
 	return err
 }
 
-// time times all-reduces of float32, in place. It frees its memory, so that PyTorch's processes can
-// use it.
+// time times all-reduces of float32, in place. Afterwards it frees the memory, so that PyTorch's
+// processes can use the space.
 func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 	pad, err := w.zeros(ctx, o.Pad)
 	defer func() { err = errors.Join(err, closeAll(pad)) }()

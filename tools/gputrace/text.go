@@ -264,7 +264,7 @@ func (s *summary) printStarved(b *strings.Builder, top int) {
 type table struct {
 	head []string
 	rows [][]string
-	left int    // number of columns aligned on the left; those after them are aligned on the right
+	left int    // number of columns aligned on the left; later columns are aligned on the right
 	tail string // a line below
 }
 

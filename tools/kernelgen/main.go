@@ -12,9 +12,9 @@
 //     kernelgen needs no compiler;
 //   - without -runtime, a source: kernelgen compiles it with nvcc, clang or NVRTC, or with hipcc,
 //     for the architectures of -arch, to zNAME.ptx, .cubin, .fatbin or .hsaco. If the source, the
-//     files that it includes in quotes, -arch and -options are as before, it uses the existing
-//     file. If one of them has changed and there is no compiler, it keeps the existing file and
-//     prints a message;
+//     files that it includes in quotes, -arch and -options are as before, kernelgen uses the
+//     existing file. If the source, an included file or a flag has changed and there is no
+//     compiler, kernelgen keeps the existing file and prints a message;
 //   - a source, or a header (.h), with compiled code (.ptx, .cubin, .fatbin, .hsaco, .co): the
 //     source or header gives the names and types of the parameters. kernelgen puts several code
 //     files for NVIDIA devices into one fat binary;

@@ -179,7 +179,7 @@ func list(names []string) string {
 }
 
 // addSource adds the kernels and variables that a source declares, without those of -skip. The
-// image must have all these kernels. It may lack variables. A kernel or a visible variable of the
+// image must have all these kernels, but may lack variables. A kernel or a visible variable of the
 // image that the source does not declare is an error unless -skip names it, so that none is lost.
 func (g *generator) addSource(m *module, file string, s *source, index int) error {
 	im := m.images[index]

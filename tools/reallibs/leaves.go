@@ -17,7 +17,7 @@ type leaf struct {
 	// parameter itself.
 	path    string
 	offset  int
-	size    int // 0 if the table does not say it, as for a parameter of type int
+	size    int // 0 if the table does not say the size, as for a parameter of type int
 	pointer bool
 	enum    *symbols.Enum // nil for other types
 }
@@ -187,8 +187,8 @@ var renumbered = map[string]string{
 	"HIPRTC_ERROR_INTERNAL_ERROR":                        "only told by a text",
 }
 
-// enumerator chooses an enumerator that both enumerations have. If some have different numbers in
-// the two, it chooses one of these. It returns the name and the numbers in a and b, or "" for none.
+// enumerator chooses an enumerator that both enumerations have, if possible one with different
+// numbers in the two. It returns the name and the numbers in a and b, or "" for none.
 func enumerator(a, b *symbols.Enum, seed uint64) (name string, in, out int64) {
 	type both struct {
 		name    string

@@ -81,7 +81,7 @@ type call struct {
 	theirs *symbols.Function // the function in the release
 	params []callParam
 	differ []string // differences between bound and the release's function
-	tells  bool     // the function returns the release, and the recorder does not record it
+	tells  bool     // the function returns the release; the recorder records no call of it
 }
 
 // A callParam is a parameter of a call, as the package binds it and in the release.
@@ -146,8 +146,8 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 		b.Pointers--
 	}
 	p.pointee = b
-	// One type is an enumeration of its table. The other type belongs to another library, so its
-	// table does not have the enumerators.
+	// One table has the type as an enumeration. In the other table the type belongs to another
+	// library, so that table lacks the enumerators.
 	if x.enums[a.Base] != nil && y.borrowed(b.Base) || x.borrowed(a.Base) && y.enums[b.Base] != nil {
 		differ = append(differ, fmt.Sprintf("parameter %s is %s, not %s", ours.Name, theirs.Type, ours.Type))
 	}

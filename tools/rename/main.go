@@ -10,14 +10,14 @@
 // other modules. The default is ./... .
 //
 // Files that build only for some systems or tags need -build: with -build "GOOS=windows -tags=race"
-// it loads the packages a second time with these settings. The flag may be repeated. It loads
+// it loads the packages a second time with these settings. The flag may be repeated. rename loads
 // everything before it changes a file. A second run changes nothing more.
 //
-// It prints the places that it cannot rewrite as file:line: text, and on standard error the number
-// of rewrites by each rule. The line numbers are those before the rewrite; run it again for the
-// numbers afterwards. With -n it also prints each rewrite, and changes no file. Generated files
-// stay unchanged. If a package does not type-check, it rewrites the parts with known types and
-// prints the first error. The exit status is 1 if something else failed.
+// rename prints the places that it cannot rewrite as file:line: text, and on standard error the
+// number of rewrites by each rule. The line numbers are those before the rewrite; run rename again
+// for the numbers afterwards. With -n rename also prints each rewrite, and changes no file.
+// Generated files stay unchanged. If a package does not type-check, rename rewrites the parts with
+// known types and prints the first error. The exit status is 1 if something else failed.
 package main
 
 import (

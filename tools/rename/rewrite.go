@@ -818,7 +818,7 @@ func generated(name string) bool {
 	return err == nil && strings.Contains(first, "kernelgen") && strings.Contains(first, "DO NOT EDIT")
 }
 
-// paren puts e in parentheses if a selector could not follow it otherwise.
+// paren puts e in parentheses if a selector could not follow e otherwise.
 func paren(e ast.Expr) any {
 	switch e.(type) {
 	case *ast.UnaryExpr, *ast.StarExpr, *ast.BinaryExpr:

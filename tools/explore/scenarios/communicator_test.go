@@ -418,7 +418,7 @@ func TestShrinkAgainst(t *testing.T) {
 		})
 		for i, c := range r.comms[:2] {
 			r.do(func() {
-				if groups > 0 { // if groups is 1, the third rank submits no group, and these groups fail
+				if groups > 0 { // if groups is 1, the third rank submits no group, and the groups of the first two fail
 					if groups == 1 && !abort {
 						return
 					}

@@ -55,7 +55,7 @@ func TestDeallocaAgainstUse(t *testing.T) {
 }
 
 // TestHandOver moves a block from one queue to another by a free and an alloc, while the first
-// queue may still have parked work that uses it.
+// queue may still have parked work that uses the block.
 func TestHandOver(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -263,9 +263,9 @@ func TestPoolClosed(t *testing.T) {
 	})
 }
 
-// TestAccessAgainst gives another device access to a pool, takes it away, makes the driver fail,
-// and closes the pool, all concurrently. Work of the other device is then refused or permitted, and
-// neither device is lost.
+// TestAccessAgainst gives another device access to a pool, takes the access away, makes the driver
+// fail, and closes the pool, all concurrently. Work of the other device is then refused or
+// permitted, and neither device is lost.
 func TestAccessAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		c := cuda()
@@ -325,7 +325,7 @@ func TestCurrentPool(t *testing.T) {
 				var b *gpu.Buffer
 				err := d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&b, nil, 64))
 				if errors.Is(err, gpu.ErrClosed) && !closes {
-					continue // the pool was closed while it was the current one
+					continue // the pool was closed while it was the current pool
 				}
 				if over(err) {
 					return

@@ -278,8 +278,8 @@ func TestTimingsAgainst(t *testing.T) {
 }
 
 // TestEventsOfOthers orders a queue behind other code's work by that code's event. Meanwhile the
-// event is released, or the device is closed or lost. The event belongs to the runtime until freed
-// has been called.
+// event is released, or the device is closed or lost. The event belongs to the runtime until the
+// function passed to AdoptEvent has been called.
 func TestEventsOfOthers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -77,7 +77,7 @@ func TestPartsAgainst(t *testing.T) {
 		ended := []error{errBoom, gpu.ErrClosed, driver.ErrLost, gpu.ErrUnallocated}
 		r.do(func() {
 			o := gpu.Order{Signal: pts(other, 1)}
-			if scratch != nil { // both executions use this memory, so the program must order them
+			if scratch != nil { // both executions use scratch, so the program must order them
 				o.Wait = pts(s, 1)
 			}
 			err := d.Queue(1).Submit(o, gpu.Execute(c, kept.All()))

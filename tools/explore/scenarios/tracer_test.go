@@ -155,7 +155,7 @@ func TestTracerFull(t *testing.T) {
 		}
 		sampled := x.Choose(2) == 1
 		if sampled {
-			r.do(func() { tracer.Sample() }) // makes a record only if it comes before the device is closed
+			r.do(func() { tracer.Sample() }) // makes a record only if the call comes before the device is closed
 		}
 		r.must(d.Close())
 		made++
@@ -163,7 +163,7 @@ func TestTracerFull(t *testing.T) {
 		for take(room) {
 		}
 		st := tracer.Stats()
-		if told { // a name counts as a record once it has found room
+		if told { // a name that found room counts as a record
 			made++
 		}
 		if n := int(st.Records + st.Dropped); n != made && !(sampled && n == made+1) || int(st.Records) != len(submissions)+others {

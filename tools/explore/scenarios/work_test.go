@@ -13,7 +13,7 @@ import (
 )
 
 // TestSubmitAgainstSignal submits work on one queue, and work behind it on another queue, while the
-// host signals the point that the first waits for.
+// host signals the point that the first work waits for.
 func TestSubmitAgainstSignal(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -244,7 +244,8 @@ type at struct {
 
 const atPage = `(i => { const a = viewer.at(i), r = document.getElementById("timeline").getBoundingClientRect(); return {...a, x: a.x + r.left, y: a.y + r.top}; })`
 
-// A program is an example. did checks the numbers of operations by name that its page shows.
+// A program is an example. The function did checks how many operations of each name the program's
+// page shows.
 type program struct {
 	name string
 	args []string
@@ -346,8 +347,8 @@ func TestPagesShowWhatTheTraceHas(t *testing.T) {
 				}
 			}
 			// Every arrow of the trace is on the page. The page also has arrows of operations
-			// without device times. serve has such operations, because those of cancelled requests
-			// may fail.
+			// without device times. The program serve has such operations, because work of
+			// cancelled requests may fail.
 			flows := count(traceformat.FlowBegin, traceformat.CatSignal)
 			if got := value[int](s, "viewer.arrows"); got < flows || i < own && name != "trouble" && name != "without-device-times" && name != "serve" && got != flows {
 				t.Errorf("the page has %d arrows, the trace %d", got, flows)

@@ -402,8 +402,8 @@ func receive(x ast.Expr) ast.Node {
 	return nil
 }
 
-// imports replaces imports by stand-ins. It refuses other packages unless they are harmless or of
-// the module.
+// imports replaces each import that has an entry in standIns by the explorer's own package. It
+// refuses other packages unless they are harmless or of the module.
 func (e *edit) imports(f *ast.File) {
 	for _, s := range f.Imports {
 		path, err := strconv.Unquote(s.Path.Value)
