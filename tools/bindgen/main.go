@@ -14,14 +14,13 @@
 //
 // The headers are in the folder that the description names in headers.dir, or in the folders of
 // -headers. bindgen makes mylib.table.json, the symbol table, from them. Without headers it uses
-// the existing table. All output follows from these files alone. -include names more folders to
-// search for included headers.
+// the existing table. -include names more folders to search for included headers.
 //
 // Before bindgen writes anything, it compares the table with the original headers by a C compiler:
 // gcc or clang, or the one that -cc names. Every size, offset, value, type and symbol of the table
-// must agree with the compiler. testdata/zproof.json records the proof. If there is no compiler, or
-// it rejects the headers, bindgen says that nothing was proven, and the package's test fails until
-// there is a proof.
+// must agree with the compiler. testdata/zproof.json records the proof. Without a compiler, an
+// earlier proof of the same table counts. If there is none, or the compiler rejects the headers,
+// bindgen says that nothing was proven, and the package's test fails until there is a proof.
 //
 // The generated files are z*.go beside FILE.json, including the test zabi_test.go, and its inputs
 // testdata/zabi.c and testdata/zabi.json. bindgen refuses a declaration that it does not

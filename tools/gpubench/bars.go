@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A barChart draws the rows of the group "others" into an SVG file, except the rows beside
-// byHandMarked. Each kind of work has a bar for each way of doing it.
+// A barChart draws the rows of the group "others" into an SVG file, except the rows that compare
+// with byHandMarked. Each kind of work has a bar for each way of doing it.
 type barChart struct {
 	file  string
 	title string

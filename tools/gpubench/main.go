@@ -64,8 +64,8 @@
 // uses PyTorch's NCCL file, unless PUREGPU_NCCL_LIBRARY names another. Both sides set
 // NCCL_NVLS_ENABLE=0, because not every machine allows NVLink multicast. Without PyTorch there is
 // no raw side. In one process one goroutine submits on all ranks, because the communicators' own
-// threads do the work. -svg draws the bus bandwidths. The last rows are 100 small all-reduces,
-// submitted as 100 groups, and recorded as one.
+// threads do the work. -svg draws the bus bandwidths. The last rows, which have no raw side, are
+// 100 small all-reduces, submitted as 100 groups, and recorded as one.
 //
 // With -sim gpubench uses two simulated devices and needs no GPU. The figures then show how the
 // runtime scales. Goals that depend on a real device do not apply, and the raw side calls the

@@ -156,7 +156,7 @@ func besideLoop(e *env, with, work string) (raw func([]float64) error, end func(
 }
 
 // besidePython returns a raw side that does the work with a Python library, and a function that
-// ends its process.
+// ends the Python process.
 func besidePython(e *env, library, work string) (raw func([]float64) error, end func() error, err error) {
 	if e.opt.sim {
 		return nil, nil, fmt.Errorf("%w: Python libraries cannot use a simulated GPU", errNotRun)

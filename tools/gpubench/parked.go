@@ -77,7 +77,7 @@ func newParking(r *rig, most int) (*parking, error) {
 }
 
 // park submits n fills that all wait for the next value of host. If values is set, each fill waits
-// for its own one of the next n values.
+// for a value of its own, one of the next n.
 func (p *parking) park(n int, values bool) error {
 	p.turn++
 	at := p.v + 1

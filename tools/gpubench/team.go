@@ -14,7 +14,7 @@ import (
 )
 
 // A team is a group of processes that do the same work at the same time. Each process reads orders
-// from its input, and answers each order with a line that begins with the constant mark. A process
+// from its input, and answers each order with a line that begins with @gpubench (mark). A process
 // ends when its input ends. If a process fails, the error has the end of the text that the process
 // printed besides answers.
 type team struct {
@@ -222,8 +222,8 @@ func (t *team) askAll(ctx context.Context, o order) ([]answer, error) {
 	return t.ask(ctx, func(int) order { return o })
 }
 
-// end kills the processes and returns err, which becomes the team's error if it has none. Closing
-// the input would not do: a process that waits in a library does not read it.
+// end kills the processes and returns err, which becomes the team's error if the team has none.
+// Closing the input would not do: a process that waits in a library does not read it.
 func (t *team) end(err error) error {
 	if t.over == nil {
 		t.over = err

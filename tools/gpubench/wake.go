@@ -263,7 +263,7 @@ func wait(e *env, r *rig, woken chan<- waking) {
 func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 	woken := make(chan waking, 1)
 	go wait(e, r, woken)
-	time.Sleep(300 * time.Microsecond) // longer than a waiter polls, so that it is parked
+	time.Sleep(300 * time.Microsecond) // longer than a waiter polls, so that the waiter is parked
 	start := time.Now()
 	if err := signal(); err != nil {
 		return 0, err
@@ -274,8 +274,8 @@ func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 
 // wakeByChannel wakes a goroutine by a Go channel and goes on computing, like row 2. It returns the
 // time until the waiting goroutine runs, and the time of the send and of the start of a goroutine
-// behind it. Without this start Go leaves the waiter for some 80 µs in the queue of this processor,
-// which computes.
+// behind the send. Without this start Go leaves the waiter for some 80 µs in the queue of this
+// processor, which computes.
 func wakeByChannel() (woken, call time.Duration) {
 	ch, at := make(chan struct{}, 1), make(chan time.Time, 1)
 	go func() {

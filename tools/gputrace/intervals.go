@@ -57,8 +57,8 @@ func overlap(list []interval) traceformat.Time {
 	return sum
 }
 
-// gaps returns the stretches of within that are in no interval. The intervals are a result of
-// union.
+// gaps returns the stretches of the interval within that no interval of list covers. list is a
+// result of union.
 func gaps(list []interval, within interval) []interval {
 	var out []interval
 	at := within.begin

@@ -14,12 +14,13 @@
 // recordings and outside of them. run -kernels sets PUREGPU_TRACE_TIMES, so that the trace has
 // times of commands, unless the variable is set already.
 //
-// Otherwise it prints how long each device and queue was busy, idle, or did several things at once;
-// the longest operations; the critical path from the first submission to the end of the last; how
-// long submissions were not issued; and the causes of idle devices. -json prints the same as JSON.
-// -html FILE writes a page with a timeline, which a browser opens without other files. -o FILE
-// writes the trace again: the ranks merged, and with an end if the program died before it wrote
-// one. -check compares the trace with its format (docs/trace-format.md) instead.
+// Without kernels or -kernels, gputrace prints how long each device and queue was busy, idle, or
+// did several things at once; the longest operations; the critical path from the first submission
+// to the end of the last; how long submissions were not issued; and the causes of idle devices.
+// -json prints the same as JSON. -html FILE writes a page with a timeline, which a browser opens
+// without other files. -o FILE writes the trace again: the ranks merged, and with an end if the
+// program died before it wrote one. -check compares the trace with its format
+// (docs/trace-format.md) instead.
 //
 // The memory use grows with the part of the trace that is read. -from and -to select a part, and
 // -max limits its events. Submissions from before -from are kept until the end, because they may

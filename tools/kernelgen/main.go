@@ -461,7 +461,7 @@ func (g *generator) hash(file string, src *source) (string, error) {
 			if first {
 				return err
 			}
-			return nil // the compiler may find it in another folder, or skip it
+			return nil // the compiler may find the file in another folder, or skip the #include
 		}
 		// A checkout may convert line ends.
 		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))

@@ -180,7 +180,9 @@ func list(names []string) string {
 
 // addSource adds the kernels and variables that a source declares, without those of -skip. The
 // image must have all these kernels, but may lack variables. A kernel or a visible variable of the
-// image that the source does not declare is an error unless -skip names it, so that none is lost.
+// image that the source does not declare is an error, so that none is lost. Exceptions are names of
+// -skip, functions that kernels call, and variables that are extern or have a name made by the
+// compiler.
 func (g *generator) addSource(m *module, file string, s *source, index int) error {
 	im := m.images[index]
 	if len(s.problems) > 0 {

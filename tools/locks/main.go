@@ -6,7 +6,7 @@
 // It runs in the root of the module. In the packages of the runtime it replaces the types
 // sync.Mutex and sync.RWMutex of fields by types of internal/lockcheck (go test -overlay), so the
 // product needs no hook. By default it runs the short tests of the core, without a few that cannot
-// run with watched mutexes. It takes some minutes.
+// run with watched mutexes. That takes some minutes.
 //
 // It prints each order in which mutexes were held, without orders that begin a longer one. The exit
 // status is 1 if mutexes are locked in a cycle, if a goroutine holds two mutexes of one name that

@@ -29,7 +29,8 @@ type headerFolder struct {
 	release string // the release, if the headers do not contain it; "" takes the folder's name
 }
 
-// version returns the release of headers that do not contain it, and nil for other headers.
+// version returns the release of headers that do not contain their release, and nil for other
+// headers.
 func (h headerFolder) version(d *symbols.Description) ([]symbols.Version, error) {
 	if d.Headers.Version.Header != "" || !d.Headers.Release.IsZero() {
 		return nil, nil

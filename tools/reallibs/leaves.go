@@ -188,7 +188,8 @@ var renumbered = map[string]string{
 }
 
 // enumerator chooses an enumerator that both enumerations have, if possible one with different
-// numbers in the two. It returns the name and the numbers in a and b, or "" for none.
+// numbers in the two. It leaves out the enumerators in renumbered, and those that sentinel matches.
+// It returns the name and the numbers in a and b, or "" for none.
 func enumerator(a, b *symbols.Enum, seed uint64) (name string, in, out int64) {
 	type both struct {
 		name    string

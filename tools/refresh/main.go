@@ -6,9 +6,9 @@
 // -library and -version are those of tools/extract. DIR is the module's root, by default the
 // nearest folder upwards with a go.mod.
 //
-// refresh adds the releases to the table. Bound functions, types and constants stay in it. A C
-// compiler compares the table with the headers of each new release. refresh prints what each
-// release adds and changes.
+// refresh adds the releases to the table. Bound functions, types and constants stay in it. If there
+// is a C compiler, it compares the table with the headers of each new release. refresh prints what
+// each release adds and changes.
 //
 // Some facts are not in headers: whether C reads or writes the target of a pointer, the set and the
 // summary of a function, the meaning of an error code. For each such fact refresh adds an entry

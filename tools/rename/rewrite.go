@@ -122,7 +122,7 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 	if !ok {
 		return
 	}
-	if len(c.Args) > 1 { // with several arguments this is the new function Native, not a conversion to the old type
+	if len(c.Args) > 1 { // with several arguments this calls the new function Native, and does not convert to the old type
 		w.called[sel.Sel] = sel.Sel.Name == "Native"
 	}
 	s := w.pkg.TypesInfo.Selections[sel]
@@ -834,8 +834,8 @@ func (w *rewriter) open(at int, pieces ...any) {
 	w.edits = append(w.edits, edit{at, at, pieces, false})
 }
 
-// close inserts pieces after the text that ends at an offset. Of several insertions there, the one
-// made last stands first, because it is the inner one.
+// close inserts pieces after the text that ends at an offset. Of several insertions at one offset,
+// the one made last stands first, because it is the inner one.
 func (w *rewriter) close(at int, pieces ...any) {
 	if len(pieces) > 0 {
 		w.edits = append(w.edits, edit{at, at, pieces, true})

@@ -348,8 +348,9 @@ func TestLostWhileJoined(t *testing.T) {
 	})
 }
 
-// TestGroupsOfOneCaller submits the groups of both ranks from one goroutine. The library blocks its
-// caller until the other rank arrives. Work between the groups waits for the first group.
+// TestGroupsOfOneCaller submits the groups of both ranks from one goroutine. The collective library
+// blocks its caller until the other rank arrives. Work between the groups waits for the first
+// group.
 func TestGroupsOfOneCaller(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{LazyComms: true})

@@ -151,7 +151,7 @@ func TestFailWhileIssued(t *testing.T) {
 		kind := x.Choose(6)
 		outer, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 		r.must(err)
-		if kind == 5 { // in the other cases outer is not executed, and must not hold the memory
+		if kind == 5 { // otherwise outer is not executed, and must not hold the memory
 			_, err := outer.Add(gpu.Execute(c, a.All()))
 			r.must(err)
 		}
@@ -306,7 +306,8 @@ func TestAccessAgainst(t *testing.T) {
 
 // TestCurrentPool allocates from the current pool of a device while other goroutines change the
 // current pool, query and set properties, and close that pool and the device. A current pool must
-// exist until the device is closed, and an alloc may fail only if its pool is being closed.
+// exist until the device is closed, and an alloc may fail only if its pool or the device is being
+// closed.
 func TestCurrentPool(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r, p := pools(x, simdriver.Config{})
@@ -367,9 +368,9 @@ func TestCurrentPool(t *testing.T) {
 	})
 }
 
-// TestPoolClosedBeside closes a pool with room for one allocation while other goroutines read its
-// figures, trim it, and make a second allocation that collects unused memory. Every call must
-// return, and the pool's memory must be given back.
+// TestPoolClosedBeside closes a pool with room for one allocation while other goroutines read the
+// pool's figures, trim the pool, and make a second allocation that collects unused memory. Every
+// call must return, and the pool's memory must be given back.
 func TestPoolClosedBeside(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, cuda(), quick())

@@ -57,7 +57,7 @@ func (r *rig) takeLeft(v driver.Device) {
 }
 
 // TestAdopted gives an adopted stream work while its queue or device is closed, or the device is
-// lost. The stream must belong to the other code again when Close has returned.
+// lost. When Close has returned, other code must be able to use the stream again.
 func TestAdopted(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -358,9 +358,9 @@ func TestEventsOfOthers(t *testing.T) {
 }
 
 // TestCodeAgainst asks a module for a kernel, the kernel's facts and a variable, and a recording
-// for its figures, while the module, the recording or the device is closed, or the device is lost.
-// Each call must return its result, or an error that says closed, lost or unsupported. So must a
-// fill of the variable.
+// for its figures, while the module is closed. Meanwhile the recording or the device may be closed,
+// or the device lost. Each call must return its result, or an error that says closed, lost or
+// unsupported. So must a fill of the variable.
 func TestCodeAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())

@@ -30,8 +30,8 @@ func TestSubmitAgainstSignal(t *testing.T) {
 	})
 }
 
-// TestChains submits a chain of operations, each on one of two queues. Each waits for the one
-// before it. Memory must be as if they ran one after the other.
+// TestChains submits a chain of operations, each on one of two queues. Each operation waits for the
+// one before. Memory must be as if the operations ran one after the other.
 func TestChains(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

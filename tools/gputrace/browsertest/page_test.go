@@ -277,7 +277,7 @@ var programs = []program{
 		return ""
 	}},
 	// The server answers 200 requests in batches; half of the requests may be cancelled at any
-	// time. It has 3 layers with two arrays each.
+	// time. Its network has 3 layers with two arrays each.
 	{"serve", []string{"-selftest"}, func(n map[string]int) string {
 		if n["download"] == 0 || n["download"] > 200 || n["dense"] != 3*n["download"] || n["upload"] != 6+n["download"] || n["alloc"] != n["free"] {
 			return "want 3 layers and an input for each of at most 200 answers"

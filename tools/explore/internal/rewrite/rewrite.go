@@ -402,8 +402,8 @@ func receive(x ast.Expr) ast.Node {
 	return nil
 }
 
-// imports replaces each import that has an entry in standIns by the explorer's own package. It
-// refuses other packages unless they are harmless or of the module.
+// imports replaces imports as standIns says. It refuses other packages unless they are harmless or
+// of the module.
 func (e *edit) imports(f *ast.File) {
 	for _, s := range f.Imports {
 		path, err := strconv.Unquote(s.Path.Value)
@@ -519,7 +519,7 @@ func (e *edit) isTarget(c *astutil.Cursor) bool {
 	return false
 }
 
-// key has the program record k, a key that is put into the map x, if keys of this type have no
+// key makes the program record k, a key that is put into the map x, if keys of this type have no
 // order: pointers, channels and interfaces.
 func (e *edit) key(x, k ast.Expr) {
 	t := e.info.TypeOf(x)

@@ -350,7 +350,8 @@ func TestTwinLeak(t *testing.T) {
 	})
 }
 
-// TestFaultLivelock has a goroutine that polls for ever, because the other one sleeps for ever.
+// TestFaultLivelock has a goroutine that polls for ever, because the other goroutine sleeps for
+// ever.
 func TestFaultLivelock(t *testing.T) {
 	run(t, func(x *explore.T) {
 		var a atomic.Bool
