@@ -251,7 +251,7 @@ func TestModule(t *testing.T) {
 	if !testing.Short() {
 		u.spoil(first)
 	}
-	// This header stands for cuda_runtime_api.h, which the machine may not have.
+	// The header made here stands for cuda_runtime_api.h, which the machine may not have.
 	stand, err := symbols.StandIns([]string{"cuda"})
 	if err != nil {
 		t.Fatal(err)

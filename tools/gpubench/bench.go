@@ -27,7 +27,7 @@ type row struct {
 
 	detail bool        // only the JSON has the row, not the table
 	of     *allReduce  // nil unless the row is of an all-reduce
-	with   *comparison // nil outside the group others
+	with   *comparison // nil outside the group "others"
 }
 
 type unit string

@@ -23,7 +23,7 @@ var otherWorks = []struct{ name, work string }{
 	{"allocate 1 MiB, fill 4 KiB, free", "allocate"},
 }
 
-// byHand is the loop over the driver, the raw side of the other groups.
+// byHand is the loop over the driver, which is the raw side of most other groups of rows.
 const byHand = "a loop over the driver"
 
 // byHandMarked is the loop over the driver with an event behind each operation. The events tell a

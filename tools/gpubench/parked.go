@@ -76,8 +76,8 @@ func newParking(r *rig, most int) (*parking, error) {
 	return &parking{r: r, host: host, done: done}, err
 }
 
-// park submits n fills that all wait for the next value of host. If values is set, each fill waits
-// for a value of its own, one of the next n.
+// park submits n fills that all wait for the next value of the semaphore host. If values is set,
+// each fill waits for a value of its own, one of the next n.
 func (p *parking) park(n int, values bool) error {
 	p.turn++
 	at := p.v + 1

@@ -28,7 +28,8 @@ type team struct {
 // mark begins an answer, because libraries also write to standard output.
 const mark = "@gpubench "
 
-// An order is work for a process. Do decides which fields count.
+// An order is work for a process. Do decides which fields count: each comment begins with a value
+// of Do.
 type order struct {
 	Do string `json:"do"`
 

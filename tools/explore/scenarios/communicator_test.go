@@ -122,7 +122,7 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 		r.wg.Wait() // both ranks have submitted their groups
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if err := w.Wait(ctx, 1); err != nil { // this rank's group may be refused, because its memory is freed: end the other rank's group
+		if err := w.Wait(ctx, 1); err != nil { // rank 0's group may be refused, because its memory is freed: end rank 1's group
 			r.comms[0].Abort(errBoom)
 		}
 		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)

@@ -425,8 +425,8 @@ func TestCodeAgainst(t *testing.T) {
 	})
 }
 
-// TestCodeClosed closes code while launches of it are parked, issued and recorded, and its device
-// is closed or lost. The code must be unloaded once nothing uses it.
+// TestCodeClosed closes code while launches of it are parked, issued and recorded, and the device
+// may be closed or lost. The code must be unloaded once nothing uses it.
 func TestCodeClosed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())

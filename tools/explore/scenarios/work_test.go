@@ -178,7 +178,7 @@ func TestFailAgainstPublish(t *testing.T) {
 }
 
 // TestSignalsTwice signals a value, by the host or by another device, that work in flight signals
-// too. Waiters for higher values must get the error.
+// too. Waiters for higher values must get the error, unless the host's Signal has got it.
 func TestSignalsTwice(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())
