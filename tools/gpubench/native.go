@@ -16,7 +16,7 @@ import (
 // Each product runs after the one before, and a program can wait for each product. The raw side
 // makes the same cuBLAS calls on a stream and records an event behind the last call. In the rows
 // that say so, and in the last row, the raw side records an event behind each call, so that a
-// program could wait for each product there too.
+// program could wait for each product on that side too.
 func nativeBenches() []bench {
 	const n, side, large = 2000, 64, 1024
 	goal := goal{max: 1.1, of: ofRaw, device: true}

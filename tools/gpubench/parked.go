@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// parkedBench times fills that all wait for one value of the host. The raw side cannot park them:
-// it issues them, and waits for them, when the value comes.
+// parkedBench times fills that all wait for one value of the host. The raw side cannot park fills:
+// when the value comes, it issues the fills and waits for them.
 func parkedBench() bench {
 	const n = 1000
 	return bench{

@@ -34,8 +34,8 @@ type order struct {
 	Do string `json:"do"`
 
 	// open: open the devices of the ranks from Rank on. The process of rank 0 also makes an id, by
-	// which the others find it. PyTorch's processes get their rank, and the address at which they
-	// find each other, from their environment.
+	// which the other processes find that one. PyTorch's processes get their rank, and the address
+	// at which they find each other, from their environment.
 	Simulated int   `json:"simulated,omitempty"` // number of simulated devices; 0: real ones
 	Devices   []int `json:"devices,omitempty"`
 	Rank      int   `json:"rank,omitempty"`

@@ -90,7 +90,7 @@ func summaryOf(t *testing.T, page []byte) []byte {
 }
 
 // TestKernels compares the output of gputrace kernels, as text, as JSON and on the page, with
-// golden files. It also does so for the traces of programs whose graphs have no times.
+// golden files. Some of the traces are of programs whose graphs have no times.
 func TestKernels(t *testing.T) {
 	const golden = "testdata/kernels.txtar"
 	got := &txtar.Archive{Comment: []byte("What gputrace kernels prints. Written by go test ./tools/gputrace -update.\n")}
