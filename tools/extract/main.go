@@ -7,9 +7,9 @@
 // says how to read the headers. The name of a folder contains a slash. DIR holds the headers under
 // the names that programs include. For some libraries, such as HIP, since-versions come from a
 // comparison of releases: give several folders, the newest first, and with -library the shared
-// library whose ELF version nodes date the functions. Give a version for each folder if the headers
-// do not contain it. A flag named after another implementation of the API, such as -rccl for nccl,
-// names the folder with its additional declarations.
+// library whose ELF version nodes date the functions. If the headers do not contain their version,
+// give a version for each folder. A flag named after another implementation of the API, such as
+// -rccl for nccl, names the folder with its additional declarations.
 //
 // Extraction runs no compiler and reads no header of the machine, so the same headers give the same
 // table everywhere. Without -o the table goes to standard output. diff prints the additions,

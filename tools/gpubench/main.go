@@ -29,9 +29,9 @@
 // raw side, on the device of the same number. The folder testdata/hipovercuda of the repository has
 // such a library for a machine without an AMD GPU.
 //
-// The rows of the group "stream" compare ways to submit the same work. The raw side submits it to a
-// queue with an Order. puregpu's side submits it to a Stream. With typed arguments it also makes a
-// new Op for each launch.
+// The rows of the group "stream" compare ways to submit the same work. The raw side submits the
+// work to a queue with an Order, puregpu's side to a Stream. With typed arguments puregpu's side
+// also makes a new Op for each launch.
 //
 // The rows of the group "kernel" time launches of a kernel with four arguments on a queue. The raw
 // side is a loop of cuLaunchKernel, in C if -c is given. In the rows that say so, and in the row

@@ -5,10 +5,10 @@
 //
 //	rename [-n] [-build SETTINGS]... [PATTERN]...
 //
-// Run it before you require the new version, because it needs the old version to know the types. A
-// pattern is a directory. With /... at its end it includes the directories below, also those of
-// other modules, but not folders whose name is vendor or node_modules, or begins with a dot. The
-// default is ./... .
+// Run it before you require the new version, because rename needs the old version to know the
+// types. A pattern is a directory. With /... at its end it includes the directories below, also
+// those of other modules, but not folders whose name is vendor or node_modules, or begins with a
+// dot. The default is ./... .
 //
 // Files that build only for some systems or tags need -build: with -build "GOOS=windows -tags=race"
 // it loads the packages a second time with these settings. The flag may be repeated. rename loads
