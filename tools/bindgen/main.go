@@ -301,8 +301,8 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// generate returns all files generated from a library, and its table, by their names relative to
-// the folder.
+// generate returns all files generated from a library, and the library's table, by their names
+// relative to the folder.
 func (b *binding) generate(headers string) (map[string][]byte, error) {
 	lib, table, err := b.load(headers)
 	if err != nil {

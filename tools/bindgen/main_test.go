@@ -152,8 +152,8 @@ func (u user) spoil(files map[string]string) {
 	}
 }
 
-// spoilProof changes the symbol table, and changes and removes the record of its proof. It checks
-// that the package's test reports each fault, without a C compiler.
+// spoilProof changes the symbol table, and changes and removes the record of the table's proof. It
+// checks that the package's test reports each fault, without a C compiler.
 func (u user) spoilProof(files map[string]string) {
 	u.t.Helper()
 	gocmd, err := exec.LookPath("go")

@@ -546,7 +546,7 @@ var trials = []trial{
 }
 
 // refusal returns nil for errors that reject an invalid argument: a function that returns such an
-// error needs no context. It returns other errors unchanged.
+// error needs no context. refusal returns other errors unchanged.
 func refusal(err error) error {
 	for _, known := range []cuda.Result{cuda.ErrorInvalidValue, cuda.ErrorInvalidHandle, cuda.ErrorMapFailed} {
 		if errors.Is(err, known) {

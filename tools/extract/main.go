@@ -186,8 +186,8 @@ func description(name string) (*symbols.Description, error) {
 }
 
 // implementations adds a flag for each implementation, except the first, of the library d and of
-// all embedded libraries. So help lists all these flags. It returns the flags' values by the
-// implementations' Lib.
+// all embedded libraries. So help lists all these flags. implementations returns the flags' values
+// by the implementations' Lib.
 func implementations(flags *flag.FlagSet, d *symbols.Description) (map[string]*string, error) {
 	all := []*symbols.Description{}
 	if d != nil {

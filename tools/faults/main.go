@@ -7,11 +7,11 @@
 //
 //	# test: -run '^TestX$' -count=5 ./runtime/gpu
 //
-// The rest is a unified diff against the tree. The test must pass on the unchanged tree. It catches
-// the fault if it fails, panics or hangs with the patch. The limit is 30 s, or the -timeout of the
-// arguments, but at most 10 minutes. The tree stays unchanged, because go test reads the patched
-// files from elsewhere (-overlay). Quoted arguments must not contain blanks. With -race the test is
-// built with cgo, which needs gcc. With -v the output of the tests precedes each line.
+// The rest is a unified diff against the tree. The test must pass on the unchanged tree. The test
+// catches the fault if it fails, panics or hangs with the patch. The limit is 30 s, or the -timeout
+// of the arguments, but at most 10 minutes. The tree stays unchanged, because go test reads the
+// patched files from elsewhere (-overlay). Quoted arguments must not contain blanks. With -race the
+// test is built with cgo, which needs gcc. With -v the output of the tests precedes each line.
 //
 // faults prints one line for each fault: caught, MISSED, FAILS WITHOUT IT (the test fails on the
 // unchanged tree), or an error in the patch. The exit status is 1 unless all faults are caught, and

@@ -86,7 +86,7 @@ type sides struct {
 // failure.
 var errNotRun = errors.New("not run")
 
-// limit is the time after the start of a bench when its waits fail.
+// limit is the time after the start of a bench when the bench's waits fail.
 const limit = 10 * time.Minute
 
 func (b *bench) matches(match func(name string) bool) bool {

@@ -157,8 +157,8 @@ func (e *env) anywhere(fn func() error) error {
 	})
 }
 
-// A thread is an OS thread with one goroutine, which runs functions. The raw side uses it, because
-// its calls need a thread on which the device is current.
+// A thread is an OS thread with one goroutine, which runs functions. The raw side uses one, because
+// the raw side's calls need a thread on which the device is current.
 type thread struct {
 	todo chan func() error
 	done chan error

@@ -231,8 +231,8 @@ func emptyKernel[A any](r *rig) (*gpu.TypedKernel[A], error) {
 	return gpu.Typed[A](k)
 }
 
-// parts submits and waits once for each element of total. It stores the median time of submitting,
-// and the median time of submitting and waiting together.
+// parts submits and waits once for each element of the list total. It stores the median time of
+// submitting, and the median time of submitting and waiting together.
 func parts(f []float64, submitting, total []time.Duration, submit, wait func() error) error {
 	for i := range total {
 		start := time.Now()

@@ -75,14 +75,14 @@
 // the sizes of all-reduces are all powers of two from 1 KiB to 1 GiB.
 //
 // -compare reads the output of -json of a dynamic program and of a static program (build tag
-// puregpu_static), in turns, at least three runs each. It compares the medians of puregpu's side in
-// the rows that all files have. In a static program a C function may take 1.3 times as long, and
-// cuLaunchKernel 1.02 times.
+// puregpu_static), in turns, at least three runs each. gpubench compares the medians of puregpu's
+// side in the rows that all files have. In a static program a C function may take 1.3 times as
+// long, and cuLaunchKernel 1.02 times.
 //
 // -version prints the versions of puregpu and Go, and the platform.
 //
-// The exit status is 1 if a goal was missed or a row failed. It is 2 after any other error, and if
-// no row was run.
+// The exit status is 1 if a goal was missed or a row failed. The exit status is 2 after any other
+// error, and if no row was run.
 package main
 
 import (

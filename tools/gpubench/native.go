@@ -172,7 +172,7 @@ func (x *producer) pure(o gpu.Order) error {
 	return x.r.q.Submit(o, gpu.Native("", x.multi, x.uses[0], x.uses[1], x.uses[2]))
 }
 
-// raw calls cuBLAS on a stream. If event is set, it records an event behind the product.
+// raw calls cuBLAS on a stream. If event is set, raw also records an event behind the product.
 func (x *producer) raw(event bool) error {
 	p := [3]cuda.DevicePtr{}
 	for i, u := range x.uses {

@@ -62,9 +62,9 @@ func parkedBench() bench {
 type parking struct {
 	r    *rig
 	host *gpu.Semaphore
-	v    uint64 // the value of host
+	v    uint64 // the value of the semaphore host
 	done []*gpu.Semaphore
-	turn uint64 // the value that the semaphores in done reach next
+	turn uint64 // the value that the semaphores in the list done reach next
 }
 
 func newParking(r *rig, most int) (*parking, error) {

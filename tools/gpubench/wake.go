@@ -258,8 +258,8 @@ func wait(e *env, r *rig, woken chan<- waking) {
 	woken <- waking{time.Now(), err}
 }
 
-// wakeUp parks a goroutine until r.sem is at r.v. It returns the time from the beginning of signal
-// until the goroutine runs.
+// wakeUp parks a goroutine until r.sem is at r.v. It returns the time from the call of signal until
+// the goroutine runs.
 func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 	woken := make(chan waking, 1)
 	go wait(e, r, woken)

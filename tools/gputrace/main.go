@@ -7,7 +7,7 @@
 //	gputrace -version
 //
 // A program that uses package gpu writes a trace if the environment variable PUREGPU_TRACE names a
-// file. run sets the variable, and reads the trace when the program has ended. It leaves Ctrl-C to
+// file. run sets the variable, and reads the trace when the program has ended. run leaves Ctrl-C to
 // the program. Several files are the traces of several ranks; gputrace puts them on one clock.
 //
 // With kernels, or -kernels, gputrace prints only which kernels and commands took the time, inside
@@ -27,7 +27,7 @@
 // end in the part.
 //
 // The exit status is 1 if a trace cannot be read or breaks its format, and 2 if the command line is
-// wrong. Otherwise, with run, it is the program's exit status.
+// wrong. Otherwise, with run, the exit status is the program's.
 package main
 
 import (

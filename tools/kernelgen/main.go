@@ -19,8 +19,8 @@
 //     source or header gives the names and types of the parameters. kernelgen puts several code
 //     files for NVIDIA devices into one fat binary;
 //   - Triton metadata (.json), one file a kernel. Beside each is its code, .ptx or else .cubin or
-//     .hsaco. If the metadata do not have the signature, it is beside them in .source or .ttir, or
-//     a source or a header declares the kernel.
+//     .hsaco. If the metadata do not have the signature, a file .source or .ttir beside them has
+//     it, or a source or a header declares the kernel.
 //
 // kernelgen writes zNAME.go into the folder of the first file. NAME is the name of that file, or
 // -name. The function LoadNAME loads the embedded code, the function CompileNAME compiles the

@@ -10,10 +10,10 @@
 // refuses a library as too old, reallibs checks that error instead.
 //
 // Without names it tries all units, or with -short those with small packages. -list prints the
-// names of the units. With -write it records the libraries' exports in testdata/exports. go test
-// ./tools/reallibs -update makes the tables in docs/guide/bindings.md and docs/releases.md from
-// these records. reallibs names the units that it could not fetch. That is an error only if it
-// could fetch none. -within limits the time for fetching, by default to an hour.
+// names of the units. With -write it records the libraries' exports in testdata/exports. The
+// command go test ./tools/reallibs -update makes the tables in docs/guide/bindings.md and
+// docs/releases.md from these records. reallibs names the units that it could not fetch. That is an
+// error only if it could fetch none. -within limits the time for fetching, by default to an hour.
 //
 // With -headers it proves instead that no call passes the wrong layout if a release has a different
 // struct, enumeration or parameter. From each release's own headers it makes a C library that

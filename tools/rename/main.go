@@ -192,8 +192,8 @@ func find(pattern string) (modules []source, files []string, err error) {
 	return modules, files, err
 }
 
-// moduleOf returns the nearest directory with a go.mod, from dir up to top, or top if there is
-// none.
+// moduleOf returns the nearest directory with a go.mod, from the directory dir up to the directory
+// top. It returns top if there is none.
 func moduleOf(dir, top string) string {
 	for dir != top && len(dir) > len(top) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {

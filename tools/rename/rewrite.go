@@ -335,7 +335,7 @@ func packageOf(op string) string {
 	return "gpu"
 }
 
-// qualified returns a name in a rule as the file writes it, and imports its package.
+// qualified returns a name in a rule as the file writes the name, and imports the name's package.
 func (w *rewriter) qualified(op string) string {
 	if pkg := packageOf(op); pkg != "gpu" {
 		return w.use(module+"/runtime/"+pkg) + strings.TrimPrefix(op, pkg+".")
@@ -559,8 +559,8 @@ func (w *rewriter) iface(t *ast.InterfaceType) {
 	}
 }
 
-// declaredBy returns the type of package gpu that has a method in rules with the name and type of
-// fn, or "".
+// declaredBy returns the type of package gpu that has a method in the map rules with the name and
+// type of fn, or "".
 func (w *rewriter) declaredBy(fn *types.Func) string {
 	if w.gpu == nil {
 		return ""

@@ -131,8 +131,8 @@ func TestAcrossDrivers(t *testing.T) {
 	})
 }
 
-// TestStreamsJoin joins two streams while one fails or its device is lost. Every wait must return.
-// If the work of both streams completes, the copied bytes must be right.
+// TestStreamsJoin joins two streams while the first fails or the first one's device is lost. Every
+// wait must return. If the work of both streams completes, the copied bytes must be right.
 func TestStreamsJoin(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

@@ -469,8 +469,8 @@ func TestTouchWhileFreed(t *testing.T) {
 	})
 }
 
-// TestPieces uploads and downloads in pieces, while a driver call may fail. If the download is
-// reached, its data must be right.
+// TestPieces uploads and downloads in pieces, while a driver call may fail. If the download
+// succeeds, the data must be right.
 func TestPieces(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, pieces())

@@ -1,6 +1,6 @@
 // Package rewrite makes the source of a program that internal/explore runs: an overlay for go build
-// and go test. It turns each step that other goroutines can observe into a call of
-// internal/explore. Lines stay where they are.
+// and go test. Each step that other goroutines can observe becomes a call of internal/explore.
+// Lines stay where they are.
 package rewrite
 
 import (
@@ -215,7 +215,7 @@ type edit struct {
 	errs    []error
 }
 
-// A change replaces the bytes between the offsets from and to with text.
+// A change replaces the bytes between two offsets by a text.
 type change struct {
 	from, to int
 	text     string
