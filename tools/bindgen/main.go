@@ -411,8 +411,8 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	return symbols.Encode(t)
 }
 
-// markAbsent marks the functions that the library does not export: those absent from the file of
-// -library, or without -library those that the table on disk marks.
+// markAbsent marks the functions that the library does not export: the functions absent from the
+// file of -library or, without -library, the functions that the table on disk marks.
 func (b *binding) markAbsent(d *symbols.Description, t *symbols.Table) error {
 	absent := map[string]bool{}
 	if b.library == "" {

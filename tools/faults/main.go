@@ -114,7 +114,7 @@ type patch struct {
 	of   []string // files that it changes, by their paths in the tree
 }
 
-// find reads the patches with these names, or all patches.
+// find reads the patches with the given names, or all patches.
 func find(dir string, names []string) (all []patch, err error) {
 	files := make([]string, len(names))
 	for i, name := range names {

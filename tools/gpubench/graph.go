@@ -9,10 +9,10 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// graphBenches returns the benchmarks that execute command buffers, and the one that records them.
-// A command buffer has empty kernels, one after the other, and the host waits for each execution.
-// The raw side launches the same graph, or the same kernels, and then records an event to wait for.
-// The raw time of submitting does not include that event.
+// graphBenches returns the benchmarks that execute command buffers, and the one that records
+// command buffers. A command buffer has empty kernels, one after the other, and the host waits for
+// each execution. The raw side launches the same graph, or the same kernels, and then records an
+// event to wait for. The raw time of submitting does not include that event.
 func graphBenches() []bench {
 	rows := func(what string, max float64) []row {
 		g := goal{max: max, of: ofRaw, device: true}

@@ -244,7 +244,8 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-// TestLone checks that goals relative to the raw side do not apply if the machine lacks it.
+// TestLone checks that goals relative to the raw side do not apply if the machine lacks the raw
+// side.
 func TestLone(t *testing.T) {
 	turns := &turns{raw: [][]float64{{math.NaN()}, {math.NaN()}}, pure: [][]float64{{1}, {1}}, lone: true}
 	var r result

@@ -224,7 +224,7 @@ func (t *team) askAll(ctx context.Context, o order) ([]answer, error) {
 }
 
 // end kills the processes and returns err, which becomes the team's error if the team has none.
-// Closing the input would not do: a process that waits in a library does not read it.
+// Closing the input would not do: a process that waits in a library does not read its input.
 func (t *team) end(err error) error {
 	if t.over == nil {
 		t.over = err

@@ -124,7 +124,8 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 		f[byEvent], f[beyond] = math.NaN(), math.NaN()
 		return err
 	}
-	// rawly returns the host's time for one raw call, with or without a timing event behind it.
+	// rawly returns the host's time for one raw call, with or without a timing event behind the
+	// call.
 	rawly := func(event bool) (float64, error) {
 		var x [3]float64
 		err := e.thread.do(func() error {

@@ -112,7 +112,7 @@ func cudaFree(lib cudaDriver, dev cuda.Device) (free uint64, err error) {
 }
 
 // findNode takes the nearest NUMA node from the operating system if the library has not reported
-// it.
+// one.
 func (d *Device) findNode() {
 	if _, told := d.Attributes[hostNUMANode]; told {
 		return

@@ -110,7 +110,7 @@ func cudaLinks(lib cudaDriver, n int, between paths) []Link {
 }
 
 // hipLinks returns HIP's facts about the links between n devices: kinds and hops, but no ranks. HIP
-// returns ErrorInvalidHandle if the system does not tell it about a link.
+// returns ErrorInvalidHandle if the system does not tell HIP about a link.
 func hipLinks(lib hipRuntime, n int) []Link {
 	return links("hip", n, func(l *Link) error {
 		ask := func(attr hip.DeviceP2PAttr) (bool, error) {

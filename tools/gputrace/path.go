@@ -218,8 +218,8 @@ func (b *backward) device(i int) {
 	}
 }
 
-// issue goes back from the time of issue, and returns the first submission on a device that it
-// meets, or -1 at the end.
+// issue goes back from the time of issue, and returns the first submission that it meets on a
+// device, or -1 at the end.
 func (b *backward) issue(i int) int {
 	for {
 		s := &b.t.subs[i]
@@ -264,9 +264,9 @@ func (b *backward) call(slice int) int {
 	return b.hostBefore(b.t.tracks[s.track].program, s.track, s.begin)
 }
 
-// hostBefore goes back on the host from the time at, and returns the first submission on a device
-// that it meets, or -1 at the end. It begins with the track's slice that was the last to end by
-// then. If the track is unknown, track is -1, and the slices of all the program's tracks count.
+// hostBefore goes back on the host from the time at, and returns the first submission that it meets
+// on a device, or -1 at the end. It begins with the track's slice that was the last to end by then.
+// If the track is unknown, track is -1, and the slices of all the program's tracks count.
 func (b *backward) hostBefore(program, track int, at traceformat.Time) int {
 	for {
 		list := b.host[program]

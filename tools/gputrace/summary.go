@@ -404,7 +404,8 @@ func (s *summary) longest(t *trace) {
 	s.Longest, s.Host = ranking(device), ranking(host)
 }
 
-// moves reports whether the bytes of an operation are data that it moves, not only a size.
+// moves reports whether the bytes of an operation are data that the operation moves, not only a
+// size.
 func moves(op string) bool { return op != "alloc" && op != "free" }
 
 func ranking[K comparable](m map[K]*operationSummary) []operationSummary {

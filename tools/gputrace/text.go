@@ -366,7 +366,8 @@ func count[T int | uint64](n T, what string) string {
 	return number(n) + " " + what
 }
 
-// clean returns s on one line of at most n characters, with '·' for those that cannot be printed.
+// clean returns s on one line of at most n characters, with '·' for characters that cannot be
+// printed.
 func clean(s string, n int) string {
 	out := make([]rune, 0, min(len(s), n))
 	for _, r := range s {

@@ -239,7 +239,8 @@ func (l *loader) text(s string) string {
 	return s
 }
 
-// event reads an event, and reports whether it was kept. window.maxEvents limits the kept events.
+// event reads an event, and reports whether the event was kept. window.maxEvents limits the kept
+// events.
 func (l *loader) event(e *traceformat.Event) bool {
 	switch e.Phase {
 	case traceformat.Metadata:
@@ -376,8 +377,8 @@ func (l *loader) submission(e *traceformat.Event) bool {
 	return false
 }
 
-// complete adds to the arguments of a command's slice those that are only in the list of the
-// recording's commands.
+// complete adds to the arguments of a command's slice the arguments that are only in the list of
+// the recording's commands.
 func (l *loader) complete(e *traceformat.Event) {
 	a := &e.Args
 	c := l.listed[commandKey{l.program(e.PID), a.Recording, a.Command}]

@@ -130,8 +130,8 @@ func (k *kernel) own(name string) string {
 	return name
 }
 
-// find finds a kernel in an image. The code for each architecture must have it, with parameters of
-// the same sizes.
+// find finds a kernel in an image. The code for each architecture must have the kernel, with
+// parameters of the same sizes.
 func (im *image) find(name string) (*kernelobject.Kernel, error) {
 	var found *kernelobject.Kernel
 	for i := range im.codes {

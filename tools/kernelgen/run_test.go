@@ -253,7 +253,7 @@ func TestRealNVRTC(t *testing.T) {
 const touchOut = "for last; do :; done\n: >\"$last\"\n"
 
 // TestBroken checks that compilers that compile nothing, such as Debian's clang without CUDA, are
-// passed over for the next one.
+// passed over for the next compiler.
 func TestBroken(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the compilers are scripts")

@@ -144,7 +144,8 @@ func (r *release) packages(ctx context.Context) (libraries, programs []string, e
 	return libraries, programs, nil
 }
 
-// buildUser builds a program of another module, which imports the packages of this module.
+// buildUser makes another module, with a program that imports the packages of this module, and
+// builds the program.
 func (r *release) buildUser(ctx context.Context, dir string, env, packages []string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

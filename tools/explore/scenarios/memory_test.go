@@ -547,8 +547,8 @@ func TestPoolAfterFailure(t *testing.T) {
 }
 
 // TestCollectAgainstQuery makes an allocation that finds no free memory although the work that used
-// it is done, while other goroutines query that work. The allocation must find out that the work is
-// done, too.
+// the memory is done, while other goroutines query that work. The allocation must find out that the
+// work is done, too.
 func TestCollectAgainstQuery(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda()

@@ -15,8 +15,8 @@ import (
 )
 
 // inParts makes a recording of three parts with host calls between them. The recording fills its
-// scratch memory with 4 and copies it to a binding of 64 bytes. If scratch is not nil, this buffer
-// is the scratch memory.
+// scratch memory with 4 and copies it to a binding of 64 bytes. If scratch is not nil, the scratch
+// memory is this buffer.
 func (r *rig) inParts(d *gpu.Device, scratch *gpu.Buffer, call func() error) *gpu.CommandBuffer {
 	c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 	r.must(err)

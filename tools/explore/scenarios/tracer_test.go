@@ -80,8 +80,8 @@ func TestTracer(t *testing.T) {
 }
 
 // TestTracerFull makes records of work, waits and samples with hardly any room for them, while a
-// goroutine takes some now and then. Each record must be taken once or counted as dropped. A name
-// that finds no room must be reported later.
+// goroutine takes some records now and then. Each record must be taken once or counted as dropped.
+// A name that finds no room must be reported later.
 func TestTracerFull(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		tracer, r := traced(x, trace.TracerOptions{Records: 2 << x.Choose(2), Times: trace.NoTimes})
