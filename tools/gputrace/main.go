@@ -143,9 +143,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 // timesVariable is the environment variable that selects which work gets device times in a trace.
 const timesVariable = "PUREGPU_TRACE_TIMES"
 
-// start runs a program. This and the programs that it starts write their traces into dir. If
-// commands is set, the traces have times of commands, unless the environment says otherwise. start
-// returns the exit status.
+// start runs a program. The program, and the programs that it starts, write their traces into dir.
+// If commands is set, the traces have times of commands, unless the environment says otherwise.
+// start returns the exit status.
 func start(args []string, dir string, commands bool, stdout, stderr io.Writer) (int, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "PUREGPU_TRACE="+filepath.Join(dir, "trace-%p.json"))
