@@ -275,7 +275,7 @@ func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 // wakeByChannel wakes a goroutine by a Go channel and goes on computing, like row 2 of wakeBench.
 // It returns the time until the waiting goroutine runs, and the time of the send and of the start
 // of a goroutine behind the send. Without this start Go leaves the waiter for some 80 µs in the
-// queue of this processor, which computes.
+// queue of the processor that computes.
 func wakeByChannel() (woken, call time.Duration) {
 	ch, at := make(chan struct{}, 1), make(chan time.Time, 1)
 	go func() {

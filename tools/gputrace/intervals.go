@@ -86,7 +86,7 @@ type distribution struct {
 	Max   traceformat.Time `json:"max_ns"`
 }
 
-// distributionOf returns the distribution of the durations in list, which it sorts.
+// distributionOf sorts list, and returns the distribution of the durations in list.
 func distributionOf(list []traceformat.Time) distribution {
 	if len(list) == 0 {
 		return distribution{}

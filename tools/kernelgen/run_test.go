@@ -198,8 +198,8 @@ printf '// %s\n.version 7.0\n.target sm_75\n.visible .entry scale(.param .u64 x,
 	}
 }
 
-// TestRealNVRTC compiles the kernels of internal/testkernels with the NVRTC of this machine, which
-// needs no GPU.
+// TestRealNVRTC compiles the kernels of internal/testkernels with this machine's NVRTC. That needs
+// no GPU.
 func TestRealNVRTC(t *testing.T) {
 	lib, err := nvrtc.Open(nvrtc.Options{})
 	if os.Getenv("PUREGPU_NVRTC_LIBRARY") == "" && errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {

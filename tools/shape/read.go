@@ -31,8 +31,8 @@ type pkg struct {
 	files []*ast.File
 }
 
-// A function is a declared function or method with a body. Function literals in it count as parts of
-// it.
+// A function is a declared function or method with a body, including the function literals in the
+// body.
 type function struct {
 	name, place       string
 	complexity, lines int
@@ -63,8 +63,8 @@ func (m *module) expand(patterns []string) (dirs []string) {
 	return slices.Compact(dirs)
 }
 
-// load returns the package of a folder, which it reads once, or nil if there is no such folder. If
-// some files cannot be read or parsed, it returns the package without them, and an error.
+// load returns the package of a folder, or nil if there is no such folder. It reads each folder
+// once. If some files cannot be read or parsed, it returns the package without them, and an error.
 func (m *module) load(dir string) (*pkg, error) {
 	if p, ok := m.pkgs[dir]; ok {
 		return p, nil

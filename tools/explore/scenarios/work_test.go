@@ -255,8 +255,8 @@ func TestBarrierAgainstClose(t *testing.T) {
 	})
 }
 
-// TestBarriers joins points by a barrier whose waits include another barrier's signal, which may
-// fail.
+// TestBarriers joins points by a barrier whose waits include another barrier's signal. That signal
+// may fail.
 func TestBarriers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
