@@ -182,7 +182,7 @@ func (t *thread) do(fn func() error) error {
 
 func (t *thread) end() { close(t.todo) }
 
-// await polls until the event is complete, or the bench has taken too long.
+// await polls until the event is complete, a call fails, or the bench has taken too long.
 func (e *env) await(event int) error { return e.awaitOn(e.raw, event) }
 
 // awaitOn is await for an event of another device.

@@ -42,7 +42,8 @@ type rank struct {
 	wait   [1]gpu.Point
 }
 
-// work carries out orders until its input ends, and returns the exit status.
+// work carries out orders until its input ends, or has text that is no order. It returns the exit
+// status.
 func work(stdin io.Reader, stdout, stderr io.Writer) int {
 	w := &worker{}
 	for in := json.NewDecoder(stdin); ; {

@@ -397,8 +397,8 @@ var errStays = errors.New("what is there stays")
 // extensions are the file extensions of compiled code.
 var extensions = []string{".ptx", ".cubin", ".fatbin", ".hsaco"}
 
-// source makes a module from a source. It compiles the source unless the existing code is up to
-// date.
+// source makes a module from a source. It compiles the source if the existing code is not up to
+// date, or with -force.
 func (g *generator) source(m *module, at, file string, src *source) error {
 	if len(g.archs) == 0 {
 		if isHIP(file, nil) {
