@@ -302,7 +302,8 @@ func (o orders) judge(depth int) error {
 
 // circle returns a path of mutexes that begins with the mutex from. Each next mutex was locked
 // while the one before it was held. The mutex to was locked while the path's last mutex was held.
-// All mutexes behind from come after to in the alphabet, so that each circle is found once.
+// All mutexes of the path behind the first come after the mutex to in the alphabet, so that each
+// circle is found once.
 func circle(after map[string]map[string]string, from, to string, seen map[string]bool) []string {
 	for _, next := range slices.Sorted(maps.Keys(after[from])) {
 		if next == to {

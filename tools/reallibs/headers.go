@@ -292,8 +292,8 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 }
 
 // proveAll calls prove for headers in folders and for headers of units. It fetches the units first,
-// until the context named fetching ends. It reports a unit that it cannot fetch, but returns no
-// error for that unit.
+// until the context named fetching ends. It reports a unit that it cannot fetch. That is an error
+// only if there are no headers at all.
 func proveAll(ctx, fetching context.Context, w io.Writer, dir string, folders []headerFolder, chosen []unit) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

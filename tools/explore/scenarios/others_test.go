@@ -181,7 +181,7 @@ func TestValues(t *testing.T) {
 	})
 }
 
-// TestTimings reads and closes a timing while operations use it.
+// TestTimings reads and closes a timing while operations use the timing.
 func TestTimings(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -185,7 +185,7 @@ func TestNestWhileExecuted(t *testing.T) {
 }
 
 // TestRecordedHostCall closes a recording and its memory while the recording's host call uses the
-// memory. The memory must not be freed.
+// memory. The memory must not be freed before the call has returned.
 func TestRecordedHostCall(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -99,5 +99,5 @@ func TestSmallFailOrder(t *testing.T) {
 	})
 }
 
-// small are options of a device with few events, whose waits park at once.
+// small are options of a device with few events, on which waits park at once.
 func small() gpu.Options { return gpu.Options{Events: 2, Spin: -1, Poll: -1} }

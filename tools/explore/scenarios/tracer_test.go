@@ -12,9 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestTracer takes records from a tracer with room for few while work is submitted, parked and
-// retired, and the device may be lost. The results of work must be right, and each submission must
-// have at most one record, with the time when it was over.
+// TestTracer takes records from a tracer with room for few records while work is submitted, parked
+// and retired, and the device may be lost. The results of work must be right, and each submission
+// must have at most one record, with the time when it was over.
 func TestTracer(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		times := []trace.Times{trace.SubmissionTimes, trace.CommandTimes, trace.NoTimes}[x.Choose(3)]

@@ -65,8 +65,8 @@ func TestChains(t *testing.T) {
 	})
 }
 
-// TestParkReleaseCancel parks work. Goroutines release the work, fail it, and close its device at
-// the same time. The work's points must be reached or fail.
+// TestParkReleaseCancel parks work. At the same time goroutines release the work, and may fail the
+// work or close the device. The work's points must be reached or fail.
 func TestParkReleaseCancel(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -282,7 +282,7 @@ func TestBarriers(t *testing.T) {
 	})
 }
 
-// TestPick picks a queue while another goroutine submits work and waits for it.
+// TestPick picks a queue while another goroutine submits work and waits for the work.
 func TestPick(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
