@@ -8,26 +8,26 @@
 //
 // FILE.json describes the library: its name, the places of its file, and how to read its headers.
 // mylib.overlay.json beside it has the facts that headers do not give: sets of functions, the type
-// of the error codes, which pointers are arrays. Their fields are those of Description and Overlay
-// of package symbols (go doc github.com/puregpu/puregpu/symbols.Description).
+// of the error codes, which pointers are arrays. The fields of the two files are those of
+// Description and Overlay of package symbols (go doc
+// github.com/puregpu/puregpu/symbols.Description).
 //
 // The headers are in the folder that the description names in headers.dir, or in the folders of
 // -headers. bindgen makes mylib.table.json, the symbol table, from them. Without headers it uses
-// the existing table. All output follows from these files alone. -include names more folders to
-// search for included headers.
+// the existing table. -include names more folders to search for included headers.
 //
 // Before bindgen writes anything, it compares the table with the original headers by a C compiler:
 // gcc or clang, or the one that -cc names. Every size, offset, value, type and symbol of the table
-// must agree with the compiler. testdata/zproof.json records the proof. If there is no compiler, or
-// it rejects the headers, bindgen says that nothing was proven, and the package's test fails until
-// there is a proof.
+// must agree with the compiler. testdata/zproof.json records the proof. Without a compiler, an
+// earlier proof of the same table counts. If there is none, or the compiler rejects the headers,
+// bindgen says that nothing was proven, and the package's test fails until there is a proof.
 //
 // The generated files are z*.go beside FILE.json, including the test zabi_test.go, and its inputs
 // testdata/zabi.c and testdata/zabi.json. bindgen refuses a declaration that it does not
 // understand, with its place and the reason, and makes the package without it. If the meaning of
-// pointers is unknown, it lists them and writes nothing; -guess adds entries for them to the
+// pointers is unknown, bindgen lists them and writes nothing; -guess adds entries for them to the
 // overlay. With -library, functions that the file does not export go into an optional set. With
-// -check it writes nothing, and a file that would change is an error.
+// -check bindgen writes nothing, and a file that would change is an error.
 package main
 
 import (
@@ -301,8 +301,8 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// generate returns all files generated from a library, and its table, by their names relative to
-// the folder.
+// generate returns all files generated from a library, and the library's table, by their names
+// relative to the folder.
 func (b *binding) generate(headers string) (map[string][]byte, error) {
 	lib, table, err := b.load(headers)
 	if err != nil {
@@ -411,8 +411,8 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	return symbols.Encode(t)
 }
 
-// markAbsent marks the functions that the library does not export: those absent from the file of
-// -library, or without -library those that the table on disk marks.
+// markAbsent marks the functions that the library does not export: the functions absent from the
+// file of -library or, without -library, the functions that the table on disk marks.
 func (b *binding) markAbsent(d *symbols.Description, t *symbols.Table) error {
 	absent := map[string]bool{}
 	if b.library == "" {

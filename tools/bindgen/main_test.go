@@ -152,8 +152,8 @@ func (u user) spoil(files map[string]string) {
 	}
 }
 
-// spoilProof changes the symbol table, and changes and removes the record of its proof. It checks
-// that the package's test reports each fault, without a C compiler.
+// spoilProof changes the symbol table, and changes and removes the record of the table's proof. It
+// checks that the package's test reports each fault, without a C compiler.
 func (u user) spoilProof(files map[string]string) {
 	u.t.Helper()
 	gocmd, err := exec.LookPath("go")
@@ -251,7 +251,7 @@ func TestModule(t *testing.T) {
 	if !testing.Short() {
 		u.spoil(first)
 	}
-	// This header stands for cuda_runtime_api.h, which the machine may not have.
+	// The header made here stands for cuda_runtime_api.h, which the machine may not have.
 	stand, err := symbols.StandIns([]string{"cuda"})
 	if err != nil {
 		t.Fatal(err)
@@ -361,8 +361,8 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestGuide checks that the first package of the guide can be made as it says, and that its program
-// prints what the guide shows.
+// TestGuide checks that the first package of the guide can be made as the guide says, and that the
+// guide's program prints what the guide shows.
 func TestGuide(t *testing.T) {
 	page, err := os.ReadFile("../../docs/guide/bindgen.md")
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 const proofFile = "testdata/zproof.json"
 
 // prove compares the table with the headers by a C compiler, and returns the record of the proof.
-// Without a compiler or headers it returns the old record if that one is of this table, else nil.
+// Without a compiler or headers it returns the old record if that is of the same table, else nil.
+// If -cc names a compiler that is missing, prove returns an error.
 func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 	old, err := os.ReadFile(filepath.Join(b.dir, filepath.FromSlash(proofFile)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -4,12 +4,12 @@
 //	ctxprobe [-device N] [-library FILE] [-timeout D] [-jobs N] [-only REGEXP] [-text FILE] [-json FILE]
 //
 // It calls each function that runtime/driver/cudadriver uses, on a thread without a current
-// context. Each call is in a process of its own, because some driver releases crash. It repeats a
-// failed call with a context, to show that the missing context was the reason.
+// context. Each call is in a process of its own, because some driver releases crash. ctxprobe
+// repeats a failed call with a context, to show that the missing context was the reason.
 //
 // Then it passes memory of every kind to the submitting functions: memory of the device and, if
-// there is one, of another device, with and without a context, again in processes of their own. It
-// gives no device access to another device's pools.
+// there is one, of another device, with and without a context, again each call in a process of its
+// own. ctxprobe gives no device access to another device's pools.
 //
 // It prints the table, and writes it to the files of -json and -text. Tests check the driver
 // against the tables in testdata/ctxprobe.

@@ -19,8 +19,8 @@ type Case struct {
 	With     string `json:"with"`    // the outcome with the device's context current
 }
 
-// The outcomes of cases, besides crashes and notTried. An error follows the text of later and
-// early. Other outcomes are names of CUDA errors.
+// The outcomes of cases, besides crashes and notTried. The text of the constants later and early is
+// followed by an error. Other outcomes are names of CUDA errors.
 const (
 	right = "right"          // the work is done and its output is right
 	wrong = "wrong data"     // the work is done and its output is wrong
@@ -115,8 +115,8 @@ func (b *bench) piece(name string, fill byte) piece {
 	return p
 }
 
-// use calls a function while the context of the memory's device is current. It panics with the
-// function's error.
+// use calls a function while the context of the memory's device is current. It panics if the
+// function returns an error.
 func (p *piece) use(f func() error) {
 	must(p.of.lib.CtxPushCurrent(p.of.ctx))
 	err := f()
@@ -281,7 +281,7 @@ func (g *given) memory() string {
 func (g *given) name() string { return g.user.name + ": " + g.memory() }
 
 // givens returns all cases, on one device or on two. A function with one piece gets memory of each
-// of its origins on either device. A function with two pieces gets this memory together with
+// of its origins on either device. A function with two pieces gets such memory together with
 // ordinary memory of the device, with host memory, and with memory of the same origin on the other
 // device.
 func givens(devices int) (all []given) {

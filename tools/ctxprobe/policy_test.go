@@ -43,8 +43,8 @@ func bindings(t *testing.T) map[string]string {
 }
 
 // A function is a function of cudadriver, with the functions that it calls. A callee's value is
-// true if the context is current in all calls: they are in a function literal, which is passed to a
-// function that makes the context current.
+// true if the context is current in all calls of the callee: each call is in a function literal
+// that is passed to a function that makes the context current.
 type function struct {
 	native map[string]bool // methods of cuda.Library
 	own    map[string]bool // functions and methods of the package

@@ -32,8 +32,8 @@ const emptyPTX = `.version 6.4
 
 const size = 64 // bytes of each memory
 
-// A bench makes arguments for functions when they are needed, in its context. If it cannot make
-// one, it panics with the error.
+// A bench makes arguments for functions when they are needed, in its context. If it cannot make an
+// argument, it panics with the error.
 type bench struct {
 	lib  *cuda.Library
 	dev  cuda.Device
@@ -413,7 +413,7 @@ var trials = []trial{
 		return third(b.lib.MemGetAddressRange(b.mem()))
 	}},
 	{name: "cuIpcGetMemHandle", need: func(b *bench) { b.mem() }, call: func(b *bench) error { return second(b.lib.IpcGetMemHandle(b.mem())) }},
-	// This passes a zero handle, because a process cannot open its own handles.
+	// This trial passes a zero handle, because a process cannot open its own handles.
 	{name: "cuIpcOpenMemHandle_v2", call: func(b *bench) error {
 		return refusal(second(b.lib.IpcOpenMemHandle(cuda.IpcMemHandle{}, cuda.IPCMemLazyEnablePeerAccess)))
 	}},
@@ -446,11 +446,11 @@ var trials = []trial{
 	{name: "cuMemPoolImportFromShareableHandle", need: func(b *bench) { b.descriptor() }, call: func(b *bench) error {
 		return second(b.lib.MemPoolImportFromShareableHandle(uintptr(b.descriptor()), cuda.MemHandleTypePosixFileDescriptor, 0))
 	}},
-	// This passes memory that is not from a pool.
+	// This trial passes memory that is not from a pool.
 	{name: "cuMemPoolExportPointer", need: func(b *bench) { b.mem() }, call: func(b *bench) error {
 		return refusal(second(b.lib.MemPoolExportPointer(b.mem())))
 	}},
-	// This passes a pool that was not imported.
+	// This trial passes a pool that was not imported.
 	{name: "cuMemPoolImportPointer", need: func(b *bench) { b.pool() }, call: func(b *bench) error {
 		return refusal(second(b.lib.MemPoolImportPointer(b.pool(), &cuda.MemPoolPtrExportData{})))
 	}},
@@ -546,7 +546,7 @@ var trials = []trial{
 }
 
 // refusal returns nil for errors that reject an invalid argument: a function that returns such an
-// error needs no context. It returns other errors unchanged.
+// error needs no context. refusal returns other errors unchanged.
 func refusal(err error) error {
 	for _, known := range []cuda.Result{cuda.ErrorInvalidValue, cuda.ErrorInvalidHandle, cuda.ErrorMapFailed} {
 		if errors.Is(err, known) {

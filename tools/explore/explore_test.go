@@ -110,7 +110,7 @@ func TestTextbook(t *testing.T) {
 					t.Errorf("%s: no race is found", name)
 				}
 			}
-			for k := range kinds { // both rounds use the map: empty it for the next one
+			for k := range kinds { // both rounds use the map: empty it for the next round
 				delete(kinds, k)
 			}
 			if race {
@@ -129,7 +129,8 @@ func TestTextbook(t *testing.T) {
 }
 
 // TestDeterminism checks that schedules are the same with other numbers of processors and other
-// settings of the garbage collector. The textbook's must also be the same on every machine.
+// settings of the garbage collector. The textbook's schedules must also be the same on every
+// machine.
 func TestDeterminism(t *testing.T) {
 	for _, x := range []struct{ pkg, test, golden string }{
 		{"./tools/explore/internal/textbook", "TestTwinABA", "testdata/hashes.txt"},

@@ -18,7 +18,7 @@
 //	-j N              processes at a time; default: the number of processors
 //	-patch FILE,...   apply patches first, as tools/faults does
 //	-planted          put fixed faults back, those that arguments name or all whose patches name scenarios, and find each
-//	-faults DIR       the folder of their patches; default: runtime/gpu/testdata/faults
+//	-faults DIR       the folder of the faults' patches; default: runtime/gpu/testdata/faults
 //	-replay FILE      run the schedule of a report, shrunk if it has been shrunk
 //	-replays N        how often to repeat a failure from its seed; 100
 //	-steps N          greatest number of steps of a schedule

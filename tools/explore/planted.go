@@ -22,7 +22,8 @@ const (
 //
 //	# explore: -race -run '^TestX$'
 //
-// The first failing schedule must fail again each time that it is run from its seed.
+// If a fault is named on the command line and its patch has no such line, -run selects the
+// scenarios. The first failing schedule must fail again each time that it is run from its seed.
 func planted(ctx context.Context, o options, names []string, stdout io.Writer) error {
 	var files []string
 	for _, n := range names {

@@ -7,9 +7,9 @@
 // says how to read the headers. The name of a folder contains a slash. DIR holds the headers under
 // the names that programs include. For some libraries, such as HIP, since-versions come from a
 // comparison of releases: give several folders, the newest first, and with -library the shared
-// library whose ELF version nodes date the functions. Give a version for each folder if the headers
-// do not contain it. A flag named after another implementation of the API, such as -rccl for nccl,
-// names the folder with its additional declarations.
+// library whose ELF version nodes date the functions. If the headers do not contain their version,
+// give a version for each folder. A flag named after another implementation of the API, such as
+// -rccl for nccl, names the folder with its additional declarations.
 //
 // Extraction runs no compiler and reads no header of the machine, so the same headers give the same
 // table everywhere. Without -o the table goes to standard output. diff prints the additions,
@@ -166,8 +166,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 	return os.WriteFile(*out, text, 0o644)
 }
 
-// description returns the description of an embedded library, or of the one in a folder. It returns
-// nil if the name is neither.
+// description returns the description of an embedded library, or of the library in a folder. It
+// returns nil if the name is neither.
 func description(name string) (*symbols.Description, error) {
 	switch {
 	case slices.Contains(symbols.Names(), name):
@@ -186,8 +186,8 @@ func description(name string) (*symbols.Description, error) {
 }
 
 // implementations adds a flag for each implementation, except the first, of the library d and of
-// all embedded libraries. So help lists all these flags. It returns the flags' values by the
-// implementations' Lib.
+// all embedded libraries. So help lists all these flags. implementations returns the flags' values
+// by the implementations' Lib.
 func implementations(flags *flag.FlagSet, d *symbols.Description) (map[string]*string, error) {
 	all := []*symbols.Description{}
 	if d != nil {

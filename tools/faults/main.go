@@ -7,13 +7,13 @@
 //
 //	# test: -run '^TestX$' -count=5 ./runtime/gpu
 //
-// The rest is a unified diff against the tree. The test must pass on the unchanged tree. It catches
-// the fault if it fails, panics or hangs with the patch. The limit is 30 s, or the -timeout of the
-// arguments. The tree stays unchanged, because go test reads the patched files from elsewhere
-// (-overlay). Quoted arguments must not contain blanks. With -race the test is built with cgo,
-// which needs gcc. With -v the output of the tests precedes each line.
+// The rest is a unified diff against the tree. The test must pass on the unchanged tree. The test
+// catches the fault if it fails, panics or hangs with the patch. The limit is 30 s, or the -timeout
+// of the arguments, but at most 10 minutes. The tree stays unchanged, because go test reads the
+// patched files from elsewhere (-overlay). Quoted arguments must not contain blanks. With -race the
+// test is built with cgo, which needs gcc. With -v the output of the tests precedes each line.
 //
-// It prints one line for each fault: caught, MISSED, FAILS WITHOUT IT (the test fails on the
+// faults prints one line for each fault: caught, MISSED, FAILS WITHOUT IT (the test fails on the
 // unchanged tree), or an error in the patch. The exit status is 1 unless all faults are caught, and
 // 2 if the command line is wrong.
 package main
@@ -114,7 +114,7 @@ type patch struct {
 	of   []string // files that it changes, by their paths in the tree
 }
 
-// find reads the patches with these names, or all patches.
+// find reads the patches with the given names, or all patches.
 func find(dir string, names []string) (all []patch, err error) {
 	files := make([]string, len(names))
 	for i, name := range names {
@@ -218,7 +218,7 @@ func (p patch) apply(tmp string) (file string, err error) {
 	}
 	git := exec.Command("git", "apply", p.file)
 	git.Dir = tmp
-	// Git must find no repository around tmp: inside one it leaves files out.
+	// Git must find no repository around tmp: inside a repository git apply leaves files out.
 	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(tmp))
 	if out, err := git.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("no longer applies: %s", firstLine(out))

@@ -3,7 +3,7 @@
 //	gen [-C DIR] LIBRARY...
 //	gen -echo LIBRARY
 //
-// DIR is the module's root, by default the nearest folder upwards with a go.mod. With -echo it
+// DIR is the module's root, by default the nearest folder upwards with a go.mod. With -echo gen
 // prints the C source of the library that proves the bindings.
 package main
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A barChart draws the rows of the group others into an SVG file, except those of byHandMarked.
-// Each kind of work has a bar for each way of doing it.
+// A barChart draws the rows of the group "others" into an SVG file, except the rows that compare
+// with byHandMarked. Each kind of work has a bar for each way of doing it.
 type barChart struct {
 	file  string
 	title string
@@ -17,7 +17,7 @@ type barChart struct {
 // A barGroup has the bars of one kind of work, in nanoseconds.
 type barGroup struct {
 	name    string
-	puregpu []float64          // puregpu's figures, one beside each figure of others
+	puregpu []float64          // puregpu's figures, one for each figure in the field others
 	others  map[string]float64 // the figures of the other ways, by name
 }
 

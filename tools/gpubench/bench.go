@@ -27,7 +27,7 @@ type row struct {
 
 	detail bool        // only the JSON has the row, not the table
 	of     *allReduce  // nil unless the row is of an all-reduce
-	with   *comparison // nil outside the group others
+	with   *comparison // nil outside the group "others"
 }
 
 type unit string
@@ -86,7 +86,7 @@ type sides struct {
 // failure.
 var errNotRun = errors.New("not run")
 
-// limit is the time after the start of a bench when its waits fail.
+// limit is the time after the start of a bench when the bench's waits fail.
 const limit = 10 * time.Minute
 
 func (b *bench) matches(match func(name string) bool) bool {

@@ -59,8 +59,8 @@ func (c *loop) two(fn, a, b uintptr, n uint64) (time.Duration, error) {
 	return time.Duration(*ns), outcome(r, err)
 }
 
-// wake wakes a parked thread once for each element of woken. It stores in woken how long the thread
-// took to run, and in calls how long the call that woke it took.
+// wake wakes a parked thread once for each element of woken. It stores in the list woken how long
+// the thread took to run, and in the list calls how long the call took that woke the thread.
 func (c *loop) wake(woken, calls []time.Duration) error {
 	return outcome(c.Slow(loopWake, uintptr(len(woken)), uintptr(unsafe.Pointer(&woken[0])), uintptr(unsafe.Pointer(&calls[0]))))
 }

@@ -30,9 +30,9 @@ type allReduce struct {
 // 2(n-1)/n.
 const busBandwidth = "bus bandwidth"
 
-// collectiveBenches time all-reduces over all devices. The raw side is PyTorch. The processes of
-// both sides start once and serve all rows. Each side frees its memory after its turn, so that the
-// other one can use it.
+// collectiveBenches time all-reduces over all devices. The raw side is PyTorch; the rows of small
+// all-reduces have none. The processes of both sides start once and serve all rows. Each side frees
+// its memory after its turn, so that the other side can use the space.
 func collectiveBenches(e *env) []bench {
 	var all []bench
 	for _, w := range []way{inOne, inMany} {
@@ -88,8 +88,8 @@ func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	return counts{Warm: 3, Timed: 8, Ahead: 30}, 5
 }
 
-// chainedTo is the largest size for which chains are timed. Above it the time on the link hides the
-// host's work.
+// chainedTo is the largest size for which chains are timed. For larger sizes the time on the link
+// hides the host's work.
 const chainedTo = 16 << 20
 
 // The address of memory changes the bandwidth by one percent, mostly for sizes that fit into the

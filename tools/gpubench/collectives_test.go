@@ -51,8 +51,8 @@ func TestReduceCounts(t *testing.T) {
 	}
 }
 
-// TestCollectives checks that on simulated devices the rows of one process run, and that those of
-// several processes say why they cannot.
+// TestCollectives checks that on simulated devices the rows of one process run, and that the rows
+// of several processes say why they cannot run.
 func TestCollectives(t *testing.T) {
 	if race && testing.Short() {
 		t.Skip("takes long")

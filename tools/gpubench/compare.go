@@ -9,7 +9,7 @@ import (
 )
 
 // A promise is the greatest ratio of a row's time in a static program (build tag puregpu_static) to
-// its time in a dynamic one.
+// the row's time in a dynamic program.
 type promise struct {
 	row string
 	max float64
@@ -20,9 +20,9 @@ var staticPromises = []promise{{"calls/a C function", 1.3}, {"calls/cuLaunchKern
 // leastTurns is the least number of runs of each program.
 const leastTurns = 3
 
-// compareFiles compares runs of a dynamic program with runs of a static one. The files hold the
-// JSON output of the two programs in turns, a dynamic one first. It returns whether all promises
-// are kept.
+// compareFiles compares runs of a dynamic program with runs of a static program. The files hold the
+// JSON output of the two programs in turns, beginning with the dynamic program. compareFiles
+// returns whether all promises are kept.
 func compareFiles(files []string, stdout io.Writer) (kept bool, err error) {
 	if len(files) < 2*leastTurns || len(files)%2 != 0 {
 		return false, fmt.Errorf("-compare takes at least %d files, in turns of a dynamic program and a static one, but got %d", 2*leastTurns, len(files))

@@ -130,9 +130,9 @@ func (e *env) remark(format string, args ...any) {
 	e.remarks = append(e.remarks, fmt.Sprintf(format, args...))
 }
 
-// beside runs puregpu's side on the raw side's thread. Meanwhile no device is current there, as on
-// the goroutines of a program. Use it where the time of the host's calls counts: one processor of a
-// virtual machine may be twice as fast as another.
+// beside runs puregpu's side on the raw side's thread. Meanwhile no device is current on the
+// thread, as on the goroutines of a program. Use beside where the time of the host's calls counts:
+// one processor of a virtual machine may be twice as fast as another.
 func (e *env) beside(fn func() error) error {
 	return e.thread.do(func() error {
 		if err := e.raw.unbind(); err != nil {
@@ -142,9 +142,10 @@ func (e *env) beside(fn func() error) error {
 	})
 }
 
-// anywhere runs the raw side on a new thread, so that the operating system chooses its processor as
-// for puregpu's side. Use anywhere for work that the host waits for. For such work puregpu's side
-// does not use beside, because a goroutine that is locked to a thread wakes later.
+// anywhere runs the raw side on a new thread, so that the operating system chooses the thread's
+// processor, as for puregpu's side. Use anywhere for work that the host waits for. For such work
+// puregpu's side does not run in env.beside, because a goroutine that is locked to a thread wakes
+// later.
 func (e *env) anywhere(fn func() error) error {
 	t := newThread()
 	defer t.end()
@@ -156,8 +157,8 @@ func (e *env) anywhere(fn func() error) error {
 	})
 }
 
-// A thread is an OS thread with one goroutine, which runs functions. The raw side uses it, because
-// its calls need a thread on which the device is current.
+// A thread is an OS thread with one goroutine, which runs functions. The raw side uses one, because
+// the raw side's calls need a thread on which the device is current.
 type thread struct {
 	todo chan func() error
 	done chan error
@@ -181,7 +182,7 @@ func (t *thread) do(fn func() error) error {
 
 func (t *thread) end() { close(t.todo) }
 
-// await polls until the event is complete, or the bench has taken too long.
+// await polls until the event is complete, a call fails, or the bench has taken too long.
 func (e *env) await(event int) error { return e.awaitOn(e.raw, event) }
 
 // awaitOn is await for an event of another device.

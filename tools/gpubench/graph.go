@@ -9,10 +9,10 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// graphBenches returns the benchmarks that execute command buffers, and the one that records them.
-// A command buffer has empty kernels, one after the other, and the host waits for each execution.
-// The raw side launches the same graph, or the same kernels, and then records an event to wait for.
-// The raw time of submitting does not include that event.
+// graphBenches returns the benchmarks that execute command buffers, and the one that records
+// command buffers. A command buffer has empty kernels, one after the other, and the host waits for
+// each execution. The raw side launches the same graph, or the same kernels, and then records an
+// event to wait for. The raw time of submitting does not include that event.
 func graphBenches() []bench {
 	rows := func(what string, max float64) []row {
 		g := goal{max: max, of: ofRaw, device: true}
@@ -231,8 +231,8 @@ func emptyKernel[A any](r *rig) (*gpu.TypedKernel[A], error) {
 	return gpu.Typed[A](k)
 }
 
-// parts submits and waits once for each element of total. It stores the median time of submitting,
-// and the median time of submitting and waiting together.
+// parts submits and waits once for each element of the list total. It stores the median time of
+// submitting, and the median time of submitting and waiting together.
 func parts(f []float64, submitting, total []time.Duration, submit, wait func() error) error {
 	for i := range total {
 		start := time.Now()

@@ -7,8 +7,9 @@ import (
 )
 
 // idleBench measures the processor time of the process while nothing is in flight. The raw side has
-// only a context. puregpu's side has an open device too, a parked submission and a goroutine that
-// waits for it. Both sides include threads of the driver, so the goal is for the difference.
+// only a context. puregpu's side also has an open device, a parked submission, and a goroutine that
+// waits for the submission. Both sides include threads of the driver, so the goal is for the
+// difference.
 func idleBench() bench {
 	return bench{
 		rows: []row{{name: "idle/CPU over 2 s, of one core", unit: percent},

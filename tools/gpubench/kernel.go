@@ -15,7 +15,7 @@ import (
 // the one before, and a program can wait for each launch. The raw side is a loop of cuLaunchKernel,
 // in C if -c names the C loops, with an event behind the last launch only. In the rows named "raw
 // with an event behind each", and in the last row, the raw side is a Go loop that records an event
-// behind each launch, so that a program could wait for each launch there too.
+// behind each launch, so that a program could wait for each launch on that side too.
 func kernelBenches() []bench {
 	const n = 2000
 	rows := func(events string) []row {

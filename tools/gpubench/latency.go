@@ -33,8 +33,8 @@ func latencyBenches() []bench {
 	}
 }
 
-// latency times a round trip on each side. On the raw side it is the work, an event behind it, and
-// polling until the event is complete.
+// latency times a round trip on each side. On the raw side a round trip is the work, an event
+// behind the work, and polling until the event is complete.
 func latency(e *env, n int, work func() error, trip func(*rig) error) (sides, error) {
 	r, err := newRig(e, 1)
 	if err != nil {

@@ -54,7 +54,8 @@ func runJSON(t *testing.T, args ...string) map[string]result {
 
 func TestSim(t *testing.T) {
 	groups := "latency|chain|pool|graph|parked|semaphore"
-	// The race detector reports that the group wake polls memory while a simulated device fills it.
+	// The race detector reports that the group "wake" polls memory while a simulated device fills
+	// it.
 	if !race {
 		groups += "|wake"
 		if !testing.Short() {
@@ -243,7 +244,8 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-// TestLone checks that goals relative to the raw side do not apply if the machine lacks it.
+// TestLone checks that goals relative to the raw side do not apply if the machine lacks the raw
+// side.
 func TestLone(t *testing.T) {
 	turns := &turns{raw: [][]float64{{math.NaN()}, {math.NaN()}}, pure: [][]float64{{1}, {1}}, lone: true}
 	var r result

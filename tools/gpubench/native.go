@@ -16,7 +16,7 @@ import (
 // Each product runs after the one before, and a program can wait for each product. The raw side
 // makes the same cuBLAS calls on a stream and records an event behind the last call. In the rows
 // that say so, and in the last row, the raw side records an event behind each call, so that a
-// program could wait for each product there too.
+// program could wait for each product on that side too.
 func nativeBenches() []bench {
 	const n, side, large = 2000, 64, 1024
 	goal := goal{max: 1.1, of: ofRaw, device: true}
@@ -107,7 +107,7 @@ type producer struct {
 }
 
 // newProducer makes the raw side's multiplier on the raw side's thread, and the queue's in a
-// function of gpu.Native, because the device is current on these threads.
+// function of gpu.Native, because in both places the device is current on the thread.
 func newProducer(e *env, side int) (x *producer, err error) {
 	if e.lib == nil {
 		return nil, fmt.Errorf("%w: there is no cuBLAS for a simulated device", errNotRun)
@@ -172,7 +172,7 @@ func (x *producer) pure(o gpu.Order) error {
 	return x.r.q.Submit(o, gpu.Native("", x.multi, x.uses[0], x.uses[1], x.uses[2]))
 }
 
-// raw calls cuBLAS on a stream. If event is set, it records an event behind the product.
+// raw calls cuBLAS on a stream. If event is set, raw also records an event behind the product.
 func (x *producer) raw(event bool) error {
 	p := [3]cuda.DevicePtr{}
 	for i, u := range x.uses {

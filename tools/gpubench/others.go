@@ -23,7 +23,7 @@ var otherWorks = []struct{ name, work string }{
 	{"allocate 1 MiB, fill 4 KiB, free", "allocate"},
 }
 
-// byHand is the loop over the driver, the raw side of the other groups.
+// byHand is the loop over the driver, which is the raw side of most other groups of rows.
 const byHand = "a loop over the driver"
 
 // byHandMarked is the loop over the driver with an event behind each operation. The events tell a
@@ -33,7 +33,7 @@ const byHandMarked = "a loop over the driver, with events"
 
 var others = []string{byHand, "cuda.core", "CuPy", "PyTorch"}
 
-// A comparison describes a row of the group others: the work, whether it is submitted ahead, and
+// A comparison describes a row of the group "others": the work, whether it is submitted ahead, and
 // with what a Stream is compared.
 type comparison struct {
 	Work  string `json:"work"`
@@ -65,7 +65,7 @@ func otherBenches() (all []bench) {
 // often says how many times a side does the work.
 var often = counts{Warm: 200, Timed: 500, Ahead: 2000}
 
-// beside compares a Stream with one of others, or with byHandMarked.
+// beside compares a Stream with one of the ways in the list others, or with byHandMarked.
 func beside(e *env, with, work string) (s sides, err error) {
 	open := besidePython
 	if with == byHand || with == byHandMarked {
@@ -156,7 +156,7 @@ func besideLoop(e *env, with, work string) (raw func([]float64) error, end func(
 }
 
 // besidePython returns a raw side that does the work with a Python library, and a function that
-// ends its process.
+// ends the Python process.
 func besidePython(e *env, library, work string) (raw func([]float64) error, end func() error, err error) {
 	if e.opt.sim {
 		return nil, nil, fmt.Errorf("%w: Python libraries cannot use a simulated GPU", errNotRun)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestOthers checks, with a fake CuPy and a fake CUDA driver, that the rows of the group others
+// TestOthers checks, with a fake CuPy and a fake CUDA driver, that the rows of the group "others"
 // have the times of both sides. A missing library is no failure; an error in Python is one.
 func TestOthers(t *testing.T) {
 	if race || testing.Short() {

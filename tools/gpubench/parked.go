@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// parkedBench times fills that all wait for one value of the host. The raw side cannot park them:
-// it issues them, and waits for them, when the value comes.
+// parkedBench times fills that all wait for one value of the host. The raw side cannot park fills:
+// when the value comes, it issues the fills and waits for them.
 func parkedBench() bench {
 	const n = 1000
 	return bench{
@@ -62,9 +62,9 @@ func parkedBench() bench {
 type parking struct {
 	r    *rig
 	host *gpu.Semaphore
-	v    uint64 // the value of host
+	v    uint64 // the value of the semaphore host
 	done []*gpu.Semaphore
-	turn uint64 // the value that the semaphores in done reach next
+	turn uint64 // the value that the semaphores in the list done reach next
 }
 
 func newParking(r *rig, most int) (*parking, error) {
@@ -76,8 +76,8 @@ func newParking(r *rig, most int) (*parking, error) {
 	return &parking{r: r, host: host, done: done}, err
 }
 
-// park submits n fills that all wait for the next value of host. If values is set, each fill waits
-// for its own one of the next n values.
+// park submits n fills that all wait for the next value of the semaphore host. If values is set,
+// each fill waits for a value of its own, one of the next n.
 func (p *parking) park(n int, values bool) error {
 	p.turn++
 	at := p.v + 1

@@ -42,7 +42,7 @@ func (p *picture) print(r result) {
 	if r.Of == nil || r.Of.Figure != busBandwidth || r.Puregpu == nil {
 		return
 	}
-	if r.Raw != nil { // PyTorch was measured beside each way: draw its better figure
+	if r.Raw != nil { // PyTorch was measured beside each way: draw PyTorch's better figure
 		raw := p.lines[0].points
 		raw[r.Of.Bytes] = max(raw[r.Of.Bytes], *r.Raw)
 	}

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file")
 
-// drawn returns a picture with points for three sizes. If all is set, it has the lines of PyTorch
-// and of puregpu in two ways; otherwise only puregpu's line for one process.
+// drawn returns a picture with points for three sizes. If all is set, the picture has the lines of
+// PyTorch and of puregpu in two ways; otherwise only puregpu's line for one process.
 func drawn(file string, all bool) *picture {
 	p := &picture{file: file}
 	p.begin(&env{count: 4, info: driver.Info{Name: "GPU <4>"}})

@@ -48,7 +48,7 @@ func poolBenches() []bench {
 
 const allocs = 1000
 
-// keep has the raw side's pool keep freed memory. It fails if the device has no memory pools.
+// keep makes the raw side's pool keep freed memory. It fails if the device has no memory pools.
 func keep(e *env) error {
 	if !e.caps.Pools {
 		return fmt.Errorf("%w: the device has no memory pools", errNotRun)

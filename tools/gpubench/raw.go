@@ -13,8 +13,8 @@ type api interface {
 	unbind() error
 
 	// The next methods need two devices. other is another device of the same driver.
-	follow(stream int, other api, event int) error                 // wait for an event of another device
-	copyTo(stream int, other api, dst, src uint64, n uint64) error // copy bytes from this device to another one
+	follow(stream int, other api, event int) error                 // wait for an event of the device other
+	copyTo(stream int, other api, dst, src uint64, n uint64) error // copy bytes from this device to the device other
 
 	// The next methods need a device with memory pools.
 	keep() error                                  // keep freed memory in the current pool, as package gpu does

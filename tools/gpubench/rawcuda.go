@@ -20,7 +20,7 @@ type rawCUDA struct {
 	timed  cuda.Event
 	mod    cuda.Module // 0 until it is loaded
 	empty  cuda.Function
-	arg    *uint64 // the argument of empty
+	arg    *uint64 // the argument of the kernel empty
 	args   []unsafe.Pointer
 }
 

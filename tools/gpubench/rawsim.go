@@ -23,7 +23,7 @@ type rawSim struct {
 	mod    driver.Module // zero until it is loaded
 	empty  driver.Launch
 	timed  driver.Event
-	arg    *uint64 // the argument of empty
+	arg    *uint64 // the argument of the kernel empty
 }
 
 func newRawSim(d driver.Driver, index int) (*rawSim, error) {

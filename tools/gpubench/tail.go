@@ -123,9 +123,9 @@ func timeEach(f []float64, times []time.Duration, call func() error) error {
 	return nil
 }
 
-// whileLoading starts to load a module on the device. Until the load ends, it pauses for 5 ms and
-// times an operation, again and again. It stores the median, the longest time and the time of the
-// load.
+// whileLoading starts to load a module on the device. Until the load ends, whileLoading pauses for
+// 5 ms and times an operation, again and again. It stores the median, the longest time and the time
+// of the load.
 func (r *rig) whileLoading(f []float64, kernels int, timed func() (time.Duration, error)) error {
 	image, loaded := module(kernels), make(chan error, 1)
 	start := time.Now()

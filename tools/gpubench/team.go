@@ -14,8 +14,9 @@ import (
 )
 
 // A team is a group of processes that do the same work at the same time. Each process reads orders
-// from its input, and answers each order with a line that begins with mark. A process ends when its
-// input ends. If it fails, the error has the end of the text that it printed besides answers.
+// from its input, and answers each order with a line that begins with @gpubench (mark). A process
+// ends when its input ends. If a process fails, the error has the end of the text that the process
+// printed besides answers.
 type team struct {
 	what    string
 	procs   []*process
@@ -27,13 +28,14 @@ type team struct {
 // mark begins an answer, because libraries also write to standard output.
 const mark = "@gpubench "
 
-// An order is work for a process. Do decides which fields count.
+// An order is work for a process. Do decides which fields count: each comment begins with a value
+// of Do.
 type order struct {
 	Do string `json:"do"`
 
 	// open: open the devices of the ranks from Rank on. The process of rank 0 also makes an id, by
-	// which the others find it. PyTorch's processes get their rank, and the address at which they
-	// find each other, from their environment.
+	// which the other processes find that one. PyTorch's processes get their rank, and the address
+	// at which they find each other, from their environment.
 	Simulated int   `json:"simulated,omitempty"` // number of simulated devices; 0: real ones
 	Devices   []int `json:"devices,omitempty"`
 	Rank      int   `json:"rank,omitempty"`
@@ -51,8 +53,8 @@ type order struct {
 	Library string `json:"library,omitempty"`
 	Work    string `json:"work,omitempty"`
 
-	// small: reduce Bytes Group times, as separate groups and as one recorded group. Measure each
-	// of these two Timed times.
+	// small: make as many all-reduces of Bytes bytes as Group says, as separate groups and as one
+	// recorded group. Measure each of the two ways as often as Timed says.
 	Group int `json:"group,omitempty"`
 }
 
@@ -221,8 +223,8 @@ func (t *team) askAll(ctx context.Context, o order) ([]answer, error) {
 	return t.ask(ctx, func(int) order { return o })
 }
 
-// end kills the processes and returns err, which becomes the team's error if it has none. Closing
-// the input would not do: a process that waits in a library does not read it.
+// end kills the processes and returns err, which becomes the team's error if the team has none.
+// Closing the input would not do: a process that waits in a library does not read its input.
 func (t *team) end(err error) error {
 	if t.over == nil {
 		t.over = err
@@ -239,7 +241,7 @@ func (t *team) end(err error) error {
 // patience is how long processes may take to end.
 const patience = 20 * time.Second
 
-// close lets the processes end. It returns an error that names those that fail or do not end.
+// close lets the processes end. Its error names the processes that fail or do not end.
 func (t *team) close() error {
 	if t.over != nil {
 		return nil // the processes have ended

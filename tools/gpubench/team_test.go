@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // beMember is the main function of a process in a test's team. It answers each order with numbers
-// from it, unless how names a fault.
+// from the order, unless how names a fault.
 func beMember(how string) int {
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		var o order

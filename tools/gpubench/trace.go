@@ -17,8 +17,8 @@ var traceLevels = [...]struct {
 }{{"no times", trace.NoTimes}, {"device times", trace.SubmissionTimes}}
 
 // traceFigures are the figures of each level: the host's time for a submission, the trace's
-// addition to it, the total time of a submission, and the processor time. Device times need a
-// timing event behind each submission. So there are two more rows: the host's time that such an
+// addition to that time, the total time of a submission, and the processor time. Device times need
+// a timing event behind each submission. So there are two more rows: the host's time that such an
 // event adds to each raw call, and the rest of the time that the trace adds.
 var traceFigures = [...]string{"submitting each", "added to each", "total each", "CPU each"}
 
@@ -124,7 +124,8 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 		f[byEvent], f[beyond] = math.NaN(), math.NaN()
 		return err
 	}
-	// rawly returns the host's time for one raw call, with or without a timing event behind it.
+	// rawly returns the host's time for one raw call, with or without a timing event behind the
+	// call.
 	rawly := func(event bool) (float64, error) {
 		var x [3]float64
 		err := e.thread.do(func() error {
@@ -155,7 +156,7 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 		for level := range traceLevels {
 			x, err := on[level]()
 			if err == nil {
-				err = traces[level].Flush() // keeps its output out of the next level's time
+				err = traces[level].Flush() // keeps the trace's output out of the next level's time
 			}
 			if err != nil {
 				return err

@@ -21,8 +21,8 @@ import (
 //  7. the call of Signal in row 2
 //
 // The raw side of rows 2 and 7 is a C thread that waits for a condition variable, if -c names the C
-// loops. The last two rows are plain Go: the wake-up of a goroutine that waits for a channel, and
-// the send.
+// loops. Rows 8 and 9 are plain Go: the wake-up of a goroutine that waits for a channel, and the
+// send.
 func wakeBench() bench {
 	const n, long = 100, 10
 	const fills = 8
@@ -142,7 +142,7 @@ func wakeBench() bench {
 }
 
 // lockedBench times the round trip of a fill on a goroutine that is locked to its thread, and on
-// one that is not. The second pair uses fills of some tens of microseconds.
+// one that is not. The second pair of rows uses fills of some tens of microseconds.
 func lockedBench() bench {
 	const n = 300
 	asFree := goal{max: 1.1, of: ofBase, device: true}
@@ -196,7 +196,8 @@ func lockedBench() bench {
 }
 
 // A done measures how long a waiting goroutine takes to notice that the device is done. Fills of
-// long keep the device busy. A last fill writes word, which another goroutine polls.
+// the memory in long keep the device busy. A last fill writes the buffer word, which another
+// goroutine polls.
 type done struct {
 	e    *env
 	r    *rig
@@ -219,7 +220,7 @@ func newDone(e *env, r *rig) (*done, error) {
 }
 
 // wakeUp parks a goroutine until the device has done fills of some tens of microseconds each. It
-// returns the time from their end until the goroutine runs.
+// returns the time from the end of the fills until the goroutine runs.
 func (d *done) wakeUp(fills uint64) (time.Duration, error) {
 	r := d.r
 	r.v++
@@ -257,12 +258,12 @@ func wait(e *env, r *rig, woken chan<- waking) {
 	woken <- waking{time.Now(), err}
 }
 
-// wakeUp parks a goroutine until r.sem is at r.v. It returns the time from the beginning of signal
-// until the goroutine runs.
+// wakeUp parks a goroutine until r.sem is at r.v. It returns the time from the call of signal until
+// the goroutine runs.
 func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 	woken := make(chan waking, 1)
 	go wait(e, r, woken)
-	time.Sleep(300 * time.Microsecond) // longer than a waiter polls, so that it is parked
+	time.Sleep(300 * time.Microsecond) // longer than a waiter polls, so that the waiter is parked
 	start := time.Now()
 	if err := signal(); err != nil {
 		return 0, err
@@ -271,10 +272,10 @@ func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 	return w.at.Sub(start), w.err
 }
 
-// wakeByChannel wakes a goroutine by a Go channel and goes on computing, like row 2. It returns the
-// time until the waiting goroutine runs, and the time of the send and of the start of a goroutine
-// behind it. Without this start Go leaves the waiter for some 80 µs in the queue of this processor,
-// which computes.
+// wakeByChannel wakes a goroutine by a Go channel and goes on computing, like row 2 of wakeBench.
+// It returns the time until the waiting goroutine runs, and the time of the send and of the start
+// of a goroutine behind the send. Without this start Go leaves the waiter for some 80 µs in the
+// queue of the processor that computes.
 func wakeByChannel() (woken, call time.Duration) {
 	ch, at := make(chan struct{}, 1), make(chan time.Time, 1)
 	go func() {

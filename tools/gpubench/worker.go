@@ -42,7 +42,8 @@ type rank struct {
 	wait   [1]gpu.Point
 }
 
-// work carries out orders until its input ends, and returns the exit status.
+// work carries out orders until its input ends, or has text that is no order. It returns the exit
+// status.
 func work(stdin io.Reader, stdout, stderr io.Writer) int {
 	w := &worker{}
 	for in := json.NewDecoder(stdin); ; {
@@ -184,8 +185,8 @@ func closeAll(list []*gpu.Buffer) (err error) {
 	return err
 }
 
-// time times all-reduces of float32, in place. It frees its memory, so that PyTorch's processes can
-// use it.
+// time measures all-reduces of float32, in place. Afterwards it frees the memory, so that PyTorch's
+// processes can use the space.
 func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 	pad, err := w.zeros(ctx, o.Pad)
 	defer func() { err = errors.Join(err, closeAll(pad)) }()
@@ -295,8 +296,8 @@ func (w *worker) chained(ctx context.Context, n int, mem []*gpu.Buffer, a *answe
 	return nil
 }
 
-// small times a recorded group of small all-reduces until it is done, and the same all-reduces as
-// separate groups.
+// small measures a recorded group of small all-reduces until the group is done, and the same
+// all-reduces as separate groups.
 func (w *worker) small(ctx context.Context, o order) (a answer, err error) {
 	mem, err := w.zeros(ctx, uint64(o.Group)*o.Bytes)
 	defer func() { err = errors.Join(err, closeAll(mem)) }()

@@ -30,8 +30,8 @@ type cudaDriver interface {
 	MemGetInfo() (free, total uint64, err error)
 }
 
-// cudaDevices returns the driver's facts about each device, and with memory also its free memory. A
-// device's Errors has its failed queries.
+// cudaDevices returns the driver's facts about each device, with the free memory if memory is set.
+// The field Errors of a Device has the failed queries.
 func cudaDevices(lib cudaDriver, memory bool) ([]Device, error) {
 	if err := lib.Init(0); err != nil {
 		return nil, fmt.Errorf("cuInit: %w", err)
@@ -92,7 +92,7 @@ func cudaDevices(lib cudaDriver, memory bool) ([]Device, error) {
 	return devices, nil
 }
 
-// cudaFree returns the free memory of a device, from its primary context.
+// cudaFree returns the free memory of a device, from the device's primary context.
 func cudaFree(lib cudaDriver, dev cuda.Device) (free uint64, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -112,7 +112,7 @@ func cudaFree(lib cudaDriver, dev cuda.Device) (free uint64, err error) {
 }
 
 // findNode takes the nearest NUMA node from the operating system if the library has not reported
-// it.
+// one.
 func (d *Device) findNode() {
 	if _, told := d.Attributes[hostNUMANode]; told {
 		return

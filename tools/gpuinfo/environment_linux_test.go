@@ -353,8 +353,8 @@ var environments = []environment{
 	},
 }
 
-// TestEnvironments checks the output of gpuinfo -explain on many kinds of machines. Each is a root
-// folder with its own libraries.
+// TestEnvironments checks the output of gpuinfo -explain on many kinds of machines. Each machine is
+// a root folder with its own libraries.
 func TestEnvironments(t *testing.T) {
 	libraries := map[string]string{}
 	for _, name := range []string{"cuda", "nvml", "hip", "nccl", "nvrtc"} {

@@ -22,7 +22,7 @@ const (
 	xgmi   = "xGMI"
 )
 
-// links returns the link from each of n devices to each other one. It returns nil if the library
+// links returns the link from each of n devices to each other device. It returns nil if the library
 // cannot report links.
 func links(pkg string, n int, ask func(l *Link) error) []Link {
 	var all []Link
@@ -62,8 +62,8 @@ func nvmlPaths(devices []Device) paths {
 }
 
 // cudaLinks returns the driver's facts about the links between n devices, or nil if the driver
-// cannot report links. The driver does not know the kind of a link: between finds it. If between is
-// nil, the kind is P2P or none.
+// cannot report links. The driver does not know the kind of a link: the function between finds the
+// kind. If between is nil, the kind is P2P or none.
 func cudaLinks(lib cudaDriver, n int, between paths) []Link {
 	return links("cuda", n, func(l *Link) error {
 		from, err := lib.DeviceGet(int32(l.From))
@@ -110,7 +110,7 @@ func cudaLinks(lib cudaDriver, n int, between paths) []Link {
 }
 
 // hipLinks returns HIP's facts about the links between n devices: kinds and hops, but no ranks. HIP
-// returns ErrorInvalidHandle if the system does not tell it about a link.
+// returns ErrorInvalidHandle if the system does not tell HIP about a link.
 func hipLinks(lib hipRuntime, n int) []Link {
 	return links("hip", n, func(l *Link) error {
 		ask := func(attr hip.DeviceP2PAttr) (bool, error) {

@@ -3,7 +3,7 @@
 //	gpuinfo [-json | -explain] [-memory] [-need]
 //	gpuinfo -version
 //
-// For each library it prints the loaded file and why it chose that file, the version, and which
+// For each library it prints the loaded file and why that file was chosen, the version, and which
 // sets of functions are present, partial or missing, with the release that brought them. For
 // libraries that few programs need it prints only the version and the file. For each device it
 // prints the name and the properties. It prints the links between the devices of a library as a
@@ -13,9 +13,9 @@
 //
 // -explain prints a page for a bug report: the system, the drivers in its kernel, device nodes and
 // their permissions, the container, each file that was tried for each library with its version and
-// its answer, the parts of the toolkit, and advice. Its only personal data are user and group
-// numbers and paths, including paths in environment variables. With -json the report has all this
-// too, and every missing function.
+// its answer, the parts of the toolkit, and advice. The only personal data on the page are user and
+// group numbers and paths, including paths in environment variables. With -json the report has all
+// this too, and every missing function.
 //
 // The exit status is for scripts:
 //

@@ -49,7 +49,7 @@ type probe struct {
 	// toolkit marks a library of the CUDA toolkit or of ROCm that few programs need. If such a
 	// library is found, it gets one line without -explain.
 	toolkit bool
-	vendor  string // vendor of its devices, "" if it has none
+	vendor  string // vendor of the devices that the library opens, "" if it opens none
 	format  func(dl.Version) string
 	open    func(dl.Options) (opened, error)
 	// The kernel module of the driver for the library's devices.

@@ -1,7 +1,7 @@
 package main
 
-// schema is the version of the JSON that -json prints. It grows when a field changes or is removed.
-// Added fields do not change it.
+// schema is the version of the JSON that -json prints. A field that changes or is removed raises
+// the version; an added field does not.
 const schema = 1
 
 // A Report is all findings of gpuinfo. -json prints it.

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// A commandSummary adds up commands of recordings, or work outside of recordings. All of it has the
-// same kernel, operation and label.
+// A commandSummary adds up commands of recordings, or work outside of recordings, with the same
+// kernel, operation and label.
 type commandSummary struct {
 	Kernel   string           `json:"kernel,omitempty"`
 	Op       string           `json:"op"`
@@ -194,7 +194,7 @@ func printCommands(b *strings.Builder, title string, list []commandSummary, top 
 }
 
 // note says which executions have no times of their commands, and why. In a trace with times of
-// commands it is about graphs only. It is empty if there are no such executions.
+// commands the note is about graphs only. The note is empty if there are no such executions.
 func (c *commandTimes) note() string {
 	switch {
 	case !c.timed() && c.Untimed > 0:

@@ -15,10 +15,11 @@ import (
 	"github.com/puregpu/puregpu/internal/tracetest"
 )
 
-// decoder is a program that executes a recording of two layers three times, as a graph: source
-// timed the commands of the first two executions, and those of the third have no times. It executes
-// another recording as calls, and launches one kernel without a recording. Without a source no
-// command of a graph has times, and why says the reason.
+// decoder is a program that executes a recording of two layers three times, as a graph. The
+// argument source names what timed the commands of the first two executions. The commands of the
+// third have no times. decoder also executes another recording as calls, and launches one kernel
+// without a recording. If source is "", no command of a graph has times, and the argument why is
+// the reason.
 func decoder(source, why string) *tracetest.Builder {
 	b := tracetest.New("decoder", 0, 1, time.Unix(1700000000, 0))
 	dev := b.Device(0, "NVIDIA H200")
@@ -89,7 +90,7 @@ func summaryOf(t *testing.T, page []byte) []byte {
 }
 
 // TestKernels compares the output of gputrace kernels, as text, as JSON and on the page, with
-// golden files. It also does so for the traces of programs whose graphs have no times.
+// golden files. Some of the traces are of programs whose graphs have no times.
 func TestKernels(t *testing.T) {
 	const golden = "testdata/kernels.txtar"
 	got := &txtar.Archive{Comment: []byte("What gputrace kernels prints. Written by go test ./tools/gputrace -update.\n")}

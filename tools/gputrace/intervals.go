@@ -57,8 +57,8 @@ func overlap(list []interval) traceformat.Time {
 	return sum
 }
 
-// gaps returns the stretches of within that are in no interval. The intervals are a result of
-// union.
+// gaps returns the stretches of the interval within that no interval of list covers. list is a
+// result of union.
 func gaps(list []interval, within interval) []interval {
 	var out []interval
 	at := within.begin
@@ -86,7 +86,7 @@ type distribution struct {
 	Max   traceformat.Time `json:"max_ns"`
 }
 
-// distributionOf returns the distribution of the durations in list, which it sorts.
+// distributionOf sorts list, and returns the distribution of the durations in list.
 func distributionOf(list []traceformat.Time) distribution {
 	if len(list) == 0 {
 		return distribution{}

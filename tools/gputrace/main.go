@@ -7,26 +7,27 @@
 //	gputrace -version
 //
 // A program that uses package gpu writes a trace if the environment variable PUREGPU_TRACE names a
-// file. run sets the variable, and reads the trace when the program has ended. It leaves Ctrl-C to
+// file. run sets the variable, and reads the trace when the program has ended. run leaves Ctrl-C to
 // the program. Several files are the traces of several ranks; gputrace puts them on one clock.
 //
-// With kernels, or -kernels, it prints only which kernels and commands took the time, inside
+// With kernels, or -kernels, gputrace prints only which kernels and commands took the time, inside
 // recordings and outside of them. run -kernels sets PUREGPU_TRACE_TIMES, so that the trace has
 // times of commands, unless the variable is set already.
 //
-// It prints how long each device and queue was busy, idle, or did several things at once; the
-// longest operations; the critical path from the first submission to the end of the last; how long
-// submissions were not issued; and the causes of idle devices. -json prints the same as JSON. -html
-// FILE writes a page with a timeline, which a browser opens without other files. -o FILE writes the
-// trace again: the ranks merged, and with an end if the program died before it wrote one. -check
-// compares the trace with its format (docs/trace-format.md) instead.
+// Without kernels or -kernels, gputrace prints how long each device and queue was busy, idle, or
+// did several things at once; the longest operations; the critical path from the first submission
+// to the end of the last; how long submissions were not issued; and the causes of idle devices.
+// -json prints the same as JSON. -html FILE writes a page with a timeline, which a browser opens
+// without other files. -o FILE writes the trace again: the ranks merged, and with an end if the
+// program died before it wrote one. -check compares the trace with its format
+// (docs/trace-format.md) instead.
 //
 // The memory use grows with the part of the trace that is read. -from and -to select a part, and
 // -max limits its events. Submissions from before -from are kept until the end, because they may
 // end in the part.
 //
 // The exit status is 1 if a trace cannot be read or breaks its format, and 2 if the command line is
-// wrong. Otherwise, with run, it is the program's exit status.
+// wrong. Otherwise, with run, the exit status is the program's.
 package main
 
 import (
@@ -142,7 +143,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 // timesVariable is the environment variable that selects which work gets device times in a trace.
 const timesVariable = "PUREGPU_TRACE_TIMES"
 
-// start runs a program that writes its trace, and the traces of programs that it starts, into dir.
+// start runs a program. The program, and the programs that it starts, write their traces into dir.
 // If commands is set, the traces have times of commands, unless the environment says otherwise.
 // start returns the exit status.
 func start(args []string, dir string, commands bool, stdout, stderr io.Writer) (int, error) {
@@ -227,7 +228,7 @@ func sources(files []*os.File) []traceformat.Source {
 
 // reader calls read with the trace of all files on one clock.
 func reader(files []*os.File, read func(io.Reader) error) error {
-	if len(files) == 1 { // it may be a merged one, or a pipe
+	if len(files) == 1 { // the file may be a merged trace, or a pipe
 		if info, err := files[0].Stat(); err != nil {
 			return err
 		} else if info.Mode().IsRegular() {
@@ -263,8 +264,8 @@ func loadFiles(files []*os.File, win window) (t *trace, err error) {
 	return t, err
 }
 
-// check writes where each file breaks the rules of the format, or what is in it if it breaks none.
-// It stops with an error after the first file that breaks one.
+// check writes where each file breaks the rules of the format, or what is in a file that breaks
+// none. It stops with an error after the first file that breaks a rule.
 func check(files []*os.File, stdout io.Writer) error {
 	for _, f := range files {
 		if err := reader([]*os.File{f}, func(r io.Reader) error {
@@ -293,8 +294,8 @@ func check(files []*os.File, stdout io.Writer) error {
 }
 
 // writeFile writes a file completely or not at all. The file must not be one of the input files.
-// Only its owner can read it, as with traces. If the file is not regular, such as /dev/stdout,
-// writeFile writes to it directly.
+// Only the owner can read a new file, as with traces. If the file is not regular, such as
+// /dev/stdout, writeFile writes to it directly.
 func writeFile(name string, read []string, write func(io.Writer) error) error {
 	if info, err := os.Stat(name); err == nil {
 		if slices.ContainsFunc(read, func(r string) bool {

@@ -120,7 +120,7 @@ func TestRunPutsRanksTogether(t *testing.T) {
 }
 
 // TestRunInterrupted checks that gputrace run, when interrupted, waits for the program and prints
-// its trace. The test itself is the program, and interrupts gputrace.
+// the program's trace. The test itself is the program, and interrupts gputrace.
 func TestRunInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no process can be interrupted alone")

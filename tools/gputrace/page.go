@@ -165,8 +165,8 @@ type box struct {
 	name       string
 	kind, sub  int
 	note       string
-	slice      int // the slice of the trace that it shows, or -1
-	queued     int // the submission that it shows on a queue's track, or -1
+	slice      int // the slice of the trace that the box shows, or -1
+	queued     int // the submission that the box shows on a queue's track, or -1
 }
 
 func newPageData(t *trace, s *summary) *pageData {
@@ -297,7 +297,7 @@ func (m *pageMaker) text(s string) int {
 	return i
 }
 
-// moment returns a time of the trace on the page, or -1 if it is unknown.
+// moment returns a time of the trace on the page, or -1 if the time is unknown.
 func (m *pageMaker) moment(t traceformat.Time) traceformat.Time {
 	if t == unknown {
 		return -1

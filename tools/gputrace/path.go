@@ -23,7 +23,8 @@ type segment struct {
 // Kinds of segments.
 const (
 	onDevice = "device" // a device executed an operation
-	// From the operation's issue, or from the end of its last dependency, until the device began it.
+	// From the operation's issue, or from the end of its last dependency, until the device began
+	// the operation.
 	toStart = "start"
 	toGive  = "give"  // the host was still giving the device the operation, which may already have run
 	toIssue = "issue" // from submission, or from the release of the last wait, until issue
@@ -105,7 +106,8 @@ func (w *walker) lastRank(i int) int {
 	return i
 }
 
-// back returns the segments from the beginning of submission i back to until, the latest first.
+// back returns the segments from the beginning of submission i back to the time until, the latest
+// first.
 func (w *walker) back(i int, until traceformat.Time) []segment {
 	b := backward{walker: w, until: until}
 	b.device(i)
@@ -162,7 +164,8 @@ func (b *backward) deviceName(i int) string {
 }
 
 // executed adds the work of a submission on its device. For a collective the path continues at the
-// last rank, for which all others waited. executed returns the next submission, or -1 at the end.
+// last rank, because all other ranks waited for that one. executed returns the next submission, or
+// -1 at the end.
 func (b *backward) executed(i int) int {
 	s := &b.t.subs[i]
 	begin, on := s.start(), b.lastRank(i)
@@ -215,8 +218,8 @@ func (b *backward) device(i int) {
 	}
 }
 
-// issue goes back from the time of issue, and returns the first submission on a device that it
-// meets, or -1 at the end.
+// issue goes back from the time of issue, and returns the first submission that it meets on a
+// device, or -1 at the end.
 func (b *backward) issue(i int) int {
 	for {
 		s := &b.t.subs[i]
@@ -261,9 +264,9 @@ func (b *backward) call(slice int) int {
 	return b.hostBefore(b.t.tracks[s.track].program, s.track, s.begin)
 }
 
-// hostBefore goes back on the host from the time at, and returns the first submission on a device
-// that it meets, or -1 at the end. It begins with the track's slice that was the last to end by
-// then. If the track is unknown, track is -1, and the slices of all the program's tracks count.
+// hostBefore goes back on the host from the time at, and returns the first submission that it meets
+// on a device, or -1 at the end. It begins with the track's slice that was the last to end by then.
+// If the track is unknown, track is -1, and the slices of all the program's tracks count.
 func (b *backward) hostBefore(program, track int, at traceformat.Time) int {
 	for {
 		list := b.host[program]

@@ -74,8 +74,8 @@ func steps(n int) *tracetest.Builder {
 	return b
 }
 
-// allreduce is data-parallel training on two devices: the second is slower, and the first waits for
-// it.
+// allreduce is data-parallel training on two devices: the first waits for the second, which is
+// slower.
 func allreduce(n int) *tracetest.Builder {
 	b := tracetest.New("allreduce", 0, 1, start2026)
 	host := b.Host("host 1")

@@ -164,8 +164,8 @@ func summarize(t *trace) *summary {
 	return s
 }
 
-// busyOf lists the times at which devices ran the submissions that pick chooses, clipped to the
-// window. It leaves out unknown times.
+// busyOf lists the times at which devices ran the submissions that the function pick chooses,
+// clipped to the window. It leaves out unknown times.
 func busyOf(t *trace, pick func(*submission) bool) []interval {
 	var list []interval
 	for i := range t.subs {
@@ -239,8 +239,8 @@ func (s *summary) devices(t *trace, w *walker) {
 	slices.SortStableFunc(s.Starved, func(a, b starvedSummary) int { return cmp.Compare(b.Total, a.Total) })
 }
 
-// windowOf returns the time from the first submission that pick chooses to the end of the last one,
-// clipped to the window. The trace may not say what a device did at other times.
+// windowOf returns the time from the first submission that the function pick chooses to the end of
+// the last one, clipped to the window. The trace may not say what a device did at other times.
 func windowOf(t *trace, pick func(*submission) bool) interval {
 	var v interval
 	first := true
@@ -404,7 +404,8 @@ func (s *summary) longest(t *trace) {
 	s.Longest, s.Host = ranking(device), ranking(host)
 }
 
-// moves reports whether the bytes of an operation are data that it moves, not only a size.
+// moves reports whether the bytes of an operation are data that the operation moves, not only a
+// size.
 func moves(op string) bool { return op != "alloc" && op != "free" }
 
 func ranking[K comparable](m map[K]*operationSummary) []operationSummary {

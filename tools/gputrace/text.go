@@ -264,7 +264,7 @@ func (s *summary) printStarved(b *strings.Builder, top int) {
 type table struct {
 	head []string
 	rows [][]string
-	left int    // number of columns aligned on the left; those after them are aligned on the right
+	left int    // number of columns aligned on the left; later columns are aligned on the right
 	tail string // a line below
 }
 
@@ -366,7 +366,8 @@ func count[T int | uint64](n T, what string) string {
 	return number(n) + " " + what
 }
 
-// clean returns s on one line of at most n characters, with '·' for those that cannot be printed.
+// clean returns s on one line of at most n characters, with '·' for characters that cannot be
+// printed.
 func clean(s string, n int) string {
 	out := make([]rune, 0, min(len(s), n))
 	for _, r := range s {

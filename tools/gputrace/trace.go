@@ -74,7 +74,7 @@ type submission struct {
 	// The submission should have device times, but has none.
 	untimed         bool
 	untimedCommands int // number of commands without times
-	// The device may have begun the submission before begun, by up to early.
+	// The time in begun may be too late, by up to this much.
 	early traceformat.Time
 	err   string
 }
@@ -92,7 +92,7 @@ func (s *submission) start() traceformat.Time {
 }
 
 // finish returns the time when a submission ended. If that is unknown, it returns the time of issue
-// for an instant one, else the latest known moment.
+// for an instant submission, else the latest known moment.
 func (s *submission) finish() traceformat.Time {
 	switch {
 	case s.ended != unknown:
@@ -120,7 +120,7 @@ type slice struct {
 // An edge leads from a signal to its wait. Nodes are submissions and slices of the host.
 type edge struct{ from, to node }
 
-// A node is the index of a submission, or with host the index of a slice of the host.
+// A node is the index of a submission or, if host is set, of a slice of the host.
 type node struct {
 	host  bool
 	index int
@@ -239,7 +239,8 @@ func (l *loader) text(s string) string {
 	return s
 }
 
-// event reads an event, and reports whether it was kept. window.maxEvents limits the kept events.
+// event reads an event, and reports whether the event was kept. window.maxEvents limits the kept
+// events.
 func (l *loader) event(e *traceformat.Event) bool {
 	switch e.Phase {
 	case traceformat.Metadata:
@@ -376,8 +377,8 @@ func (l *loader) submission(e *traceformat.Event) bool {
 	return false
 }
 
-// complete adds to the arguments of a command's slice those that are only in the list of the
-// recording's commands.
+// complete adds to the arguments of a command's slice the arguments that are only in the list of
+// the recording's commands.
 func (l *loader) complete(e *traceformat.Event) {
 	a := &e.Args
 	c := l.listed[commandKey{l.program(e.PID), a.Recording, a.Command}]
@@ -415,7 +416,7 @@ func (l *loader) slice(e *traceformat.Event) bool {
 
 // partOf reports whether a submission, which was submitted before the end of a window, ended after
 // the window's begin, or has no known end. Such a submission keeps all its slices, also those
-// outside the window. Otherwise it would seem to have taken no time.
+// outside the window. Otherwise the submission would seem to have taken no time.
 func (s *submission) partOf(win window) bool { return s.done == unknown || s.done >= win.from }
 
 // release adds the held slices of a submission to the trace if the submission is partly in the

@@ -64,7 +64,7 @@ func isHIP(source string, archs []string) bool {
 // command line names.
 func (g *generator) compile(source string) ([]byte, string, error) {
 	var reasons []string
-	some := false // a compiler works, but not for these architectures
+	some := false // a compiler works, but not for the architectures of g.archs
 	for _, c := range compilers[isHIP(source, g.archs)] {
 		if g.compiler != "" && g.compiler != c.name {
 			continue

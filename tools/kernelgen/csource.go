@@ -634,8 +634,8 @@ func (p *parser) setAlias(name string, a cAlias) {
 // deepestAlias limits how many aliases resolve follows.
 const deepestAlias = 32
 
-// resolve follows aliases up to a name that known accepts, or that is no alias. stars are the
-// pointers of the type.
+// resolve follows aliases up to a name that the function known accepts, or that is no alias. stars
+// are the pointers of the type.
 func (s *source) resolve(typ string, stars int, known func(string) bool) (string, int, error) {
 	from := typ
 	for range deepestAlias {

@@ -17,7 +17,8 @@ type token struct {
 // macros. It skips branches that are known to be inactive, such as #if 0. Of
 // conditionals whose conditions it does not know it reads all branches, except as endBranch says.
 type lexer struct {
-	// include returns the text and the path of a file that is included in quotes. It may be nil.
+	// include returns the text and the path of a file that is included in quotes. include may be
+	// nil.
 	include func(name, from string) (text, path string, ok bool)
 
 	tokens   []token
@@ -209,8 +210,9 @@ func (x *lexer) endif() {
 	x.conds = x.conds[:len(x.conds)-1]
 }
 
-// endBranch ends a branch of a conditional. It drops a branch after the first if that branch, or
-// one before it, does not close all brackets that it opens: only one of the branches is compiled.
+// endBranch ends a branch of a conditional. It drops a branch after the first if that branch, or an
+// earlier one, does not close exactly the brackets that it opens: only one of the branches is
+// compiled.
 func (x *lexer) endBranch() {
 	c := &x.conds[len(x.conds)-1]
 	if c.known {

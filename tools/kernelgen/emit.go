@@ -407,8 +407,8 @@ func (m *module) emitTritonGrid(f *File, k *kernel, recv, blocks string) {
 	}
 }
 
-// emitSizes writes code that does not compile if a Go type of unknown size differs in size from its
-// parameter.
+// emitSizes writes code that does not compile if a Go type of unknown size does not have the size
+// of the kernel's parameter.
 func (m *module) emitSizes(f *File) {
 	type check struct {
 		expr string

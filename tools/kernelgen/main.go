@@ -12,15 +12,15 @@
 //     kernelgen needs no compiler;
 //   - without -runtime, a source: kernelgen compiles it with nvcc, clang or NVRTC, or with hipcc,
 //     for the architectures of -arch, to zNAME.ptx, .cubin, .fatbin or .hsaco. If the source, the
-//     files that it includes in quotes, -arch and -options are as before, it uses the existing
-//     file. If one of them has changed and there is no compiler, it keeps the existing file and
-//     prints a message;
+//     files that it includes in quotes, -arch and -options are as before, kernelgen uses the
+//     existing file. If the source, an included file or a flag has changed and there is no
+//     compiler, kernelgen keeps the existing file and prints a message;
 //   - a source, or a header (.h), with compiled code (.ptx, .cubin, .fatbin, .hsaco, .co): the
 //     source or header gives the names and types of the parameters. kernelgen puts several code
 //     files for NVIDIA devices into one fat binary;
 //   - Triton metadata (.json), one file a kernel. Beside each is its code, .ptx or else .cubin or
-//     .hsaco. If the metadata do not have the signature, it is beside them in .source or .ttir, or
-//     a source or a header declares the kernel.
+//     .hsaco. If the metadata do not have the signature, a file .source or .ttir beside them has
+//     it, or a source or a header declares the kernel.
 //
 // kernelgen writes zNAME.go into the folder of the first file. NAME is the name of that file, or
 // -name. The function LoadNAME loads the embedded code, the function CompileNAME compiles the
@@ -397,8 +397,8 @@ var errStays = errors.New("what is there stays")
 // extensions are the file extensions of compiled code.
 var extensions = []string{".ptx", ".cubin", ".fatbin", ".hsaco"}
 
-// source makes a module from a source. It compiles the source unless the existing code is up to
-// date.
+// source makes a module from a source. It compiles the source if the existing code is not up to
+// date, or with -force.
 func (g *generator) source(m *module, at, file string, src *source) error {
 	if len(g.archs) == 0 {
 		if isHIP(file, nil) {
@@ -461,7 +461,7 @@ func (g *generator) hash(file string, src *source) (string, error) {
 			if first {
 				return err
 			}
-			return nil // the compiler may find it in another folder, or skip it
+			return nil // the compiler may find the file in another folder, or skip the #include
 		}
 		// A checkout may convert line ends.
 		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))

@@ -130,8 +130,8 @@ func (k *kernel) own(name string) string {
 	return name
 }
 
-// find finds a kernel in an image. The code for each architecture must have it, with parameters of
-// the same sizes.
+// find finds a kernel in an image. The code for each architecture must have the kernel, with
+// parameters of the same sizes.
 func (im *image) find(name string) (*kernelobject.Kernel, error) {
 	var found *kernelobject.Kernel
 	for i := range im.codes {
@@ -179,8 +179,10 @@ func list(names []string) string {
 }
 
 // addSource adds the kernels and variables that a source declares, without those of -skip. The
-// image must have all these kernels. It may lack variables. A kernel or a visible variable of the
-// image that the source does not declare is an error unless -skip names it, so that none is lost.
+// image must have all these kernels, but may lack variables. A kernel or a visible variable of the
+// image that the source does not declare is an error, so that none is lost. Exceptions are names of
+// -skip, functions that kernels call, and variables that are extern or have a name made by the
+// compiler.
 func (g *generator) addSource(m *module, file string, s *source, index int) error {
 	im := m.images[index]
 	if len(s.problems) > 0 {

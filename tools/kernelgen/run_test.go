@@ -198,8 +198,8 @@ printf '// %s\n.version 7.0\n.target sm_75\n.visible .entry scale(.param .u64 x,
 	}
 }
 
-// TestRealNVRTC compiles the kernels of internal/testkernels with the NVRTC of this machine, which
-// needs no GPU.
+// TestRealNVRTC compiles the kernels of internal/testkernels with this machine's NVRTC. That needs
+// no GPU.
 func TestRealNVRTC(t *testing.T) {
 	lib, err := nvrtc.Open(nvrtc.Options{})
 	if os.Getenv("PUREGPU_NVRTC_LIBRARY") == "" && errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {
@@ -253,7 +253,7 @@ func TestRealNVRTC(t *testing.T) {
 const touchOut = "for last; do :; done\n: >\"$last\"\n"
 
 // TestBroken checks that compilers that compile nothing, such as Debian's clang without CUDA, are
-// passed over for the next one.
+// passed over for the next compiler.
 func TestBroken(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the compilers are scripts")

@@ -27,7 +27,7 @@ func (noImports) Import(string) (*types.Package, error) { return nil, errNoImpor
 
 // checkFile checks a generated file together with the other files of its package, before it is
 // written. The file must belong to every build, replace no file that kernelgen did not write, and
-// compile. It returns notes for the user.
+// compile. checkFile returns notes for the user.
 func (g *generator) checkFile(m *module, at, name string, code []byte) (notes []string, err error) {
 	anywhere := build.Context{GOOS: "none", GOARCH: "none", Compiler: "gc", OpenFile: func(string) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(code)), nil

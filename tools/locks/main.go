@@ -3,15 +3,15 @@
 //
 //	locks [-depth N] [-v] [ARGUMENTS OF GO TEST]
 //
-// It runs in the root of the module. In the packages of the runtime it replaces each field of type
-// sync.Mutex or sync.RWMutex by one of internal/lockcheck (go test -overlay), so the product needs
-// no hook. By default it runs the short tests of the core, without a few that cannot run with
-// watched mutexes. It takes some minutes.
+// It runs in the root of the module. In the packages of the runtime it replaces the types
+// sync.Mutex and sync.RWMutex of fields by types of internal/lockcheck (go test -overlay), so the
+// product needs no hook. By default it runs the short tests of the core, without a few that cannot
+// run with watched mutexes. That takes some minutes.
 //
 // It prints each order in which mutexes were held, without orders that begin a longer one. The exit
 // status is 1 if mutexes are locked in a cycle, if a goroutine holds two mutexes of one name that
-// must not nest, or if it holds more of the scheduler's mutexes than -depth allows. It is 2 if the
-// command line is wrong. Write -- before arguments of go test that begin with - .
+// must not nest, or if it holds more of the scheduler's mutexes than -depth allows. The exit status
+// is 2 if the command line is wrong. Write -- before arguments of go test that begin with - .
 package main
 
 import (
@@ -302,7 +302,8 @@ func (o orders) judge(depth int) error {
 
 // circle returns a path of mutexes that begins with the mutex from. Each next mutex was locked
 // while the one before it was held. The mutex to was locked while the path's last mutex was held.
-// All mutexes behind from come after to in the alphabet, so that each circle is found once.
+// All mutexes of the path behind the first come after the mutex to in the alphabet, so that each
+// circle is found once.
 func circle(after map[string]map[string]string, from, to string, seen map[string]bool) []string {
 	for _, next := range slices.Sorted(maps.Keys(after[from])) {
 		if next == to {

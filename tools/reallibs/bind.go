@@ -41,7 +41,7 @@ type foreign struct {
 }
 
 // CUDA's headers include a header of another Debian package, only for C++. An empty file stands for
-// it.
+// the included header.
 var cudaStubs = map[string]string{"nv/target": ""}
 
 func cudaLibrary(name string, least int, include string, keep ...string) foreign {
@@ -80,7 +80,7 @@ var others = []foreign{
 	debian("X11", "X11/Xlib.h", "X11/*.h"), debian("xcb", "xcb/xcb.h", "xcb/*.h"), debian("XML 2", "libxml/parser.h", "libxml/*.h"), debian("YAML", "yaml.h"), debian("ZeroMQ", "zmq.h"), debian("Zstandard", "zstd.h"),
 }
 
-// foreigns returns all libraries: those in asked, those in others, and the drawn ones.
+// foreigns returns all libraries: the lists asked and others, and the drawn libraries.
 func foreigns() ([]foreign, error) {
 	all := slices.Concat(asked, others)
 	list, err := drawnLibraries()
@@ -242,7 +242,7 @@ func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []stri
 	}
 	cmd := exec.CommandContext(ctx, cc.Path, args...)
 	cmd.Stdin = strings.NewReader("#include <" + strings.Join(f.include, ">\n#include <") + ">\n")
-	out, _ := cmd.Output() // if this fails, the proof reports the same error
+	out, _ := cmd.Output() // if the compiler fails, the proof reports the same error
 	files := slices.Clone(f.include)
 	for _, file := range strings.Fields(string(out)) {
 		for _, dir := range dirs { // a header has a name for each folder that contains it

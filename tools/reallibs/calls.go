@@ -32,8 +32,8 @@ type recorderState struct {
 	bytes                    [1 << 17]byte
 }
 
-// callAll opens a recorder of a release as a library and calls the functions, those with Registers
-// last.
+// callAll opens a recorder of a release as a library and calls the functions. Functions whose
+// Registers is set come last.
 func callAll(lib *library, path string, release symbols.Version, all []call) (*called, error) {
 	side := new(dl.Library)
 	spec := &dl.Spec{Name: "recorder", Package: "recorder", Sets: []dl.Set{{Name: "core"}}, Symbols: []dl.Symbol{{Name: "puregpu_calls"}, {Name: "puregpu_arena"}}}
@@ -197,8 +197,8 @@ func (p *callParam) fill(v reflect.Value, symbol string, k, element int, arena u
 	}
 }
 
-// want returns the bytes of a leaf in a Go value. o is the leaf as the package binds it, l the leaf
-// in the release, all the size of the value.
+// want returns the bytes of a leaf in a Go value. o is the leaf as the package binds it, and l is
+// the leaf in the release. The argument all is the size of the value.
 func (p *callParam) want(o, l leaf, symbol string, k, element int, arena uintptr, all int) []byte {
 	seed := seedOf(symbol, k, l.path, element)
 	switch {

@@ -19,10 +19,10 @@ import (
 	"github.com/puregpu/puregpu/internal/cproof"
 )
 
-// drawn.json has packages of Debian 12. They are drawn from the -dev packages of the section
-// libdevel that are not in bind-main, in the order of a shuffle: the first drawnPackages that are
-// small and have headers which gcc accepts alone as C and which declare a function. This project
-// has no influence on the choice.
+// drawn.json has packages of Debian 12. The packages are drawn from the -dev packages of the
+// section libdevel that are not in bind-main. In the order of a shuffle they are the first
+// packages, drawnPackages in number, that are small and have headers which gcc accepts alone as C
+// and which declare a function. This project has no influence on the choice.
 const (
 	drawnFile     = "tools/reallibs/drawn.json"
 	drawnPackages = 30

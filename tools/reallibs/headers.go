@@ -29,7 +29,8 @@ type headerFolder struct {
 	release string // the release, if the headers do not contain it; "" takes the folder's name
 }
 
-// version returns the release of headers that do not contain it, and nil for other headers.
+// version returns the release of headers that do not contain their release, and nil for other
+// headers.
 func (h headerFolder) version(d *symbols.Description) ([]symbols.Version, error) {
 	if d.Headers.Version.Header != "" || !d.Headers.Release.IsZero() {
 		return nil, nil
@@ -41,7 +42,8 @@ func (h headerFolder) version(d *symbols.Description) ([]symbols.Version, error)
 	return []symbols.Version{v}, nil
 }
 
-// prepare reads a release's headers and pairs its functions with those of the library's package.
+// prepare reads a release's headers and pairs the release's functions with those of the library's
+// package.
 func (h headerFolder) prepare() (*library, *symbols.Library, *symbols.Table, []call, error) {
 	lib := libraryNamed(h.library)
 	if lib == nil {
@@ -153,8 +155,8 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 		}
 		return append(all, c)
 	}
-	// A table does not say whether an enumeration has only a tag in C. If the compiler rejects its
-	// name, add a typedef.
+	// A table does not say whether an enumeration has only a tag in C. If the compiler rejects the
+	// enumeration's name, add a typedef.
 	for try := 0; ; try++ {
 		if err := os.WriteFile(c, []byte(text), 0o666); err != nil {
 			return err
@@ -290,8 +292,8 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 }
 
 // proveAll calls prove for headers in folders and for headers of units. It fetches the units first,
-// until the context fetching ends. It reports a unit that it cannot fetch, but returns no error for
-// that unit.
+// until the context named fetching ends. It reports a unit that it cannot fetch. That is an error
+// only if there are no headers at all.
 func proveAll(ctx, fetching context.Context, w io.Writer, dir string, folders []headerFolder, chosen []unit) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -17,7 +17,7 @@ type leaf struct {
 	// parameter itself.
 	path    string
 	offset  int
-	size    int // 0 if the table does not say it, as for a parameter of type int
+	size    int // 0 if the table does not say the size, as for a parameter of type int
 	pointer bool
 	enum    *symbols.Enum // nil for other types
 }
@@ -76,8 +76,8 @@ type chooser func(paths []leaf) bool
 
 // leaves returns the leaves of a value of a type, in the order of the fields. It omits reserved
 // fields, padding and bit-fields, and the elements of an array of structs after the second. Of an
-// unnamed union it returns the leaves of the first member that choose accepts, or else of the first
-// member. If choose is nil, it returns those of all members.
+// unnamed union it returns the leaves of the first member that the function choose accepts, or else
+// of the first member. If choose is nil, it returns the leaves of all members.
 func (x *types) leaves(t symbols.CType, path string, offset, size int, choose chooser) []leaf {
 	s := x.structs[t.Base]
 	switch {
@@ -158,8 +158,8 @@ func among(others []leaf) chooser {
 	}
 }
 
-// sized reports whether the first field of a struct is its size, by which the library knows the
-// caller's version.
+// sized reports whether the first field of a struct is the struct's size, by which the library
+// knows the caller's version.
 func (x *types) sized(t symbols.CType) bool {
 	s := x.structs[t.Base]
 	return s != nil && !s.Union && len(s.Fields) > 0 && s.Fields[0].Name == "size" && s.Fields[0].Offset == 0
@@ -187,8 +187,9 @@ var renumbered = map[string]string{
 	"HIPRTC_ERROR_INTERNAL_ERROR":                        "only told by a text",
 }
 
-// enumerator chooses an enumerator that both enumerations have. If some have different numbers in
-// the two, it chooses one of these. It returns the name and the numbers in a and b, or "" for none.
+// enumerator chooses an enumerator that both enumerations have, if possible one with different
+// numbers in the two. It leaves out the enumerators in renumbered, and those that sentinel matches.
+// It returns the name and the numbers in a and b, or "" for none.
 func enumerator(a, b *symbols.Enum, seed uint64) (name string, in, out int64) {
 	type both struct {
 		name    string

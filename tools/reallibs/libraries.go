@@ -52,7 +52,7 @@ type library struct {
 
 	// The function that returns the release, if the description does not name it.
 	tells string
-	text  func(symbols.Version) string // what tells returns for a release; nil if that is a number
+	text  func(symbols.Version) string // what the function in tells returns for a release; nil if that is a number
 	// The file's name, if it contains the release; each %d is a part of the release.
 	file string
 }

@@ -4,24 +4,24 @@
 //	go run ./tools/reallibs [-dir DIR] [-short] [-within TIME] [-write] [NAME...]
 //
 // For each release it fetches Debian's packages into a folder and opens the library with its
-// binding package, under the C library of the packages' own suite if the library needs it. It
+// binding package, under the C library of the packages' own suite if the library needs it. reallibs
 // compares the resolved functions with the file's exports, calls every missing function and checks
 // its error, and runs the package's tests of real libraries, which need no GPU. If the package
 // refuses a library as too old, reallibs checks that error instead.
 //
-// Without names it tries all units, or with -short those with small packages. -list prints their
-// names. With -write it records the libraries' exports in testdata/exports. From these go test
-// ./tools/reallibs -update makes the tables in docs/guide/bindings.md and docs/releases.md.
-// reallibs names the units that it could not fetch. That is an error only if it could fetch none.
-// -within limits the time for fetching, by default to an hour.
+// Without names it tries all units, or with -short those with small packages. -list prints the
+// names of the units. With -write it records the libraries' exports in testdata/exports. The
+// command go test ./tools/reallibs -update makes the tables in docs/guide/bindings.md and
+// docs/releases.md from these records. reallibs names the units that it could not fetch. That is an
+// error only if it could fetch none. -within limits the time for fetching, by default to an hour.
 //
 // With -headers it proves instead that no call passes the wrong layout if a release has a different
 // struct, enumeration or parameter. From each release's own headers it makes a C library that
-// records its inputs and writes its outputs field by field. It calls the functions of this library
-// through the package, and compares the fields by name. A function may be refused only if something
-// about it differs. LIBRARY=DIR in place of a unit's name takes headers from the folder DIR, which
-// has them under the names in #include lines. If the headers do not contain their release, like
-// NVML's, the release must be the name of the folder.
+// records its inputs and writes its outputs field by field. reallibs calls the functions of this
+// library through the package, and compares the fields by name. A function may be refused only if
+// something about it differs. LIBRARY=DIR in place of a unit's name takes headers from the folder
+// DIR, which has them under the names in #include lines. If the headers do not contain their
+// release, like NVML's, the release must be the name of the folder.
 //
 //	go run ./tools/reallibs -headers [-short] [NAME|LIBRARY=DIR...]
 //

@@ -41,7 +41,7 @@ func fake(t *testing.T, lib *library, r *recordedRelease) string {
 }
 
 // TestRecordedReleases checks that probe finds nothing wrong in fake libraries with the recorded
-// exports, and that the pages have the tables made from its findings.
+// exports, and that the pages have the tables made from probe's findings.
 func TestRecordedReleases(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {

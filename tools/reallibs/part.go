@@ -51,8 +51,8 @@ func packageFiles(said string) ([]packageFile, error) {
 }
 
 // fetchHeaders unpacks headers from packages. Of a large package it fetches only the beginning,
-// which has no checksum. So it fails unless the symbol tables of the libraries were made from these
-// headers.
+// which has no checksum. So fetchHeaders fails unless the symbol tables of the libraries were made
+// from these headers.
 func fetchHeaders(ctx context.Context, files []packageFile, root string, libraries []string) error {
 	if err := os.RemoveAll(root); err != nil {
 		return err

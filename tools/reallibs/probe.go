@@ -145,8 +145,8 @@ func (f *facts) checkMissing(lib *library, l opened, table *symbols.Library, fn 
 	}
 }
 
-// exports returns the functions of a library's API that a file exports: those in the table, and
-// others whose names begin like the API's.
+// exports returns the functions of a library's API that a file exports: the functions in the table,
+// and others whose names begin like the API's.
 func exports(path string, table *symbols.Library) ([]string, error) {
 	file, err := elf.Open(path)
 	if err != nil {

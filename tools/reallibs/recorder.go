@@ -81,7 +81,7 @@ type call struct {
 	theirs *symbols.Function // the function in the release
 	params []callParam
 	differ []string // differences between bound and the release's function
-	tells  bool     // the function returns the release, and the recorder does not record it
+	tells  bool     // the function returns the release; the recorder records no call of it
 }
 
 // A callParam is a parameter of a call, as the package binds it and in the release.
@@ -146,8 +146,8 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 		b.Pointers--
 	}
 	p.pointee = b
-	// One type is an enumeration of its table. The other type belongs to another library, so its
-	// table does not have the enumerators.
+	// One table has the type as an enumeration. In the other table the type belongs to another
+	// library, so that table lacks the enumerators.
 	if x.enums[a.Base] != nil && y.borrowed(b.Base) || x.borrowed(a.Base) && y.enums[b.Base] != nil {
 		differ = append(differ, fmt.Sprintf("parameter %s is %s, not %s", ours.Name, theirs.Type, ours.Type))
 	}
@@ -192,9 +192,9 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 // unnamed reports whether a parameter is a pointer to a function of a type that has no name in C.
 func unnamed(p symbols.Param) bool { return strings.Contains(p.Type, ".") }
 
-// source returns the C source of a release's recorder. includes are the lines of C that declare its
-// types and functions. opaque has the struct tag of each handle whose C name is the name of the
-// struct itself. C then passes a pointer to the struct.
+// source returns the C source of a release's recorder. includes are the lines of C that declare the
+// release's types and functions. opaque has the struct tag of each handle whose C name is the name
+// of the struct itself. C then passes a pointer to the struct.
 func (lib *library) source(includes string, opaque map[string]string, d *symbols.Description, version symbols.Version, all []call) string {
 	var b strings.Builder
 	b.WriteString(includes)
@@ -263,8 +263,8 @@ func (lib *library) source(includes string, opaque map[string]string, d *symbols
 	return b.String()
 }
 
-// returned writes a statement that returns a code. If the result is a struct, the code is in its
-// first bytes, at most four.
+// returned writes a statement that returns a code. If the result is a struct, the code is in the
+// first bytes of the struct, at most four.
 func returned(result, code string) string {
 	return fmt.Sprintf("\tint code = %s;\n\t%s result;\n\t__builtin_memset(&result, 0, sizeof result);\n"+
 		"\t__builtin_memcpy(&result, &code, sizeof result < sizeof code ? sizeof result : sizeof code);\n\treturn result;\n", code, result)

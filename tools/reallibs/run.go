@@ -28,8 +28,8 @@ type found struct {
 	facts *facts
 }
 
-// runUnits fetches units one after the other, until the context fetching ends, and tries their
-// libraries.
+// runUnits fetches units one after the other, until the context named fetching ends, and tries the
+// units' libraries.
 func runUnits(ctx, fetching context.Context, w io.Writer, dir string, chosen []unit, write bool) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return fmt.Errorf("Debian has these libraries for linux/amd64 only; this is %s/%s", runtime.GOOS, runtime.GOARCH)

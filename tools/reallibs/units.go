@@ -5,8 +5,8 @@ import "slices"
 // A unit is a set of packages that are fetched together.
 type unit struct {
 	name string // name of its folder
-	// With closure, the first suite has the packages, and dependencies may come from the others.
-	// Without, the packages come from the first suite that has all of them.
+	// If closure is set, the first suite has the packages, and dependencies may come from the other
+	// suites. If not, the packages come from the first suite that has all of them.
 	suites   []string
 	packages []string
 	// closure says to fetch all dependencies, also a C library. The unit's libraries then run under
@@ -16,7 +16,7 @@ type unit struct {
 	releases []release
 	tests    []test
 
-	components string   // components of the suites, such as "main"; "" chooses by closure
+	components string   // components of the suites, such as "main"; if "", the field closure decides
 	headers    []string // libraries whose headers the packages have
 	bind       bool     // unpack only headers
 }

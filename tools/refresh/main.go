@@ -6,15 +6,15 @@
 // -library and -version are those of tools/extract. DIR is the module's root, by default the
 // nearest folder upwards with a go.mod.
 //
-// refresh adds the releases to the table. Bound functions, types and constants stay in it. A C
-// compiler compares the table with the headers of each new release. refresh prints what each
-// release adds and changes.
+// refresh adds the releases to the table. Bound functions, types and constants stay in it. If there
+// is a C compiler, it compares the table with the headers of each new release. refresh prints what
+// each release adds and changes.
 //
 // Some facts are not in headers: whether C reads or writes the target of a pointer, the set and the
-// summary of a function, the meaning of an error code. For each of them refresh adds an entry with
-// blanks to the overlay. Then it lists the blanks with their places and stops with an error. Fill
-// them in and run it again with the same arguments: then it generates the bindings. The exit status
-// is 0 only if no blank is left.
+// summary of a function, the meaning of an error code. For each such fact refresh adds an entry
+// with blanks to the overlay. Then it lists the blanks with their places and stops with an error.
+// Fill in the blanks and run refresh again with the same arguments: then it generates the bindings.
+// The exit status is 0 only if no blank is left.
 package main
 
 import (

@@ -158,8 +158,8 @@ func (r *release) versions(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// files calls do for each file of the module whose name ends with one of endings. It skips folders
-// that are named build, which git ignores, or whose name begins with a dot.
+// files calls do for each file of the module whose name ends with one of the given endings. It
+// skips folders that are named build, which git ignores, or whose name begins with a dot.
 func (r *release) files(do func(name string, text []byte), endings ...string) error {
 	return filepath.WalkDir(r.root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -77,7 +77,7 @@ type release struct {
 	bill []library // dependencies, found by the check licences
 }
 
-// newRelease reads go.mod, and takes the version from the changelog if it is empty.
+// newRelease reads go.mod, and takes the version from the changelog if version is empty.
 func newRelease(root, version string) (*release, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *release) run(ctx context.Context, w io.Writer, out string) error {
 }
 
 // command runs a command in a folder, and returns its standard output. The error contains the end
-// of its whole output.
+// of the command's whole output.
 func (r *release) command(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

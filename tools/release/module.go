@@ -20,8 +20,8 @@ import (
 )
 
 // module makes the zip of the module at the commit that is checked out, and serves it as a module
-// proxy does. From there it builds a program that imports all packages, and installs the module's
-// own programs. gpuinfo must print the version.
+// proxy does. From that proxy it builds a program that imports all packages, and installs the
+// module's own programs. gpuinfo must print the version.
 func (r *release) module(ctx context.Context) error {
 	v := module.Version{Path: r.path, Version: r.version}
 	temp, err := os.MkdirTemp("", "release")
@@ -43,7 +43,7 @@ func (r *release) module(ctx context.Context) error {
 	}
 	upstream, cache, _ := strings.Cut(strings.TrimSpace(settings), "\n")
 	// The commands use a new module cache, which lacks the module. The module's dependencies come
-	// from the machine's own cache. verify has compared that cache with go.sum.
+	// from the machine's own cache. The check verify has compared that cache with go.sum.
 	env := []string{
 		"GOMODCACHE=" + filepath.Join(temp, "mod"), "GOBIN=" + filepath.Join(temp, "bin"),
 		"GOPROXY=" + proxy.URL + ",file://" + filepath.ToSlash(filepath.Join(cache, "cache", "download")) + "," + upstream,
@@ -144,7 +144,8 @@ func (r *release) packages(ctx context.Context) (libraries, programs []string, e
 	return libraries, programs, nil
 }
 
-// buildUser builds a program of another module, which imports the packages of this module.
+// buildUser makes another module, with a program that imports the packages of this module, and
+// builds the program.
 func (r *release) buildUser(ctx context.Context, dir string, env, packages []string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

@@ -5,19 +5,20 @@
 //
 //	rename [-n] [-build SETTINGS]... [PATTERN]...
 //
-// Run it before you require the new version, because it needs the old version to know the types. A
-// pattern is a directory. With /... at its end it includes all directories below, also those of
-// other modules. The default is ./... .
+// Run it before you require the new version, because rename needs the old version to know the
+// types. A pattern is a directory. With /... at its end it includes the directories below, also
+// those of other modules, but not folders whose name is vendor or node_modules, or begins with a
+// dot. The default is ./... .
 //
 // Files that build only for some systems or tags need -build: with -build "GOOS=windows -tags=race"
-// it loads the packages a second time with these settings. The flag may be repeated. It loads
+// it loads the packages a second time with these settings. The flag may be repeated. rename loads
 // everything before it changes a file. A second run changes nothing more.
 //
-// It prints the places that it cannot rewrite as file:line: text, and on standard error the number
-// of rewrites by each rule. The line numbers are those before the rewrite; run it again for the
-// numbers afterwards. With -n it also prints each rewrite, and changes no file. Generated files
-// stay unchanged. If a package does not type-check, it rewrites the parts with known types and
-// prints the first error. The exit status is 1 if something else failed.
+// rename prints the places that it cannot rewrite as file:line: text, and on standard error the
+// number of rewrites by each rule. The line numbers are those before the rewrite; run rename again
+// for the numbers afterwards. With -n rename also prints each rewrite, and changes no file.
+// Generated files stay unchanged. If a package does not type-check, rename rewrites the parts with
+// known types and prints the first error. The exit status is 1 if something else failed.
 package main
 
 import (
@@ -191,8 +192,8 @@ func find(pattern string) (modules []source, files []string, err error) {
 	return modules, files, err
 }
 
-// moduleOf returns the nearest directory with a go.mod, from dir up to top, or top if there is
-// none.
+// moduleOf returns the nearest directory with a go.mod, from the directory dir up to the directory
+// top. It returns top if there is none.
 func moduleOf(dir, top string) string {
 	for dir != top && len(dir) > len(top) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {

@@ -122,7 +122,7 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 	if !ok {
 		return
 	}
-	if len(c.Args) > 1 { // with several arguments this is the new function Native, not a conversion to the old type
+	if len(c.Args) > 1 { // with several arguments this calls the new function Native, and does not convert to the old type
 		w.called[sel.Sel] = sel.Sel.Name == "Native"
 	}
 	s := w.pkg.TypesInfo.Selections[sel]
@@ -335,7 +335,7 @@ func packageOf(op string) string {
 	return "gpu"
 }
 
-// qualified returns a name in a rule as the file writes it, and imports its package.
+// qualified returns a name in a rule as the file writes the name, and imports the name's package.
 func (w *rewriter) qualified(op string) string {
 	if pkg := packageOf(op); pkg != "gpu" {
 		return w.use(module+"/runtime/"+pkg) + strings.TrimPrefix(op, pkg+".")
@@ -559,8 +559,8 @@ func (w *rewriter) iface(t *ast.InterfaceType) {
 	}
 }
 
-// declaredBy returns the type of package gpu that has a method in rules with the name and type of
-// fn, or "".
+// declaredBy returns the type of package gpu that has a method in the map rules with the name and
+// type of fn, or "".
 func (w *rewriter) declaredBy(fn *types.Func) string {
 	if w.gpu == nil {
 		return ""
@@ -818,7 +818,7 @@ func generated(name string) bool {
 	return err == nil && strings.Contains(first, "kernelgen") && strings.Contains(first, "DO NOT EDIT")
 }
 
-// paren puts e in parentheses if a selector could not follow it otherwise.
+// paren puts e in parentheses if a selector could not follow e otherwise.
 func paren(e ast.Expr) any {
 	switch e.(type) {
 	case *ast.UnaryExpr, *ast.StarExpr, *ast.BinaryExpr:
@@ -834,8 +834,8 @@ func (w *rewriter) open(at int, pieces ...any) {
 	w.edits = append(w.edits, edit{at, at, pieces, false})
 }
 
-// close inserts pieces after the text that ends at an offset. Of several insertions there, the one
-// made last stands first, because it is the inner one.
+// close inserts pieces after the text that ends at an offset. Of several insertions at one offset,
+// the one made last stands first, because it is the inner one.
 func (w *rewriter) close(at int, pieces ...any) {
 	if len(pieces) > 0 {
 		w.edits = append(w.edits, edit{at, at, pieces, true})

@@ -190,7 +190,7 @@ var fields = map[string][]string{
 // first argument. The runtime's own tests call it.
 const testkitAlloc = "AllocIn"
 
-// through has the names of the methods that take an Op, by their type.
+// through has, for each type, the name of the method that takes an Op.
 var through = map[string]string{"Queue": "Submit", "Stream": "Do", "CommandBuffer": "Add"}
 
 // links lists the doc links that do not follow the rules, with their new text, or "" if a person

@@ -31,8 +31,8 @@ type pkg struct {
 	files []*ast.File
 }
 
-// A function is a declared function or method with a body. Function literals in it count as parts of
-// it.
+// A function is a declared function or method with a body, including the function literals in the
+// body.
 type function struct {
 	name, place       string
 	complexity, lines int
@@ -63,8 +63,8 @@ func (m *module) expand(patterns []string) (dirs []string) {
 	return slices.Compact(dirs)
 }
 
-// load returns the package of a folder, which it reads once, or nil if there is no such folder. If
-// some files cannot be read or parsed, it returns the other ones and an error.
+// load returns the package of a folder, or nil if there is no such folder. It reads each folder
+// once. If some files cannot be read or parsed, it returns the package without them, and an error.
 func (m *module) load(dir string) (*pkg, error) {
 	if p, ok := m.pkgs[dir]; ok {
 		return p, nil
@@ -178,8 +178,8 @@ func (m *module) largest(p *pkg) (name string, fields int) {
 }
 
 // fields counts the fields of a struct. An embedded struct of the module counts as its own fields
-// the first time, and as one if it is in seen. Any other embedded type counts as one: a pointer, an
-// interface, a struct of another module.
+// the first time, and as one field if seen has the struct. Any other embedded type counts as one
+// field: a pointer, an interface, a struct of another module.
 func (m *module) fields(p *pkg, name string, seen map[string]bool) (n int) {
 	s, ok := p.structs()[name]
 	if key := p.dir + "." + name; !ok || seen[key] {
@@ -229,9 +229,10 @@ func (m *module) imported(file *ast.File, name string) *pkg {
 var protects = regexp.MustCompile(`(?i)\b(protect|guard)(s|ed|ing)?\b`)
 
 // mutexes returns the places of the mutexes, in structs and package variables, that do not say what
-// they protect. The comment of a mutex says so if it has a word such as "protects" or "guards", or
-// names another field of the struct. Grouping says so too: the mutex is embedded in a struct
-// without a name that has other fields, or it begins a paragraph of fields without another mutex.
+// they protect. A comment says so if it has a word such as "protects" or "guards", or names another
+// field of the struct. Without such a comment the place of the mutex may say so: the mutex is
+// embedded in a struct without a name that has other fields, or it begins a paragraph of fields
+// without another mutex.
 func (p *pkg) mutexes() (places []string) {
 	for _, file := range p.files {
 		groups := map[*ast.StructType]bool{} // structs without a name

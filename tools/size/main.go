@@ -1,5 +1,5 @@
 // Command size compares two programs: one imports package cuda and opens nothing, the other prints
-// hello. It prints the size of each file and the time of a run. It fails if the first file is
+// hello. size prints the size of each file and the time of a run. It fails if the first file is
 // larger by more than -limit bytes.
 //
 //	size [-limit BYTES] [-runs N]

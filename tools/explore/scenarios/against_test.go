@@ -14,8 +14,8 @@ import (
 )
 
 // TestShutdownGivesUp shuts a device down with a deadline of a millisecond. Its work is stalled, or
-// waits for a value that is written late or never. Every waiter must return. When Free has
-// completed, nothing may touch the program's memory.
+// waits for a value that is written late or never. Every waiter must return. When the point of
+// Order.Free is reached, nothing may touch the program's memory.
 func TestShutdownGivesUp(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, cuda(), quick())
@@ -79,8 +79,8 @@ func TestShutdownGivesUp(t *testing.T) {
 	})
 }
 
-// TestAcrossDrivers lets devices of two drivers wait for each other through the host, while one of
-// them is closed or lost, or their semaphore fails. Every wait must return.
+// TestAcrossDrivers lets devices of two drivers wait for each other through the host, while a
+// device is closed or lost, or the semaphore fails. Every wait must return.
 func TestAcrossDrivers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -131,8 +131,8 @@ func TestAcrossDrivers(t *testing.T) {
 	})
 }
 
-// TestStreamsJoin joins two streams while one fails or its device is lost. Every wait must return.
-// If the work of both streams completes, the copied bytes must be right.
+// TestStreamsJoin joins two streams while the first fails or the first one's device is lost. Every
+// wait must return. If the work of both streams completes, the copied bytes must be right.
 func TestStreamsJoin(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

@@ -122,7 +122,7 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 		r.wg.Wait() // both ranks have submitted their groups
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if err := w.Wait(ctx, 1); err != nil { // this rank's group may be refused, because its memory is freed: end the other rank's group
+		if err := w.Wait(ctx, 1); err != nil { // rank 0's group may be refused, because its memory is freed: end rank 1's group
 			r.comms[0].Abort(errBoom)
 		}
 		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
@@ -348,8 +348,9 @@ func TestLostWhileJoined(t *testing.T) {
 	})
 }
 
-// TestGroupsOfOneCaller submits the groups of both ranks from one goroutine. The library blocks its
-// caller until the other rank arrives. Work between the groups waits for the first group.
+// TestGroupsOfOneCaller submits the groups of both ranks from one goroutine. The collective library
+// blocks its caller until the other rank arrives. Work between the groups waits for the first
+// group.
 func TestGroupsOfOneCaller(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{LazyComms: true})
@@ -418,7 +419,7 @@ func TestShrinkAgainst(t *testing.T) {
 		})
 		for i, c := range r.comms[:2] {
 			r.do(func() {
-				if groups > 0 { // if groups is 1, the third rank submits no group, and these groups fail
+				if groups > 0 { // if groups is 1, the third rank submits no group, and the groups of the first two fail
 					if groups == 1 && !abort {
 						return
 					}

@@ -12,7 +12,8 @@ import (
 )
 
 // TestFreeTells lends host memory to work. The work finishes, its semaphore is failed, or its
-// device is lost. Once the work's Free is reached, the work must not touch the memory any more.
+// device is lost. Once the points of the work's Order.Free are reached, the work must not touch the
+// memory any more.
 func TestFreeTells(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, pieces())

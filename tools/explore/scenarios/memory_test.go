@@ -55,7 +55,7 @@ func TestDeallocaAgainstUse(t *testing.T) {
 }
 
 // TestHandOver moves a block from one queue to another by a free and an alloc, while the first
-// queue may still have parked work that uses it.
+// queue may still have parked work that uses the block.
 func TestHandOver(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -151,7 +151,7 @@ func TestFailWhileIssued(t *testing.T) {
 		kind := x.Choose(6)
 		outer, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 		r.must(err)
-		if kind == 5 { // in the other cases outer is not executed, and must not hold the memory
+		if kind == 5 { // otherwise outer is not executed, and must not hold the memory
 			_, err := outer.Add(gpu.Execute(c, a.All()))
 			r.must(err)
 		}
@@ -263,9 +263,9 @@ func TestPoolClosed(t *testing.T) {
 	})
 }
 
-// TestAccessAgainst gives another device access to a pool, takes it away, makes the driver fail,
-// and closes the pool, all concurrently. Work of the other device is then refused or permitted, and
-// neither device is lost.
+// TestAccessAgainst gives another device access to a pool, takes the access away, makes the driver
+// fail, and closes the pool, all concurrently. Work of the other device is then refused or
+// permitted, and neither device is lost.
 func TestAccessAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		c := cuda()
@@ -306,7 +306,8 @@ func TestAccessAgainst(t *testing.T) {
 
 // TestCurrentPool allocates from the current pool of a device while other goroutines change the
 // current pool, query and set properties, and close that pool and the device. A current pool must
-// exist until the device is closed, and an alloc may fail only if its pool is being closed.
+// exist until the device is closed, and an alloc may fail only if its pool or the device is being
+// closed.
 func TestCurrentPool(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r, p := pools(x, simdriver.Config{})
@@ -325,7 +326,7 @@ func TestCurrentPool(t *testing.T) {
 				var b *gpu.Buffer
 				err := d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&b, nil, 64))
 				if errors.Is(err, gpu.ErrClosed) && !closes {
-					continue // the pool was closed while it was the current one
+					continue // the pool was closed while it was the current pool
 				}
 				if over(err) {
 					return
@@ -367,9 +368,9 @@ func TestCurrentPool(t *testing.T) {
 	})
 }
 
-// TestPoolClosedBeside closes a pool with room for one allocation while other goroutines read its
-// figures, trim it, and make a second allocation that collects unused memory. Every call must
-// return, and the pool's memory must be given back.
+// TestPoolClosedBeside closes a pool with room for one allocation while other goroutines read the
+// pool's figures, trim the pool, and make a second allocation that collects unused memory. Every
+// call must return, and the pool's memory must be given back.
 func TestPoolClosedBeside(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, cuda(), quick())
@@ -468,8 +469,8 @@ func TestTouchWhileFreed(t *testing.T) {
 	})
 }
 
-// TestPieces uploads and downloads in pieces, while a driver call may fail. If the download is
-// reached, its data must be right.
+// TestPieces uploads and downloads in pieces, while a driver call may fail. If the download
+// succeeds, the data must be right.
 func TestPieces(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, pieces())
@@ -546,8 +547,8 @@ func TestPoolAfterFailure(t *testing.T) {
 }
 
 // TestCollectAgainstQuery makes an allocation that finds no free memory although the work that used
-// it is done, while other goroutines query that work. The allocation must find out that the work is
-// done, too.
+// the memory is done, while other goroutines query that work. The allocation must find out that the
+// work is done, too.
 func TestCollectAgainstQuery(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda()

@@ -57,7 +57,7 @@ func (r *rig) takeLeft(v driver.Device) {
 }
 
 // TestAdopted gives an adopted stream work while its queue or device is closed, or the device is
-// lost. The stream must belong to the other code again when Close has returned.
+// lost. When Close has returned, other code must be able to use the stream again.
 func TestAdopted(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -181,7 +181,7 @@ func TestValues(t *testing.T) {
 	})
 }
 
-// TestTimings reads and closes a timing while operations use it.
+// TestTimings reads and closes a timing while operations use the timing.
 func TestTimings(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -278,8 +278,8 @@ func TestTimingsAgainst(t *testing.T) {
 }
 
 // TestEventsOfOthers orders a queue behind other code's work by that code's event. Meanwhile the
-// event is released, or the device is closed or lost. The event belongs to the runtime until freed
-// has been called.
+// event is released, or the device is closed or lost. The event belongs to the runtime until the
+// function passed to AdoptEvent has been called.
 func TestEventsOfOthers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -358,9 +358,9 @@ func TestEventsOfOthers(t *testing.T) {
 }
 
 // TestCodeAgainst asks a module for a kernel, the kernel's facts and a variable, and a recording
-// for its figures, while the module, the recording or the device is closed, or the device is lost.
-// Each call must return its result, or an error that says closed, lost or unsupported. So must a
-// fill of the variable.
+// for its figures, while the module is closed. Meanwhile the recording or the device may be closed,
+// or the device lost. Each call must return its result, or an error that says closed, lost or
+// unsupported. So must a fill of the variable.
 func TestCodeAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())
@@ -425,8 +425,8 @@ func TestCodeAgainst(t *testing.T) {
 	})
 }
 
-// TestCodeClosed closes code while launches of it are parked, issued and recorded, and its device
-// is closed or lost. The code must be unloaded once nothing uses it.
+// TestCodeClosed closes code while launches of it are parked, issued and recorded, and the device
+// may be closed or lost. The code must be unloaded once nothing uses it.
 func TestCodeClosed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())

@@ -15,8 +15,8 @@ import (
 )
 
 // inParts makes a recording of three parts with host calls between them. The recording fills its
-// scratch memory with 4 and copies it to a binding of 64 bytes. If scratch is not nil, this buffer
-// is the scratch memory.
+// scratch memory with 4 and copies it to a binding of 64 bytes. If scratch is not nil, the scratch
+// memory is this buffer.
 func (r *rig) inParts(d *gpu.Device, scratch *gpu.Buffer, call func() error) *gpu.CommandBuffer {
 	c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 	r.must(err)
@@ -77,7 +77,7 @@ func TestPartsAgainst(t *testing.T) {
 		ended := []error{errBoom, gpu.ErrClosed, driver.ErrLost, gpu.ErrUnallocated}
 		r.do(func() {
 			o := gpu.Order{Signal: pts(other, 1)}
-			if scratch != nil { // both executions use this memory, so the program must order them
+			if scratch != nil { // both executions use scratch, so the program must order them
 				o.Wait = pts(s, 1)
 			}
 			err := d.Queue(1).Submit(o, gpu.Execute(c, kept.All()))

@@ -130,10 +130,10 @@ func TestSharedPools(t *testing.T) {
 	})
 }
 
-// TestSharedAgainst lets a simulated process use memory and an event of another one, and release
-// them. Meanwhile the importing device is closed or lost, or one of its calls fails. Work behind
-// the event must see the written data or fail. freed must be called for the memory and for the
-// event.
+// TestSharedAgainst lets a simulated process use memory and an event of another process, and
+// release them. Meanwhile the importing device may be closed or lost, one of its driver calls may
+// fail, or the semaphore may fail. Work behind the event must see the written data or fail. The
+// function freed must be called for the memory and for the event.
 func TestSharedAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		x.Window(false)

@@ -141,7 +141,7 @@ func put(g *simdriver.Grid, to driver.Ptr) error {
 	return err
 }
 
-// load loads code with the kernel put and the given other parts.
+// load loads code with the kernel named put and the given other parts.
 func (r *rig) load(d *gpu.Device, more ...string) (*gpu.Module, *gpu.Kernel) {
 	code, err := d.Load(simdriver.Image(append(more, "put")...))
 	r.must(err)
@@ -150,7 +150,7 @@ func (r *rig) load(d *gpu.Device, more ...string) (*gpu.Module, *gpu.Kernel) {
 	return code, k
 }
 
-// TestNestWhileExecuted adds a recording to another one while the first is executed.
+// TestNestWhileExecuted adds a recording to another recording while the added one is executed.
 func TestNestWhileExecuted(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda() // with CUDA the driver knows the parameters of kernels
@@ -184,8 +184,8 @@ func TestNestWhileExecuted(t *testing.T) {
 	})
 }
 
-// TestRecordedHostCall closes a recording and its memory while a host call of it uses the memory,
-// which must not be freed.
+// TestRecordedHostCall closes a recording and its memory while the recording's host call uses the
+// memory. The memory must not be freed before the call has returned.
 func TestRecordedHostCall(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -327,8 +327,8 @@ func TestScratchBlocks(t *testing.T) {
 	})
 }
 
-// TestNestedTimers executes a recording with timestamps, and one that nests it twice, on a driver
-// that cannot record an event again.
+// TestNestedTimers executes a recording with timestamps, and a recording that nests the first one
+// twice, on a driver that cannot record an event again.
 func TestNestedTimers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda()

@@ -69,8 +69,8 @@ func TestSmallPublishFail(t *testing.T) {
 }
 
 // TestSmallFailOrder submits work that waits for another device's completed work. Meanwhile a
-// waiter may find that the completed work has failed, because it depends on a third device, which
-// is lost. Then the submitted work must fail too.
+// waiter may find that the completed work has failed, because that work depends on a third device,
+// which is lost. Then the submitted work must fail too.
 func TestSmallFailOrder(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 3}, small())
@@ -99,5 +99,5 @@ func TestSmallFailOrder(t *testing.T) {
 	})
 }
 
-// small are options of a device with few events, whose waits park at once.
+// small are options of a device with few events, on which waits park at once.
 func small() gpu.Options { return gpu.Options{Events: 2, Spin: -1, Poll: -1} }

@@ -12,9 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestTracer takes records from a tracer with room for few while work is submitted, parked and
-// retired, and the device may be lost. The results of work must be right, and each submission must
-// have at most one record, with the time when it was over.
+// TestTracer takes records from a tracer with room for few records while work is submitted, parked
+// and retired, and the device may be lost. The results of work must be right, and each submission
+// must have at most one record, with the time when it was over.
 func TestTracer(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		times := []trace.Times{trace.SubmissionTimes, trace.CommandTimes, trace.NoTimes}[x.Choose(3)]
@@ -80,8 +80,8 @@ func TestTracer(t *testing.T) {
 }
 
 // TestTracerFull makes records of work, waits and samples with hardly any room for them, while a
-// goroutine takes some now and then. Each record must be taken once or counted as dropped. A name
-// that finds no room must be reported later.
+// goroutine takes some records now and then. Each record must be taken once or counted as dropped.
+// A name that finds no room must be reported later.
 func TestTracerFull(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		tracer, r := traced(x, trace.TracerOptions{Records: 2 << x.Choose(2), Times: trace.NoTimes})
@@ -155,7 +155,7 @@ func TestTracerFull(t *testing.T) {
 		}
 		sampled := x.Choose(2) == 1
 		if sampled {
-			r.do(func() { tracer.Sample() }) // makes a record only if it comes before the device is closed
+			r.do(func() { tracer.Sample() }) // makes a record only if the call comes before the device is closed
 		}
 		r.must(d.Close())
 		made++
@@ -163,7 +163,7 @@ func TestTracerFull(t *testing.T) {
 		for take(room) {
 		}
 		st := tracer.Stats()
-		if told { // a name counts as a record once it has found room
+		if told { // a name that found room counts as a record
 			made++
 		}
 		if n := int(st.Records + st.Dropped); n != made && !(sampled && n == made+1) || int(st.Records) != len(submissions)+others {

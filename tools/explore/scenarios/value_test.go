@@ -113,9 +113,9 @@ func TestValueThatIsLate(t *testing.T) {
 	})
 }
 
-// TestAllAtOnce signals two semaphores that work of two devices waits for. Meanwhile both fail, or
-// other work signals one of them. All waits must return, a function of OnReached must be called
-// once, and a failure must stay.
+// TestAllAtOnce signals two semaphores that work of two devices waits for. Meanwhile both
+// semaphores may fail, or other work may signal one of them. All waits must return, a function of
+// OnReached must be called once, and a failure must stay.
 func TestAllAtOnce(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

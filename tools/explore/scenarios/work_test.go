@@ -13,7 +13,7 @@ import (
 )
 
 // TestSubmitAgainstSignal submits work on one queue, and work behind it on another queue, while the
-// host signals the point that the first waits for.
+// host signals the point that the first work waits for.
 func TestSubmitAgainstSignal(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -30,8 +30,8 @@ func TestSubmitAgainstSignal(t *testing.T) {
 	})
 }
 
-// TestChains submits a chain of operations, each on one of two queues. Each waits for the one
-// before it. Memory must be as if they ran one after the other.
+// TestChains submits a chain of operations, each on one of two queues. Each operation waits for the
+// one before. Memory must be as if the operations ran one after the other.
 func TestChains(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -65,8 +65,8 @@ func TestChains(t *testing.T) {
 	})
 }
 
-// TestParkReleaseCancel parks work. Goroutines release the work, fail it, and close its device at
-// the same time. The work's points must be reached or fail.
+// TestParkReleaseCancel parks work. At the same time goroutines release the work, and may fail the
+// work or close the device. The work's points must be reached or fail.
 func TestParkReleaseCancel(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -178,7 +178,7 @@ func TestFailAgainstPublish(t *testing.T) {
 }
 
 // TestSignalsTwice signals a value, by the host or by another device, that work in flight signals
-// too. Waiters for higher values must get the error.
+// too. Waiters for higher values must get the error, unless the host's Signal has got it.
 func TestSignalsTwice(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())
@@ -255,8 +255,8 @@ func TestBarrierAgainstClose(t *testing.T) {
 	})
 }
 
-// TestBarriers joins points by a barrier whose waits include another barrier's signal, which may
-// fail.
+// TestBarriers joins points by a barrier whose waits include another barrier's signal. That signal
+// may fail.
 func TestBarriers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -282,7 +282,7 @@ func TestBarriers(t *testing.T) {
 	})
 }
 
-// TestPick picks a queue while another goroutine submits work and waits for it.
+// TestPick picks a queue while another goroutine submits work and waits for the work.
 func TestPick(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

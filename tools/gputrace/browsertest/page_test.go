@@ -244,7 +244,8 @@ type at struct {
 
 const atPage = `(i => { const a = viewer.at(i), r = document.getElementById("timeline").getBoundingClientRect(); return {...a, x: a.x + r.left, y: a.y + r.top}; })`
 
-// A program is an example. did checks the numbers of operations by name that its page shows.
+// A program is an example. The function did checks how many operations of each name the program's
+// page shows.
 type program struct {
 	name string
 	args []string
@@ -276,7 +277,7 @@ var programs = []program{
 		return ""
 	}},
 	// The server answers 200 requests in batches; half of the requests may be cancelled at any
-	// time. It has 3 layers with two arrays each.
+	// time. Its network has 3 layers with two arrays each.
 	{"serve", []string{"-selftest"}, func(n map[string]int) string {
 		if n["download"] == 0 || n["download"] > 200 || n["dense"] != 3*n["download"] || n["upload"] != 6+n["download"] || n["alloc"] != n["free"] {
 			return "want 3 layers and an input for each of at most 200 answers"
@@ -346,8 +347,8 @@ func TestPagesShowWhatTheTraceHas(t *testing.T) {
 				}
 			}
 			// Every arrow of the trace is on the page. The page also has arrows of operations
-			// without device times. serve has such operations, because those of cancelled requests
-			// may fail.
+			// without device times. The program serve has such operations, because work of
+			// cancelled requests may fail.
 			flows := count(traceformat.FlowBegin, traceformat.CatSignal)
 			if got := value[int](s, "viewer.arrows"); got < flows || i < own && name != "trouble" && name != "without-device-times" && name != "serve" && got != flows {
 				t.Errorf("the page has %d arrows, the trace %d", got, flows)

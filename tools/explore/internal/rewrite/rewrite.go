@@ -1,6 +1,6 @@
 // Package rewrite makes the source of a program that internal/explore runs: an overlay for go build
-// and go test. It turns each step that other goroutines can observe into a call of
-// internal/explore. Lines stay where they are.
+// and go test. Each step that other goroutines can observe becomes a call of internal/explore.
+// Lines stay where they are.
 package rewrite
 
 import (
@@ -215,7 +215,7 @@ type edit struct {
 	errs    []error
 }
 
-// A change replaces the bytes between the offsets from and to with text.
+// A change replaces the bytes between two offsets by a text.
 type change struct {
 	from, to int
 	text     string
@@ -402,8 +402,8 @@ func receive(x ast.Expr) ast.Node {
 	return nil
 }
 
-// imports replaces imports by stand-ins. It refuses other packages unless they are harmless or of
-// the module.
+// imports replaces imports as standIns says. It refuses other packages unless they are harmless or
+// of the module.
 func (e *edit) imports(f *ast.File) {
 	for _, s := range f.Imports {
 		path, err := strconv.Unquote(s.Path.Value)
@@ -519,7 +519,7 @@ func (e *edit) isTarget(c *astutil.Cursor) bool {
 	return false
 }
 
-// key has the program record k, a key that is put into the map x, if keys of this type have no
+// key makes the program record k, a key that is put into the map x, if keys of this type have no
 // order: pointers, channels and interfaces.
 func (e *edit) key(x, k ast.Expr) {
 	t := e.info.TypeOf(x)

@@ -45,10 +45,10 @@ func waiter(locked bool) func(x *explore.T) {
 func TestFaultLostWakeup(t *testing.T) { run(t, waiter(false)) }
 func TestTwinLostWakeup(t *testing.T)  { run(t, waiter(true)) }
 
-// A stack has nodes that are used again. Without tags, a pop that pauses between its load and its
-// swap can take a head whose next has changed meanwhile.
+// A stack has nodes that are used again. Unless tags is set, a pop that pauses between its load and
+// its swap can take a head whose next has changed meanwhile.
 type stack struct {
-	head atomic.Uint64 // index, and with tags a count above it
+	head atomic.Uint64 // index; if tags is set, also a count in the bits above it
 	next [4]atomic.Uint32
 	tags bool
 }
@@ -350,7 +350,8 @@ func TestTwinLeak(t *testing.T) {
 	})
 }
 
-// TestFaultLivelock has a goroutine that polls for ever, because the other one sleeps for ever.
+// TestFaultLivelock has a goroutine that polls for ever, because the other goroutine sleeps for
+// ever.
 func TestFaultLivelock(t *testing.T) {
 	run(t, func(x *explore.T) {
 		var a atomic.Bool
