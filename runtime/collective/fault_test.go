@@ -98,8 +98,8 @@ func TestShrinkRefused(t *testing.T) {
 }
 
 // TestShrinkWithWorkUnderWay checks that two ranks can shrink a communicator with a group in
-// flight, at the same time or one long after the other. The later rank's communicator must not fail
-// before its call of Shrink.
+// flight, at the same time or one long after the other. The communicator of the later rank must not
+// fail before that rank calls Shrink.
 func TestShrinkWithWorkUnderWay(t *testing.T) {
 	for _, inTurn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in turn %v", inTurn), func(t *testing.T) {
@@ -207,7 +207,7 @@ func (v *stubbornDevice) note(call string) {
 	}
 }
 
-// notLate checks that note has recorded no call.
+// notLate checks that stubbornDevice.note has recorded no call.
 func (d *stubbornDriver) notLate(t *testing.T) {
 	t.Helper()
 	d.mu.Lock()
@@ -868,7 +868,8 @@ func TestGroupFails(t *testing.T) {
 }
 
 // TestAbortUnbound checks that Abort works if the driver cannot bind the thread that would abort
-// the communicator. The communicator's own thread aborts it then. The device must stay usable.
+// the communicator. In that case the communicator's own thread aborts it. The device must stay
+// usable.
 func TestAbortUnbound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})

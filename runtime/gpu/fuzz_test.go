@@ -65,7 +65,7 @@ type fuzz struct {
 	buffers      []*gpu.Buffer
 	pools        []*gpu.Pool
 	recordings   []*gpu.CommandBuffer
-	next         map[*gpu.Semaphore]uint64 // grows with the signals; most points have this value
+	next         map[*gpu.Semaphore]uint64 // the value of most new points; grows with the signals
 	bindings     map[*gpu.CommandBuffer]int
 	done         []*gpu.Semaphore // one for each accepted operation; each must be reached or fail
 	what         []string         // the names of the operations in done
@@ -199,7 +199,7 @@ func (f *fuzz) launch(q *gpu.Queue) gpu.Op {
 }
 
 // submit submits an operation to a queue. If the call accepts the operation, submit adds a new
-// semaphore to done. Most operations signal this semaphore themselves. For the others, submit
+// semaphore to fuzz.done. Most operations signal this semaphore themselves. For the others, submit
 // signals it.
 func (f *fuzz) submit() {
 	q, done := f.queue(), new(gpu.Semaphore)

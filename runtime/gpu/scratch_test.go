@@ -25,7 +25,7 @@ func scratchUser(with byte, n uint64, at *driver.Ptr) func(gpu.NativeCall) error
 }
 
 // TestNativeScratch runs native operations with scratch memory on two queues. An operation must get
-// the memory of the previous operation on the same queue, unless it needs more memory.
+// the memory of the previous operation on the same queue, unless that memory is too small.
 func TestNativeScratch(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {

@@ -349,7 +349,7 @@ func TestTraceNameDropped(t *testing.T) {
 }
 
 // TestTraceOver uses a semaphore that outlives tracers. The semaphore must not keep old tracers
-// alive, and must work with a new one.
+// alive, and must work with a new tracer.
 func TestTraceOver(t *testing.T) {
 	var s gpu.Semaphore
 	use := func(v uint64) weak.Pointer[trace.Tracer] {

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// heldCalls are calls that may block in the driver for long: for example in its compiler, in its
-// allocator, or while it pins memory.
+// heldCalls are calls that may block in the driver for long: for example while the driver compiles,
+// allocates or pins memory.
 var heldCalls = []struct {
 	name string
 	op   simdriver.Op // the driver's slow call

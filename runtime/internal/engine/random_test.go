@@ -187,7 +187,7 @@ type node struct {
 	check  func() error // checks the result of the operation, after it has succeeded
 
 	told     *told // the point in the node's Order.Free; nil if there is none
-	passesOn bool  // the point in Order.Free may be signalled before done is reached
+	passesOn bool  // the point in Order.Free may be signalled before the point done is reached
 	refused  bool  // submit has returned an error
 }
 
@@ -230,10 +230,10 @@ type graph struct {
 	nodes    []*node
 	failed   int // number of nodes that have failed
 
-	line   *gpu.Semaphore // raised by some nodes, one after the other
-	lineAt uint64         // the value to which the last of these nodes raises line
+	line   *gpu.Semaphore // a semaphore that some nodes raise, one after the other
+	lineAt uint64         // the value to which the last of these nodes raises the semaphore line
 	gate   *gpu.Semaphore // signalled by the host while nodes are submitted, or afterwards
-	doomed *gpu.Semaphore // after the host has signalled gate, the host closes or fails doomed
+	doomed *gpu.Semaphore // after signalling gate, the host closes or fails this semaphore
 	bad    []gpu.Point    // the points of nodes that must fail
 	breaks bool           // functions of Native may fail, and the limits of pools are high
 
@@ -766,7 +766,7 @@ func (g *graph) run() {
 		}
 		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errHostCall)
 		if g.mode != sound && errors.Is(err, driver.ErrOutOfMemory) {
-			// If a device was closed or lost, memory may return to its pool too late for this node.
+			// If a device was closed or lost, memory may return to the pool too late for this node.
 			known = true
 		}
 		switch {

@@ -79,8 +79,8 @@ func (m *mortal) end(g *graph, k uint64) {
 }
 
 // wrong checks err, the result of an operation on the pool. It returns nil if that result is
-// allowed. closed says that the pool was closed before the operation. Then err must not be nil in
-// mode sound.
+// allowed. If closed is true, the pool was closed before the operation, and in mode sound err must
+// not be nil.
 func (m *mortal) wrong(g *graph, closed bool, err error) error {
 	switch {
 	case err == nil && closed && g.mode == sound:
@@ -228,7 +228,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 		if r.IntN(2) == 0 {
 			err = q.Submit(gpu.Order{}, gpu.Free(b))
 			if errors.Is(err, gpu.ErrUnallocated) {
-				// The alloc has failed. It has no signals, so only this error reports that.
+				// The alloc has failed. It has no signals, so only this error reports the failure.
 				err = nil
 			}
 		}

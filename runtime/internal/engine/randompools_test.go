@@ -111,10 +111,10 @@ func (g *graph) pass(m, child *move, to, from gpu.Range) {
 	}
 }
 
-// move records a move with two bindings and some other commands. nested says how deep other moves
-// are nested in it: 0 means that it has none. fixed is either empty or the last byte of the range
-// that will be bound to the first binding. Some moves write to fixed directly, not through the
-// binding.
+// move records a move with two bindings and some other commands. The parameter nested is the depth
+// to which other moves are nested in the new move: 0 means not at all. The range fixed is either
+// empty or the last byte of the range that will be bound to the first binding. Some moves write to
+// fixed directly, not through the binding.
 func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	r := g.r
 	m, b := g.newMove(dev, 2)
@@ -388,7 +388,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		dst.value = want
 	}
 	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
-	x.passesOn = !closes // if not closes, gpu.Free gives the signals, perhaps on another queue
+	x.passesOn = !closes // if closes is false, gpu.Free gives the signals, perhaps on another queue
 	x.submit = func(o gpu.Order) error {
 		b, err := testkit.AllocIn(g.allocator(q), gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // records rarely, so the tracer drops many.
 type smallRing struct {
 	tracer *trace.Tracer
-	named  []*gpu.Semaphore // a use of one of them makes the tracer record its name, if there is room
+	named  []*gpu.Semaphore // the tracer records the name of one that is used, if there is room
 
 	mu     sync.Mutex           // held while records are taken and checked; protects the following fields
 	closed map[*gpu.Device]bool // the devices whose closing was recorded
@@ -124,8 +124,9 @@ func (s *smallRing) look(r *trace.Record) error {
 	return nil
 }
 
-// tell submits barriers that use the named semaphores, until the tracer has recorded their names.
-// The tracer soon has room, because no other work is submitted.
+// tell submits barriers that use the semaphores in smallRing.named, until the tracer has recorded
+// the names of these semaphores. If a name is not recorded after 100 barriers, tell returns an
+// error. The tracer soon has room, because no other work is submitted.
 func (s *smallRing) tell(dev *gpu.Device) error {
 	for i, x := range s.named {
 		for try := 0; ; try++ {

@@ -138,7 +138,7 @@ func readGraph(data []byte) *tracedGraph {
 
 // checkSlices checks that each submission has at most one slice. A submission that was done later
 // than it was issued, and succeeded, must have a slice, or the trace must say that its times are
-// missing. With level "none" it need not have one.
+// missing. With level "none" no submission needs a slice.
 func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.TracerStats, left bool) {
 	untimed := uint64(0)
 	for id, x := range g.subs {
@@ -254,9 +254,10 @@ func (g *tracedGraph) checkArrows(t *testing.T) {
 	}
 }
 
-// check checks the trace or the ring after the devices have been closed. A trace must be valid. If
-// no records were dropped, the trace must be complete. In mode sound, each labelled node whose
-// operation is in simple must then be in the trace once, with the node's waits and signals.
+// check checks the trace or the ring after the devices have been closed. A trace must be valid. It
+// must be complete, unless records were dropped or Close has left objects to the driver (left is
+// true). In mode sound, a complete trace must have each labelled node whose operation is in the map
+// simple once, with the node's waits and signals.
 func (g *graphTrace) check(of *graph, left bool) {
 	if g == nil {
 		return

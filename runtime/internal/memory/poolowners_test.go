@@ -81,7 +81,7 @@ func now(s *gpu.Semaphore) (uint64, error) {
 	return s.Query()
 }
 
-// has2 checks that a buffer that next has filled still has its data, and frees the buffer. It
+// has2 checks that a buffer filled by ownedPool.next still has its data, and frees the buffer. has2
 // ignores a nil buffer.
 func (x ownedPool) has2(t *testing.T, b *gpu.Buffer, after gpu.Point) {
 	t.Helper()

@@ -566,8 +566,8 @@ func TestMemoryAllocs(t *testing.T) {
 			if err := dev.Queue(0).Submit(o, gpu.Free(b)); err != nil {
 				return err
 			}
-			// Below, run waits for the signal of this fill, so that the host does not get ahead of
-			// the device.
+			// Below, the function run waits for the signal of this fill, so that the host does not
+			// get ahead of the device.
 			return dev.Queue(0).Submit(next(), gpu.Fill(other.All(), []byte{1}))
 		}
 	}

@@ -28,10 +28,10 @@ func graphMode(m gpu.Mode, caps driver.Caps) gpu.Mode {
 	return m
 }
 
-// eachInstance runs a test in each mode and on each capability set. c is a recording that the
-// function passing has made. instances returns the number of instances made since the first call of
-// instances. It compares the live device memory, so after its first call the test must not allocate
-// or free other memory.
+// eachInstance runs a test in each mode and on each capability set. c is a recording made by the
+// function passing. The function instances returns the number of instances made since its first
+// call. It computes the number from the live device memory, so after that first call the test must
+// not allocate or free other memory.
 func eachInstance(t *testing.T, between func() error, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int)) {
 	for name, m := range instanceModes {
 		t.Run(name, func(t *testing.T) {

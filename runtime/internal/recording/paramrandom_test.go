@@ -157,8 +157,8 @@ func (m *modelled) launch(t *testing.T, r *rand.Rand, k *gpu.Kernel, out *gpu.Bu
 	m.launches = append(m.launches, l)
 }
 
-// nest nests another recording. Each parameter of child gets a value, its default, or a parameter
-// of m.
+// nest nests the recording child in m. Each parameter of child gets a value, its default, or a
+// parameter of m.
 func (m *modelled) nest(t *testing.T, r *rand.Rand, child *modelled, out *gpu.Buffer, at int) {
 	t.Helper()
 	op := gpu.Execute(child.c, out.Range(uint64(4*region*at), uint64(4*region*child.regions())))

@@ -15,8 +15,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// passing records two copies of 64 bytes: from a binding to scratch memory, and from there to another
-// binding. Between the copies is a host call, unless between is nil.
+// passing records two copies of 64 bytes: from a binding to scratch memory, and from there to
+// another binding. Unless the parameter between is nil, a host call between the two copies calls
+// it.
 func passing(t testing.TB, dev *gpu.Device, m gpu.Mode, between func() error) *gpu.CommandBuffer {
 	t.Helper()
 	return passingBehind(t, dev, m, nil, between)
@@ -156,9 +157,9 @@ func TestScratchAfterBroken(t *testing.T) {
 	}
 }
 
-// TestScratchClosed closes a recording with scratch memory while its executions overlap. They must
-// complete, and their instances must be freed. Then the test loses the device while executions of
-// another recording overlap. These must fail.
+// TestScratchClosed closes a recording with scratch memory while executions of the recording
+// overlap. The executions must complete, and their instances must be freed. Then the test loses the
+// device while executions of another recording overlap. The executions of that recording must fail.
 func TestScratchClosed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})

@@ -39,7 +39,7 @@ func wantNoTimepoints(t testing.TB, all ...*gpu.Semaphore) {
 	}
 }
 
-// ended is a context that has ended. A wait with it polls and does not block.
+// ended is a context that has ended. A wait with this context polls and does not block.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
