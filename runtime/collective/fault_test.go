@@ -19,7 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// hasFailed checks that a semaphore fails with a collective.Error that wraps kind.
+// hasFailed checks that a semaphore fails with a collective.Error that wraps the given error (kind).
 func hasFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(minute(t), 1)
@@ -164,8 +164,8 @@ func TestForeignDeadline(t *testing.T) {
 	}
 }
 
-// A stubbornDriver is a simulated driver that calls the functions below, if they are set. collect,
-// abort, destroy, split and record replace the driver's calls.
+// A stubbornDriver is a simulated driver that calls the functions below, if they are set. The
+// functions collect, abort, destroy, split and record replace the driver's calls.
 type stubbornDriver struct {
 	*simdriver.Driver
 	collect func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error
@@ -176,11 +176,11 @@ type stubbornDriver struct {
 	unbind  func()                  // called before the driver's Unbind
 	stream  func()                  // called after the driver's NewStream
 	rank    func(v *stubbornDevice) // called after the driver's CommRank
-	told    func() error            // called if RegisterComm has succeeded; its error is returned
+	told    func() error            // called after the driver's RegisterComm has succeeded; gives the call's error
 	free    func()                  // called before the driver's Free
 
 	mu   sync.Mutex
-	late []string // the calls that note has recorded
+	late []string // the calls that stubbornDevice.note has recorded
 }
 
 type stubbornDevice struct {
@@ -620,7 +620,7 @@ func TestRefusedOperation(t *testing.T) {
 	sound("an execution")
 }
 
-// An oldDevice has an old communicator library. It reports which operations the library lacks.
+// An oldDevice has an old communicator library, which lacks averages and shrinking.
 type oldDevice struct{ *stubbornDevice }
 
 func (v oldDevice) CheckOp(_ driver.Comm, o driver.CommOp) error {

@@ -204,7 +204,8 @@ func TestSuspendWithWorkUnderWay(t *testing.T) {
 
 // TestSuspendInVain checks that Suspend and Resume return an error, and that the communicator
 // fails, if the other rank does not make the same call. The call ends when its context ends, when
-// either rank is aborted, when the communicator is closed, or when its device is lost.
+// either rank is aborted, when the communicator is closed, or when the communicator's device is
+// lost.
 func TestSuspendInVain(t *testing.T) {
 	for what, x := range map[string]struct {
 		limit time.Duration

@@ -321,8 +321,8 @@ func late(cancel func() bool) error {
 	return nil
 }
 
-// TestMistakes makes wrong calls. Each call must return the right error. It must submit nothing,
-// signal nothing and leak no buffer.
+// TestMistakes makes wrong calls. Each call must return the right error. The call must submit
+// nothing, signal nothing and leak no buffer.
 func TestMistakes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		m := &mistake{t: t, dev: openDevice(t, d, 0, gpu.Options{StageSize: 512}), s: semaphores(t, 1)[0]}

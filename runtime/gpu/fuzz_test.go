@@ -21,8 +21,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A tape is a sequence of bytes that choose operations and arguments. After its end, next returns
-// 0.
+// A tape is a sequence of bytes that choose operations and arguments. After the last byte,
+// tape.next returns 0.
 type tape []byte
 
 func (t *tape) next() byte {
@@ -168,7 +168,7 @@ func (f *fuzz) fn() func() error {
 }
 
 // near returns an index below n for a list whose first entries are for the devices, in the order of
-// devs. It is mostly the index for the device of q.
+// devs. Mostly the index is that of q's device.
 func (f *fuzz) near(q *gpu.Queue, n int) int {
 	for i, d := range f.devs {
 		if d == q.Device() && f.n(4) != 3 {

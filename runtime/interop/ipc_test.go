@@ -100,7 +100,7 @@ func TestImportMemory(t *testing.T) {
 			t.Errorf("the other process's fill is not there: %v", got)
 		}
 
-		// The runtime must close the import in the driver only after its last use.
+		// The runtime must close the import in the driver only after the last use of the import.
 		host := semaphores(t, 1)[0]
 		must(t, b.Queue(0).Submit(order(host, 1, host, 2), gpu.Fill(o.All(), []byte{3})))
 		must(t, o.Close())

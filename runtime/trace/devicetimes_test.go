@@ -24,7 +24,7 @@ func TestTraceCalls(t *testing.T) {
 		name                   string
 		wait, fill             bool
 		queues                 int
-		off, on, none, elapsed float64 // for each submission: events recorded without a tracer, with one, and with NoTimes; queries for times
+		off, on, none, elapsed float64 // for each submission: events recorded without a tracer, with a tracer, and with NoTimes; queries for times
 	}{
 		{name: "fills ahead", fill: true, queues: 1, off: 1, none: 1, on: 1, elapsed: 1},
 		{name: "launches ahead", queues: 1, off: 1, none: 1, on: 1, elapsed: 1},
@@ -287,7 +287,7 @@ func TestTraceNativeTimes(t *testing.T) {
 	for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 		for _, x := range []struct {
 			name                 string
-			front, before, after time.Duration // duration of the earlier work; sleeps of the function before and after its fill of 1 ms
+			front, before, after time.Duration // front: duration of the earlier work; before, after: sleeps of the function around its fill of 1 ms
 			took, early          time.Duration
 		}{
 			{"before", 0, 50 * ms, 0, ms, 50 * ms},

@@ -253,7 +253,7 @@ func TestShutdownStuckDriver(t *testing.T) {
 }
 
 // TestShutdownNames blocks a device's closing beyond the deadline. The error of Shutdown must name
-// the call that it waits for, and not the tracer, because the device has none.
+// the call that Shutdown waits for, and not the tracer, because the device has none.
 func TestShutdownNames(t *testing.T) {
 	for name, block := range map[string]func(dev *gpu.Device, v *slowErrorDevice, ended chan struct{}){
 		"a function of Native": func(dev *gpu.Device, _ *slowErrorDevice, ended chan struct{}) {

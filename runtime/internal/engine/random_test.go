@@ -117,8 +117,9 @@ func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) 
 	return n
 }
 
-// fill lets other code fill the range on n.own. That stream waits for an event that the runtime
-// records, and n.q waits for an event behind the fill. The second wait signals the node's point.
+// fill lets other code fill the range on the stream n.own. That stream waits for an event that the
+// runtime records, and n.q waits for an event behind the fill. The second wait signals the node's
+// point.
 func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 	before, err := interop.NewEvent(n.dev)
 	after, err2 := interop.NewEvent(n.dev)

@@ -94,7 +94,7 @@ func (m *mortal) wrong(g *graph, closed bool, err error) error {
 }
 
 // fromMortal makes the node allocate memory from a mortal of the queue's device, write it and read
-// it. It returns false if the device has no mortal.
+// it. If the device has no mortal, fromMortal returns false.
 func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	all := g.mortals[q.Device()]
 	if len(all) == 0 {
@@ -244,8 +244,8 @@ func (g *graph) askPools(d time.Duration) {
 	}
 }
 
-// lastMortals allocates from each mortal that is still open, and closes the mortal. When all are
-// closed, it frees the memory with Frees that have no waits and no signals.
+// lastMortals allocates from each mortal that is still open, and closes the mortal. When all
+// mortals are closed, lastMortals frees the memory with Frees that have no waits and no signals.
 func (g *graph) lastMortals(ctx context.Context) {
 	var last []func()
 	for dev, all := range g.mortals {

@@ -149,7 +149,8 @@ func (s *smallRing) tell(dev *gpu.Device) error {
 }
 
 // check compares the records with the tracer's statistics and with the graph. Each submission, and
-// each opening and closing of a device, has one record, or the tracer counts it as dropped.
+// each opening and closing of a device, must have one record, or the tracer must count that record
+// as dropped.
 func (s *smallRing) check(of *graph) error {
 	for s.take() {
 	}

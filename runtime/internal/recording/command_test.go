@@ -571,7 +571,7 @@ func TestMemoryAllocs(t *testing.T) {
 			return dev.Queue(0).Submit(next(), gpu.Fill(other.All(), []byte{1}))
 		}
 	}
-	// data is allocated here, once, because UploadCopy makes it escape to the heap.
+	// The slice data is allocated here, once, because UploadCopy makes it escape to the heap.
 	bind, data := []gpu.Range{b.Range(0, 256)}, []byte{1, 2, 3, 4}
 	for _, c := range []struct {
 		name string

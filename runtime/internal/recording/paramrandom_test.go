@@ -201,7 +201,8 @@ func (m *modelled) nest(t *testing.T, r *rand.Rand, child *modelled, out *gpu.Bu
 	}
 }
 
-// execute returns an execution with random values, and the words that it leaves in zeroed memory.
+// execute returns an execution with random values, and the words that the execution leaves in
+// zeroed memory.
 func (m *modelled) execute(r *rand.Rand, to gpu.Range) (op gpu.Op, want []uint32) {
 	op, v := gpu.Execute(m.c, to), m.initial.clone()
 	for i, p := range m.scalars {

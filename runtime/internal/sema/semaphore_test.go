@@ -52,7 +52,7 @@ func fired() (func(error), chan error) {
 	return func(err error) { c <- err }, c
 }
 
-// once checks that a channel has exactly one result, and returns it.
+// once checks that a channel has exactly one result, and returns that result.
 func once(t testing.TB, c chan error) error {
 	t.Helper()
 	select {
