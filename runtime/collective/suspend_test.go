@@ -62,9 +62,9 @@ func works(t *testing.T, comms []*collective.Communicator) {
 	}
 }
 
-// TestSuspend suspends and resumes the communicators of two devices twice. Suspending must free
-// their memory. While they are suspended, groups, executions with groups and registrations must
-// fail.
+// TestSuspend suspends and resumes the communicators of two devices twice. Suspending must free the
+// communicators' memory. While the communicators are suspended, groups, executions with groups and
+// registrations must fail.
 func TestSuspend(t *testing.T) {
 	_, g, comms := openPlain(t, simdriver.Config{Devices: 2}, collective.Options{})
 	c, dev := comms[0], g.Devices()[0]

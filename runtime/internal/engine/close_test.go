@@ -617,8 +617,8 @@ func TestRecordBehindEnd(t *testing.T) {
 	})
 }
 
-// TestShutdownTold checks that Shutdown returns as soon as the last work that it waits for ends,
-// not at its next poll.
+// TestShutdownTold checks that Shutdown returns as soon as the last awaited work ends, not at the
+// next poll.
 func TestShutdownTold(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore){
 		"a host call": func(t *testing.T, dev, _ *gpu.Device, s *gpu.Semaphore) {

@@ -203,7 +203,7 @@ func TestCollectTrims(t *testing.T) {
 }
 
 // TestCollectsForeignDealloca frees memory on a queue of another device, and does not wait for that
-// free. An allocation that finds no memory must poll that device.
+// free. An allocation that finds no memory must poll the other device.
 func TestCollectsForeignDealloca(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2, Memory: 4 << 20})
 	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

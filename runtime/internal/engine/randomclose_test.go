@@ -15,8 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// A mortal is a pool that is closed while other goroutines use it. Their allocs may fail, but must
-// not return memory that another buffer has.
+// A mortal is a pool that is closed while other goroutines use it. Allocs from the pool may fail,
+// but must not return memory that another buffer has.
 type mortal struct {
 	pool    *gpu.Pool
 	limit   uint64        // in bytes; 0 means none
@@ -149,8 +149,8 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	return true
 }
 
-// A meddler queries, trims and configures objects that nodes use, and allocates from mortals. These
-// calls must not disturb the nodes.
+// A meddler queries, trims and configures objects that nodes use, and allocates from mortals (pools
+// that are closed meanwhile). These calls must not disturb the nodes.
 type meddler struct {
 	g *graph
 	r *rand.Rand

@@ -220,8 +220,9 @@ func nativeFill(p []byte) func(gpu.NativeCall) error {
 const waySize = 64
 
 // way records a move with three bindings. One nested move copies from the last binding to the
-// middle one, and another from there to the first. Both may be executions of one recording.
-// Between the two, a nested launch sometimes copies within the middle binding.
+// middle one, and a second nested move from the middle one to the first. Both moves may be
+// executions of one recording. Between the two moves, a nested launch sometimes copies within the
+// middle binding.
 func (g *graph) way(dev *gpu.Device) *move {
 	r := g.r
 	m, b := g.newMove(dev, 3)

@@ -188,8 +188,8 @@ func TestPoolAborted(t *testing.T) {
 	})
 }
 
-// TestPoolBehindFailure frees memory behind work that fails afterwards, and allocates it again. The
-// allocation must come after that work, and succeed.
+// TestPoolBehindFailure frees memory behind work that fails afterwards, and allocates the memory
+// again. The allocation must come after that work, and succeed.
 func TestPoolBehindFailure(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2})

@@ -231,7 +231,7 @@ func TestOwnersAdopted(t *testing.T) {
 
 // TestOwnersUnrelated frees memory on the queue that used it last. Between the use and the free,
 // work that does not use the memory fails. The queue must be able to reuse the memory at once: a
-// pool at its limit allocates it again.
+// pool at its limit allocates the same memory again.
 func TestOwnersUnrelated(t *testing.T) {
 	for name, fail := range map[string]func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore){
 		"a program fails the semaphore of": func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore) {

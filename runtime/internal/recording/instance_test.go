@@ -110,8 +110,8 @@ func TestInstanceOfParked(t *testing.T) {
 }
 
 // TestInstancesOfOverlap executes a recording on several queues at once. There must be as many
-// instances as queues, and they must be reused. If there is no memory for another instance, only
-// the execution that needs it may fail.
+// instances as queues, and the instances must be reused. If there is no memory for another
+// instance, only the execution that needs it may fail.
 func TestInstancesOfOverlap(t *testing.T) {
 	eachInstance(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int) {
 		const queues = 3
