@@ -68,7 +68,7 @@ type fuzz struct {
 	next         map[*gpu.Semaphore]uint64 // the value of most new points; grows with the signals
 	bindings     map[*gpu.CommandBuffer]int
 	done         []*gpu.Semaphore // one for each accepted operation; each must be reached or fail
-	what         []string         // the names of the operations in done
+	what         []string         // the names of the operations, in the order of done
 	running      atomic.Int64     // the number of running host calls
 }
 

@@ -16,7 +16,7 @@ import (
 
 // scratchUser returns a function for Native. The function fills n bytes of scratch memory, copies
 // them to the first range of the Native operation, and stores the address of the scratch memory in
-// at.
+// *at.
 func scratchUser(with byte, n uint64, at *driver.Ptr) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		*at = v.Ptrs[len(v.Ptrs)-1]

@@ -426,8 +426,8 @@ func (v *slowDevice) Record(e driver.Event, s driver.Stream) error {
 	return v.Device.Record(e, s)
 }
 
-// TestTraceSlowHost checks the durations of fills that a slow host issues. All must be right within
-// their margins. In the cases with exact set they must be exact.
+// TestTraceSlowHost checks the durations of fills that a slow host issues. All durations must be
+// right within their margins. In the cases whose field exact is true, the durations must be exact.
 func TestTraceSlowHost(t *testing.T) {
 	const n, us, slow, took = 16, time.Microsecond, 30 * time.Microsecond, 10 * time.Microsecond
 	for _, x := range []struct {

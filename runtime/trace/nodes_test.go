@@ -48,7 +48,8 @@ func sleepy(t *testing.T, dev *gpu.Device, k *gpu.TypedKernel[sleepArgs], mode g
 }
 
 // TestGraphsHaveNodeTimes checks that the commands of graphs have exact times on a device that
-// times nodes, also in AutoMode. Their records must name the submission and the recording.
+// times nodes, also in AutoMode. The records of these commands must name the submission and the
+// recording.
 func TestGraphsHaveNodeTimes(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode} {
 		synctest.Test(t, func(t *testing.T) {
@@ -154,8 +155,8 @@ func TestCommandsThatOverlapHaveTracks(t *testing.T) {
 	})
 }
 
-// A profiler is a driver.NodeTimer for a driver that has none. NodeIDs returns ids only if knows is
-// set. NodeTimes calls the test's function times.
+// A profiler is a driver.NodeTimer for a driver that has none. NodeIDs returns ids only if
+// profiler.knows is true. NodeTimes calls the test's function profiler.times.
 type profiler struct {
 	knows    bool
 	nodes    []driver.Node

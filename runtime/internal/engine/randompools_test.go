@@ -398,7 +398,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		at := uint64(1)
 		for i, do := range steps {
 			next := order(middle, at, middle, at+1)
-			// If closes is set, Close frees the memory after the last use.
+			// If closes is true, Close frees the memory after the last use.
 			if closes && i == len(steps)-1 {
 				next.Signal, next.Free = o.Signal, o.Free
 				defer b.Close()

@@ -81,7 +81,7 @@ var slicesOf = map[string]string{"fill": traceformat.CatDevice, "copy": tracefor
 // A tracedSub is a submission in a trace.
 type tracedSub struct {
 	given          traceformat.Args // written at submission
-	seen           traceformat.Args // written at completion, if ended is set
+	seen           traceformat.Args // written at completion, if ended is true
 	done           traceformat.Time
 	ended          bool
 	device, called int // numbers of its slices with category CatDevice and with CatCall
