@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// A smallRing is a tracer with room for a few records. Except during sample, the test takes the
-// records rarely, so the tracer drops many.
+// A smallRing is a tracer with room for a few records. Except during smallRing.sample, the test
+// takes the records rarely, so the tracer drops many.
 type smallRing struct {
 	tracer *trace.Tracer
 	named  []*gpu.Semaphore // the tracer records the name of one that is used, if there is room

@@ -199,7 +199,8 @@ func (g *tracedGraph) checkArrows(t *testing.T) {
 	for _, list := range signals {
 		slices.SortFunc(list, func(a, b signal) int { return cmp.Compare(a.value, b.value) })
 	}
-	// find reports whether an arrow must end at a wait of the submission sub for p, or else may.
+	// find reports whether an arrow must, and whether it may, end at a wait of the submission sub
+	// for p.
 	find := func(p traceformat.Point, sub uint64) (needed, allowed bool) {
 		if p.Value == 0 {
 			return false, false

@@ -73,8 +73,8 @@ func TestGraphFaults(t *testing.T) {
 			b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
-			// The fill is larger than the stand-in (see standInSize), so its node first gets only
-			// a part of the range.
+			// The fill is larger than the memory that the graph uses in place of the binding (see
+			// standInSize), so the fill's node first gets only a part of the range.
 			recorded(t)(c.Add(gpu.Fill(x.Range(0, 1<<20), []byte{1})))
 			recorded(t)(c.Add(gpu.Barrier()))
 			recorded(t)(c.Add(gpu.Fill(b.All(), []byte{2})))
@@ -103,8 +103,8 @@ func TestGraphFaults(t *testing.T) {
 		for _, op := range []simdriver.Op{simdriver.OpNewGraph, simdriver.OpAddNode, simdriver.OpInstantiate, simdriver.OpLaunchGraph} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
-			// End makes no graph for a fill of 8-byte values that is larger than the stand-in (see
-			// standInSize).
+			// End makes no graph for a fill of 8-byte values that is larger than the memory that a
+			// graph uses in place of the binding (see standInSize).
 			const n = 1 << 20
 			b, c := allocate(t, dev, n), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()

@@ -23,7 +23,7 @@ func passing(t testing.TB, dev *gpu.Device, m gpu.Mode, between func() error) *g
 	return passingBehind(t, dev, m, nil, between)
 }
 
-// passingBehind is like passing, with a host call in front, unless before is nil.
+// passingBehind is like passing, with a host call in front, unless the parameter before is nil.
 func passingBehind(t testing.TB, dev *gpu.Device, m gpu.Mode, before, between func() error) *gpu.CommandBuffer {
 	t.Helper()
 	c := commandBuffer(t, dev, m)

@@ -22,8 +22,8 @@ func TestLongChain(t *testing.T) {
 	}
 	// A recursion over 100,000 links would take more stack than 1 MiB.
 	defer debug.SetMaxStack(debug.SetMaxStack(1 << 20))
-	// chain links first to a new semaphore, the new semaphore to another, and so on. It returns the
-	// last semaphore.
+	// chain links the semaphore first to a new semaphore, the new semaphore to another, and so on.
+	// It returns the last semaphore.
 	chain := func(t *testing.T, first *gpu.Semaphore, links int) *gpu.Semaphore {
 		t.Helper()
 		for range links {
