@@ -176,7 +176,7 @@ type stubbornDriver struct {
 	unbind  func()                  // called before the driver's Unbind
 	stream  func()                  // called after the driver's NewStream
 	rank    func(v *stubbornDevice) // called after the driver's CommRank
-	told    func() error            // called after the driver's RegisterComm has succeeded; gives the call's error
+	told    func() error            // called after the driver's RegisterComm has succeeded; may make the call fail
 	free    func()                  // called before the driver's Free
 
 	mu   sync.Mutex

@@ -562,9 +562,9 @@ func TestSharingFaults(t *testing.T) {
 	sharingFaults(t, share)
 }
 
-// sharingFaults calls the function share many times with two processes: first without a fault, and
-// then with one fault, in each call at a later native call of the first process. The native call
-// fails, or the operation that it submits loses the device.
+// sharingFaults calls the function share many times with two processes: the first time without a
+// fault, and then each time with a fault in a later native call of the first process. The native
+// call fails, or the operation that it submits loses the device.
 func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver, sound bool) error) {
 	for _, kind := range []struct {
 		name  string

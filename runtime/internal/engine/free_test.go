@@ -23,7 +23,7 @@ func newTelling(t testing.TB) *telling { return &telling{t, semaphores(t, 1)[0]}
 
 func (f *telling) points() []gpu.Point { return pts(f.s, 1) }
 
-// soon waits until the point is signalled.
+// soon fails the test if the point is not signalled within a minute.
 func (f *telling) soon() {
 	f.t.Helper()
 	if err := f.s.Wait(minute(f.t), 1); err != nil {

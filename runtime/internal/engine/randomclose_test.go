@@ -79,7 +79,7 @@ func (m *mortal) end(g *graph, k uint64) {
 }
 
 // wrong checks err, the result of an operation on the pool. It returns nil if that result is
-// allowed. If closed is true, the pool was closed before the operation, and in mode sound err must
+// allowed. If closed is true, the pool was closed before the operation, and in mode sound, err must
 // not be nil.
 func (m *mortal) wrong(g *graph, closed bool, err error) error {
 	switch {

@@ -41,8 +41,8 @@ type farSide struct {
 	back  pair // recorded by the second process
 }
 
-// A pair is a shared event in two processes. One process records the event own, and the other
-// process waits for the event in.
+// A pair is a shared event in two processes. One process records pair.own. The other process waits
+// for pair.in, the imported event.
 type pair struct{ own, in *interop.Event }
 
 // newFarSide makes the second process, the cells in its memory, and the imports.

@@ -96,7 +96,7 @@ func (x ownedPool) has2(t *testing.T, b *gpu.Buffer, after gpu.Point) {
 	must(t, x.dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 }
 
-// unused waits until all memory is back in the pool.
+// unused waits until all memory is back in the pool. If that takes a minute, unused fails the test.
 func (x ownedPool) unused(t *testing.T) {
 	t.Helper()
 	// The time of a bubble passes only while all its goroutines are blocked.

@@ -67,7 +67,7 @@ func once(t testing.TB, c chan error) error {
 	}
 }
 
-// never checks that a channel has no result.
+// never is the check that a channel has no result.
 func never(t testing.TB, c chan error) {
 	t.Helper()
 	if n := len(c); n > 0 {
