@@ -1075,8 +1075,8 @@ func TestCloseLookingForEnd(t *testing.T) {
 }
 
 // TestCloseWithoutEvents closes a communicator while the driver can record no events. The runtime
-// tries for about five seconds to record one in the communicator's stream. Then it cannot know
-// whether the stream has ended, so the device must be lost.
+// tries for about five seconds to record one in the communicator's stream. Without an event the
+// runtime cannot know whether the stream has ended, so the device must be lost.
 func TestCloseWithoutEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, refusal, tries := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}, errors.New("no events today"), 0

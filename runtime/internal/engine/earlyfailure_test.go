@@ -508,7 +508,7 @@ func TestBroken(t *testing.T) {
 }
 
 // TestLostParked checks that the loss of a device fails its parked work and its transfers,
-// whichever call finds the loss. It also makes transfers for which there is no pinned memory.
+// whichever call finds the loss. The test also makes transfers for which there is no pinned memory.
 func TestLostParked(t *testing.T) {
 	for op, provoke := range map[simdriver.Op]func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error{
 		simdriver.OpAlloc: func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error {

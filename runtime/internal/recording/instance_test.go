@@ -141,7 +141,7 @@ func TestInstancesOfOverlap(t *testing.T) {
 			if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "all 3 instances") || !strings.Contains(err.Error(), "allocate 256 bytes") {
 				t.Errorf("without memory for an instance: %v", err)
 			}
-			o := order(s[0], at, x, 1) // an execution behind another one, whose instance it can take
+			o := order(s[0], at, x, 1) // this execution can take the instance of the previous one
 			x = semaphores(t, 1)[0]
 			o.Signal = pts(x, 1)
 			must(t, dev.Queue(queues).Submit(o, gpu.Execute(c, ins[queues].All(), outs[queues].All())))
@@ -158,8 +158,8 @@ func TestInstancesOfOverlap(t *testing.T) {
 	})
 }
 
-// TestInstancesOfCallers executes a recording many times, and blocks the host calls in its middle.
-// Each execution that has begun must have an instance of its own.
+// TestInstancesOfCallers executes a recording many times, and blocks the host call in the middle of
+// each execution. Each execution that has begun must have an instance of its own.
 func TestInstancesOfCallers(t *testing.T) {
 	var held atomic.Pointer[chan struct{}]
 	eachInstance(t, func() error { <-*held.Load(); return nil }, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int) {
