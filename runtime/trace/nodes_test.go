@@ -29,8 +29,8 @@ func nodes(records []trace.Record) []trace.Record {
 	return slices.DeleteFunc(slices.Clone(records), func(r trace.Record) bool { return r.Kind != trace.KindNode })
 }
 
-// sleepy records two kernels that may run at the same time, and one behind both. In a bubble of
-// package synctest their durations are exact, because they only sleep.
+// sleepy records two kernels that may run at the same time, and a third kernel behind both. In a
+// bubble of package synctest their durations are exact, because the kernels only sleep.
 func sleepy(t *testing.T, dev *gpu.Device, k *gpu.TypedKernel[sleepArgs], mode gpu.Mode) *gpu.CommandBuffer {
 	t.Helper()
 	c := testkit.CommandBuffer(t, dev, mode)

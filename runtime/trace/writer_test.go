@@ -57,8 +57,8 @@ func written(t *testing.T, records ...Record) (events []traceformat.Event) {
 	}
 }
 
-// TestRecordsOutOfOrder writes records of one stream, in another order than that of its work. Each
-// record must get a slice, which must not end after the submission's Done.
+// TestRecordsOutOfOrder writes records of one stream, in another order than the order of the
+// stream's work. Each record must get a slice, which must not end after the submission's Done.
 func TestRecordsOutOfOrder(t *testing.T) {
 	const us = time.Microsecond
 	found := map[string]traceformat.Event{}

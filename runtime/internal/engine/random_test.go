@@ -219,7 +219,7 @@ type graph struct {
 	victim   int    // index of the device that is closed or lost
 	sim      *simdriver.Driver
 	devs     []*gpu.Device
-	queues   []*gpu.Queue  // for each device, three of its own and one on an adopted stream
+	queues   []*gpu.Queue  // for each device, three queues of its own and one on an adopted stream
 	natives  []*nativeSide // one for each device
 	values   bool          // the devices can write values and wait for values
 	caps     driver.Caps

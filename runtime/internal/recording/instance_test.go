@@ -141,7 +141,7 @@ func TestInstancesOfOverlap(t *testing.T) {
 			if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "all 3 instances") || !strings.Contains(err.Error(), "allocate 256 bytes") {
 				t.Errorf("without memory for an instance: %v", err)
 			}
-			o := order(s[0], at, x, 1) // this execution can take the instance of the previous one
+			o := order(s[0], at, x, 1) // can take the instance of the execution that it waits for
 			x = semaphores(t, 1)[0]
 			o.Signal = pts(x, 1)
 			must(t, dev.Queue(queues).Submit(o, gpu.Execute(c, ins[queues].All(), outs[queues].All())))
