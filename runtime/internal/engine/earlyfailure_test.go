@@ -309,7 +309,7 @@ func TestMishap(t *testing.T) {
 	})
 }
 
-// An uploadHook is a driver that runs a function, the field before, ahead of each upload.
+// An uploadHook is a driver that calls uploadHook.before ahead of each upload.
 type uploadHook struct {
 	driver.Driver
 	before func()

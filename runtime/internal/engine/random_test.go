@@ -449,7 +449,7 @@ func (g *graph) add() {
 				g.notes.Add(-1)
 			}))
 		}
-	case kind < 24: // a barrier signals middle, which is linked to the node's point
+	case kind < 24: // a barrier signals the semaphore middle, which is linked to the node's point
 		x.what = "link"
 		middle := g.sem()
 		x.passesOn = true

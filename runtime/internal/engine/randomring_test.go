@@ -44,7 +44,7 @@ func newSmallRing(t *testing.T, r *rand.Rand) *smallRing {
 	return s
 }
 
-// name gives the semaphores names. tell checks that the tracer records them.
+// name gives the semaphores names. Later smallRing.tell checks that the tracer records the names.
 func (s *smallRing) name(all ...*gpu.Semaphore) {
 	for i, x := range all {
 		x.SetName(s.nameOf(i))
