@@ -19,7 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// hasFailed checks that a semaphore fails with a collective.Error that wraps the given error (kind).
+// hasFailed checks that a semaphore fails with a collective.Error that wraps kind, an error.
 func hasFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(minute(t), 1)
@@ -176,7 +176,7 @@ type stubbornDriver struct {
 	unbind  func()                  // called before the driver's Unbind
 	stream  func()                  // called after the driver's NewStream
 	rank    func(v *stubbornDevice) // called after the driver's CommRank
-	told    func() error            // called after the driver's RegisterComm has succeeded; may make the call fail
+	told    func() error            // called after the driver's RegisterComm succeeds; may return an error
 	free    func()                  // called before the driver's Free
 
 	mu   sync.Mutex

@@ -49,7 +49,7 @@ func TestPoolSharing(t *testing.T) {
 			t.Error("another device, or options")
 		}
 		s := semaphores(t, 1)[0]
-		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // takes the pool's first bytes, so that the buffer own has an offset
+		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // takes the pool's first bytes: the buffer own gets an offset
 		own := alloca(t, a.Queue(0), gpu.Order{}, p, 1024)
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
 		h, err := interop.ExportMemory(own)

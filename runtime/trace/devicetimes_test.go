@@ -287,7 +287,7 @@ func TestTraceNativeTimes(t *testing.T) {
 	for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 		for _, x := range []struct {
 			name                 string
-			front, before, after time.Duration // front: duration of the earlier work; before, after: sleeps of the function around its fill of 1 ms
+			front, before, after time.Duration // front: the earlier work; before, after: sleeps around the fill of 1 ms
 			took, early          time.Duration
 		}{
 			{"before", 0, 50 * ms, 0, ms, 50 * ms},

@@ -487,8 +487,8 @@ func TestCloseBehind(t *testing.T) {
 				closed := make(chan error, 1)
 				go func() { closed <- dev.Close() }()
 				time.Sleep(100 * time.Millisecond) // time of the synctest bubble
-				// If of.refused is true, Close leaves everything to the driver at once, and the point
-				// fails.
+				// If of.refused is true, Close leaves everything to the driver at once, and the
+				// point fails.
 				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused {
 					t.Errorf("the point of Free is at %d, %v", v, err)
 				}

@@ -774,7 +774,7 @@ func (g *graph) run() {
 		case x.fails && err == nil:
 			t.Errorf("node %d, %s: it should fail", i, x.what)
 		case err == nil:
-			err := x.told.wait(ctx) // the point in Order.Free may be signalled a moment after the point done
+			err := x.told.wait(ctx) // the point in Order.Free may be signalled a moment after x.done
 			if err == nil && x.check != nil {
 				err = x.check()
 			}

@@ -255,7 +255,7 @@ func TestScratchAll(t *testing.T) {
 // TestScratchCollectives executes a recording whose collectives use scratch memory on several
 // ranks. On each rank some executions are delayed, so that later ones can begin first.
 func TestScratchCollectives(t *testing.T) {
-	for _, first := range []bool{false, true} { // if first is true, the recording begins with a collective
+	for _, first := range []bool{false, true} { // whether the recording begins with a collective
 		const n = 3
 		d := newSim(t, simdriver.Config{Devices: n})
 		g, comms := openCommunicators(t, d, n, collective.Options{})
