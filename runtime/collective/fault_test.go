@@ -390,7 +390,7 @@ func TestReturnsAndStays(t *testing.T) {
 		t.Run(fmt.Sprintf("the library keeps the thread %v", kept), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stuck := make(chan struct{})
-				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // newSim would report the stream that does not end as a leak
+				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // newSim would report a leak: the stream does not end
 				d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
 					<-stuck
 					if kept {
@@ -921,7 +921,7 @@ func TestLostUnderCommunicator(t *testing.T) {
 // communicator does not end.
 func TestAbortWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := simdriver.New(simdriver.Config{}) // newSim would report the stream that does not end as a leak
+		d := simdriver.New(simdriver.Config{}) // newSim would report a leak: the stream does not end
 		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 3)
 		q, streams, x := dev.Queue(0), d.Streams(0), allocate(t, dev, 64)
@@ -950,7 +950,7 @@ func TestAbortWithoutEnd(t *testing.T) {
 // about five seconds after that.
 func TestAbortWithGroupInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // newSim would report the stream that does not end as a leak
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // newSim would report a leak: the stream does not end
 		d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
 			time.Sleep(6 * time.Second)
 			return v.Fill(s, ops[0].Dst, 0, 1, 64)
@@ -1013,7 +1013,7 @@ func TestAbortedStreamTakesTime(t *testing.T) {
 // does not end. The device of that stream must be lost within six seconds.
 func TestShrunkWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := simdriver.New(simdriver.Config{Devices: 3}) // newSim would report the stream that does not end as a leak
+		d := simdriver.New(simdriver.Config{Devices: 3}) // newSim would report a leak: the stream does not end
 		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 2)
 		streams, x := d.Streams(0), allocate(t, dev, 64)
