@@ -159,7 +159,7 @@ func TestImportMemoryErrors(t *testing.T) {
 				t.Errorf("%s: it was told that nobody uses it", what)
 			}
 		}
-		raw := interop.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // another program may leave out driver and device
+		raw := interop.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // another program may leave out the driver and the device
 		o, err := interop.ImportMemory(b, raw, nil)
 		must(t, err)
 		if _, err := interop.ExportMemory(o); !errors.Is(err, gpu.ErrArgument) {

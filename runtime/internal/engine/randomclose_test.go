@@ -219,7 +219,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 			err = fmt.Errorf("it has %+v", st)
 		}
 		return "stats", err
-	default: // alloc and free have no waits or signals: their order in the queue is enough
+	default: // the alloc and the free have no waits or signals: their order in the queue is enough
 		q := p.pool.Device().Queue(r.IntN(3))
 		b, err := testkit.AllocIn(q, gpu.Order{}, p.pool, blockSize)
 		if err != nil {

@@ -23,7 +23,7 @@ type told struct {
 	calls atomic.Int32
 	over  chan struct{} // closed when the point is signalled, or has failed with err
 	err   error
-	early error // set if the point was signalled before the node's point was reached or failed
+	early error // set if told.point was signalled before the node's point was reached or failed
 }
 
 // ours is the byte with which the test overwrites told.mem.

@@ -84,7 +84,7 @@ type tracedSub struct {
 	seen           traceformat.Args // written at completion, if ended is true
 	done           traceformat.Time
 	ended          bool
-	device, called int // numbers of its slices with category CatDevice and with CatCall
+	device, called int // numbers of the submission's slices with category CatDevice and with CatCall
 }
 
 // A place is a position in the trace where arrows end.
