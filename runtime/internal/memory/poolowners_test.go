@@ -109,8 +109,9 @@ func (x ownedPool) unused(t *testing.T) {
 	}
 }
 
-// semaphoreUses submit work on queue 0 that uses a buffer and signals s. They call end, which fails
-// or closes s, before the stream has received the work or while the work is in the stream.
+// semaphoreUses submit work on queue 0 that uses a buffer and signals s. Each of them calls end,
+// which fails or closes s, before the stream has received the work or while the work is in the
+// stream.
 var semaphoreUses = map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()){
 	"that is in flight": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
