@@ -425,8 +425,8 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	}
 }
 
-// excess makes the node allocate more than the limit of a pool. That allocation fails. If no pool of
-// the device has a limit, the node is a host call that fails.
+// excess makes the node allocate more than the limit of a pool. That allocation fails. If no pool
+// of the device has a limit, the node is a host call that fails.
 func (g *graph) excess(x *node, q *gpu.Queue) {
 	for _, p := range g.supplies[q.Device()].pools {
 		if p.limit == 0 {
