@@ -15,8 +15,8 @@ import (
 )
 
 // TestShutdown checks that closing a communicator ends with an error if a group waits for a rank
-// that never joins it. It also checks that Shutdown of an idle communicator succeeds, even with a
-// context that has ended.
+// that never joins the group. It also checks that Shutdown of an idle communicator succeeds, even
+// with a context that has ended.
 func TestShutdown(t *testing.T) {
 	for name, shut := range map[string]func(t *testing.T, c *collective.Communicator) error{
 		"Close":                  func(t *testing.T, c *collective.Communicator) error { return c.Close() },

@@ -50,7 +50,7 @@ func reduceAll(t *testing.T, comms []*collective.Communicator, bufs []*gpu.Buffe
 }
 
 // TestDeadRank checks that an all-reduce fails on all other ranks if one rank dies: when the
-// library reports the dead rank, when only the timeout finds it, and when the rank's device is
+// library reports the dead rank, when only the timeout finds it, and when the dead rank's device is
 // lost.
 func TestDeadRank(t *testing.T) {
 	for _, n := range []int{2, 4, 8} {

@@ -19,7 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// hasFailed checks that a semaphore fails with a collective.Error that wraps kind.
+// hasFailed checks that a semaphore fails with a collective.Error that wraps kind, an error.
 func hasFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(minute(t), 1)
@@ -98,8 +98,8 @@ func TestShrinkRefused(t *testing.T) {
 }
 
 // TestShrinkWithWorkUnderWay checks that two ranks can shrink a communicator with a group in
-// flight, at the same time or one long after the other. The later rank's communicator must not fail
-// before its call of Shrink.
+// flight, at the same time or one long after the other. The communicator of the later rank must not
+// fail before that rank calls Shrink.
 func TestShrinkWithWorkUnderWay(t *testing.T) {
 	for _, inTurn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in turn %v", inTurn), func(t *testing.T) {
@@ -164,8 +164,8 @@ func TestForeignDeadline(t *testing.T) {
 	}
 }
 
-// A stubbornDriver is a simulated driver that calls the functions below, if they are set. collect,
-// abort, destroy, split and record replace the driver's calls.
+// A stubbornDriver is a simulated driver that calls the functions below, if they are set. The
+// functions collect, abort, destroy, split and record replace the driver's calls.
 type stubbornDriver struct {
 	*simdriver.Driver
 	collect func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error
@@ -176,11 +176,11 @@ type stubbornDriver struct {
 	unbind  func()                  // called before the driver's Unbind
 	stream  func()                  // called after the driver's NewStream
 	rank    func(v *stubbornDevice) // called after the driver's CommRank
-	told    func() error            // called if RegisterComm has succeeded; its error is returned
+	told    func() error            // called after the driver's RegisterComm succeeds; may return an error
 	free    func()                  // called before the driver's Free
 
 	mu   sync.Mutex
-	late []string // the calls that note has recorded
+	late []string // the calls that stubbornDevice.note has recorded
 }
 
 type stubbornDevice struct {
@@ -207,7 +207,7 @@ func (v *stubbornDevice) note(call string) {
 	}
 }
 
-// notLate checks that note has recorded no call.
+// notLate checks that stubbornDevice.note has recorded no call.
 func (d *stubbornDriver) notLate(t *testing.T) {
 	t.Helper()
 	d.mu.Lock()
@@ -390,7 +390,7 @@ func TestReturnsAndStays(t *testing.T) {
 		t.Run(fmt.Sprintf("the library keeps the thread %v", kept), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stuck := make(chan struct{})
-				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // newSim would report the stream that does not end as a leak
+				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // newSim would report a leak: the stream does not end
 				d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
 					<-stuck
 					if kept {
@@ -620,7 +620,7 @@ func TestRefusedOperation(t *testing.T) {
 	sound("an execution")
 }
 
-// An oldDevice has an old communicator library. It reports which operations the library lacks.
+// An oldDevice has an old communicator library, which lacks averages and shrinking.
 type oldDevice struct{ *stubbornDevice }
 
 func (v oldDevice) CheckOp(_ driver.Comm, o driver.CommOp) error {
@@ -868,7 +868,8 @@ func TestGroupFails(t *testing.T) {
 }
 
 // TestAbortUnbound checks that Abort works if the driver cannot bind the thread that would abort
-// the communicator. The communicator's own thread aborts it then. The device must stay usable.
+// the communicator. In that case the communicator's own thread aborts it. The device must stay
+// usable.
 func TestAbortUnbound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
@@ -920,7 +921,7 @@ func TestLostUnderCommunicator(t *testing.T) {
 // communicator does not end.
 func TestAbortWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := simdriver.New(simdriver.Config{}) // newSim would report the stream that does not end as a leak
+		d := simdriver.New(simdriver.Config{}) // newSim would report a leak: the stream does not end
 		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 3)
 		q, streams, x := dev.Queue(0), d.Streams(0), allocate(t, dev, 64)
@@ -949,7 +950,7 @@ func TestAbortWithoutEnd(t *testing.T) {
 // about five seconds after that.
 func TestAbortWithGroupInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // newSim would report the stream that does not end as a leak
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // newSim would report a leak: the stream does not end
 		d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
 			time.Sleep(6 * time.Second)
 			return v.Fill(s, ops[0].Dst, 0, 1, 64)
@@ -1012,7 +1013,7 @@ func TestAbortedStreamTakesTime(t *testing.T) {
 // does not end. The device of that stream must be lost within six seconds.
 func TestShrunkWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := simdriver.New(simdriver.Config{Devices: 3}) // newSim would report the stream that does not end as a leak
+		d := simdriver.New(simdriver.Config{Devices: 3}) // newSim would report a leak: the stream does not end
 		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 2)
 		streams, x := d.Streams(0), allocate(t, dev, 64)
@@ -1074,8 +1075,8 @@ func TestCloseLookingForEnd(t *testing.T) {
 }
 
 // TestCloseWithoutEvents closes a communicator while the driver can record no events. The runtime
-// tries for about five seconds to record one in the communicator's stream. Then it cannot know
-// whether the stream has ended, so the device must be lost.
+// tries for about five seconds to record one in the communicator's stream. Without an event the
+// runtime cannot know whether the stream has ended, so the device must be lost.
 func TestCloseWithoutEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, refusal, tries := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}, errors.New("no events today"), 0

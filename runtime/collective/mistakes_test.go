@@ -44,7 +44,7 @@ func TestOtherDevice(t *testing.T) {
 	must(t, comms[0].Err())
 }
 
-// TestNoContext checks that calls that take a context return ErrArgument if it is nil.
+// TestNoContext checks that calls that take a context return ErrArgument if the context is nil.
 func TestNoContext(t *testing.T) {
 	g, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: 2}), 2, collective.Options{})
 	dev, c := g.Devices()[0], comms[0]

@@ -62,9 +62,9 @@ func works(t *testing.T, comms []*collective.Communicator) {
 	}
 }
 
-// TestSuspend suspends and resumes the communicators of two devices twice. Suspending must free
-// their memory. While they are suspended, groups, executions with groups and registrations must
-// fail.
+// TestSuspend suspends and resumes the communicators of two devices twice. Suspending must free the
+// communicators' memory. While the communicators are suspended, groups, executions with groups and
+// registrations must fail.
 func TestSuspend(t *testing.T) {
 	_, g, comms := openPlain(t, simdriver.Config{Devices: 2}, collective.Options{})
 	c, dev := comms[0], g.Devices()[0]
@@ -204,7 +204,8 @@ func TestSuspendWithWorkUnderWay(t *testing.T) {
 
 // TestSuspendInVain checks that Suspend and Resume return an error, and that the communicator
 // fails, if the other rank does not make the same call. The call ends when its context ends, when
-// either rank is aborted, when the communicator is closed, or when its device is lost.
+// either rank is aborted, when the communicator is closed, or when the communicator's device is
+// lost.
 func TestSuspendInVain(t *testing.T) {
 	for what, x := range map[string]struct {
 		limit time.Duration

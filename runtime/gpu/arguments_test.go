@@ -145,7 +145,7 @@ type mistake struct {
 	// code is a recording that has ended. It has a host call between two fills, and no bindings.
 	code *gpu.CommandBuffer
 	open *gpu.CommandBuffer // a recording that has not ended
-	bind *gpu.Buffer        // the only binding of open
+	bind *gpu.Buffer        // the only binding of the recording in the field open
 }
 
 // signals returns an order that signals x with 1, and then s with the values.
@@ -251,8 +251,8 @@ var wrongOrders = map[string]struct {
 	"a list of 1,000 with one reached": {func(m *mistake) gpu.Order { return m.long(4, 9) }, gpu.ErrValue},
 }
 
-// long returns an order that signals x with 1, s with first, x 1,000 times more, and last s with
-// second.
+// long returns an order that signals x with 1, s with the value first, x 1,000 times more, and
+// finally s with the value second.
 func (m *mistake) long(first, second uint64) gpu.Order {
 	o := m.signals(first)
 	for v := range uint64(1000) {
@@ -321,8 +321,8 @@ func late(cancel func() bool) error {
 	return nil
 }
 
-// TestMistakes makes wrong calls. Each call must return the right error. It must submit nothing,
-// signal nothing and leak no buffer.
+// TestMistakes makes wrong calls. Each call must return the right error. The call must submit
+// nothing, signal nothing and leak no buffer.
 func TestMistakes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		m := &mistake{t: t, dev: openDevice(t, d, 0, gpu.Options{StageSize: 512}), s: semaphores(t, 1)[0]}

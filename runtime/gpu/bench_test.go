@@ -111,8 +111,8 @@ func BenchmarkSemaphore(b *testing.B) {
 	})
 }
 
-// BenchmarkPoolChain allocates, fills and frees memory. Each operation waits for the previous one,
-// and the device completes it at once. The time is for all three operations.
+// BenchmarkPoolChain allocates, fills and frees memory. Each operation waits for the previous one.
+// The device completes each operation at once. The time is for all three operations.
 func BenchmarkPoolChain(b *testing.B) {
 	dev := idle(b)
 	q, s := dev.Queue(0), semaphores(b, 1)[0]

@@ -32,7 +32,7 @@ func says(t *testing.T, what fmt.Stringer, texts ...string) {
 	}
 }
 
-// An errorText gives an error a String method, for says.
+// An errorText gives an error a String method. The function named says needs one.
 type errorText struct{ error }
 
 func (e errorText) String() string { return fmt.Sprint(e.error) }

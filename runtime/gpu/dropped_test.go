@@ -56,7 +56,7 @@ func (r *reports) collect(t *testing.T, n int) []string {
 }
 
 // runCleanups drops an object, and runs the garbage collector until the cleanup of that object has
-// run. This gives the cleanups of objects dropped earlier time to run.
+// run. In the meantime, the cleanups of objects that were dropped before can run too.
 func runCleanups(t *testing.T) {
 	t.Helper()
 	found := make(chan struct{})

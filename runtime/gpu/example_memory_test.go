@@ -8,7 +8,7 @@ import (
 )
 
 // A stream allocates memory, uses it and frees it. The host waits only at the end. The Alloc sets
-// tmp, so the Ops that use tmp are made after it.
+// tmp, so the Ops that use tmp are made after the Alloc.
 func ExampleAlloc() {
 	dev := simulated()
 	defer dev.Close()

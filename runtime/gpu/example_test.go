@@ -122,7 +122,7 @@ func ExampleQueue() {
 	// [2 4 6 8]
 }
 
-// A link signals follower when s reaches a value. If s fails, follower fails, too.
+// A link signals the semaphore follower when s reaches a value. If s fails, follower fails, too.
 func ExampleSemaphore_Link() {
 	s, err := gpu.NewSemaphore(0)
 	check(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// The fields of a struct are the arguments of the kernel, and slices of float32 are its memory. For
-// a real GPU, only the driver and the loaded code differ.
+// The fields of a struct are the arguments of the kernel, and slices of float32 are the kernel's
+// memory. For a real GPU, only the driver and the loaded code differ.
 func ExampleTyped() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
 	if err != nil {

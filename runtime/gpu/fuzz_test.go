@@ -21,8 +21,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A tape is a sequence of bytes that choose operations and arguments. After its end, next returns
-// 0.
+// A tape is a sequence of bytes that choose operations and arguments. After the last byte,
+// tape.next returns 0.
 type tape []byte
 
 func (t *tape) next() byte {
@@ -65,10 +65,10 @@ type fuzz struct {
 	buffers      []*gpu.Buffer
 	pools        []*gpu.Pool
 	recordings   []*gpu.CommandBuffer
-	next         map[*gpu.Semaphore]uint64 // grows with the signals; most points have this value
+	next         map[*gpu.Semaphore]uint64 // the value of most new points; grows with the signals
 	bindings     map[*gpu.CommandBuffer]int
 	done         []*gpu.Semaphore // one for each accepted operation; each must be reached or fail
-	what         []string         // the names of the operations in done
+	what         []string         // the names of the operations, in the order of done
 	running      atomic.Int64     // the number of running host calls
 }
 
@@ -168,7 +168,7 @@ func (f *fuzz) fn() func() error {
 }
 
 // near returns an index below n for a list whose first entries are for the devices, in the order of
-// devs. It is mostly the index for the device of q.
+// devs. Mostly the index is that of q's device.
 func (f *fuzz) near(q *gpu.Queue, n int) int {
 	for i, d := range f.devs {
 		if d == q.Device() && f.n(4) != 3 {
@@ -199,7 +199,7 @@ func (f *fuzz) launch(q *gpu.Queue) gpu.Op {
 }
 
 // submit submits an operation to a queue. If the call accepts the operation, submit adds a new
-// semaphore to done. Most operations signal this semaphore themselves. For the others, submit
+// semaphore to fuzz.done. Most operations signal this semaphore themselves. For the others, submit
 // signals it.
 func (f *fuzz) submit() {
 	q, done := f.queue(), new(gpu.Semaphore)

@@ -51,8 +51,8 @@ var (
 	simKernels        = testkit.Kernels
 )
 
-// inStream submits an operation to the queue q, behind the earlier operations of the stream s.
-// Later operations of s wait for it.
+// inStream submits op to the queue q, behind the earlier operations of the stream s. Later
+// operations of s wait for op.
 func inStream(s *gpu.Stream, q *gpu.Queue, op gpu.Op) error {
 	done := new(gpu.Semaphore).At(1)
 	if err := q.Submit(gpu.Order{Wait: []gpu.Point{s.Point()}, Signal: []gpu.Point{done}}, op); err != nil {

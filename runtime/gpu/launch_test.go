@@ -256,7 +256,7 @@ func TestCooperativeFits(t *testing.T) {
 }
 
 // TestQueuePriorities checks that each queue, and the stream that runs its work, has the priority
-// that Options.Priorities gives it, clamped to the range of the device.
+// that Options.Priorities gives the queue, clamped to the range of the device.
 func TestQueuePriorities(t *testing.T) {
 	for _, set := range capabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// filler returns a function for Native that fills n bytes at the start of its first range.
+// filler returns a function for Native that fills n bytes at the start of the operation's first
+// range.
 func filler(with byte, n uint64) func(gpu.NativeCall) error {
 	return func(n2 gpu.NativeCall) error { return n2.Device.Fill(n2.Stream, n2.Ptrs[0], uint32(with), 1, n) }
 }

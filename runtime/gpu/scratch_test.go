@@ -16,7 +16,7 @@ import (
 
 // scratchUser returns a function for Native. The function fills n bytes of scratch memory, copies
 // them to the first range of the Native operation, and stores the address of the scratch memory in
-// at.
+// *at.
 func scratchUser(with byte, n uint64, at *driver.Ptr) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		*at = v.Ptrs[len(v.Ptrs)-1]
@@ -25,7 +25,7 @@ func scratchUser(with byte, n uint64, at *driver.Ptr) func(gpu.NativeCall) error
 }
 
 // TestNativeScratch runs native operations with scratch memory on two queues. An operation must get
-// the memory of the previous operation on the same queue, unless it needs more memory.
+// the memory of the previous operation on the same queue, unless that memory is too small.
 func TestNativeScratch(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {

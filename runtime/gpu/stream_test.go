@@ -288,7 +288,7 @@ func TestStreamAllocs(t *testing.T) {
 		run := func() {
 			end++
 			err := errors.Join(
-				s.After(host.At(end)), // parks everything until the host signals end
+				s.After(host.At(end)), // parks everything until the host signals this point
 				s.Fill(b.All(), []byte{1, 2, 3, 4}),
 				s.Do(gpu.UploadCopy(b.All(), data)),
 				s.Copy(b.Range(0, 32), b.Range(32, 32)),

@@ -50,8 +50,8 @@ func TestAdoptedLost(t *testing.T) {
 	})
 }
 
-// TestAdoptedStuck checks that work on an adopted stream fails if it waits for work of another
-// device and that device is lost.
+// TestAdoptedStuck checks that work on an adopted stream fails if that work waits for work of
+// another device and the other device is lost.
 func TestAdoptedStuck(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		first, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -159,8 +159,8 @@ func TestAdoptedClosed(t *testing.T) {
 }
 
 // TestAdoptedSignals makes an adopted stream wait for other code's event, right behind work of the
-// queue. The signals of that work must be reached, and work of another queue that waits for these
-// signals must run, before the event is complete.
+// stream's queue. The signals of that work must be reached, and work of another queue that waits
+// for these signals must run, before the event is complete.
 func TestAdoptedSignals(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})

@@ -144,7 +144,7 @@ func ExampleWaitValue() {
 	defer dev.Close()
 	words, err := dev.Alloc(gpu.HostMem, 16)
 	check(err)
-	// number is the first 8 bytes of words, as the host accesses them.
+	// number is the first 8 bytes of the buffer words, as the host accesses them.
 	number := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(words.Bytes())))
 	input := words.Bytes()[8:]
 

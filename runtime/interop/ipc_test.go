@@ -100,7 +100,7 @@ func TestImportMemory(t *testing.T) {
 			t.Errorf("the other process's fill is not there: %v", got)
 		}
 
-		// The runtime must close the import in the driver only after its last use.
+		// The runtime must close the import in the driver only after the last use of the import.
 		host := semaphores(t, 1)[0]
 		must(t, b.Queue(0).Submit(order(host, 1, host, 2), gpu.Fill(o.All(), []byte{3})))
 		must(t, o.Close())
@@ -159,7 +159,7 @@ func TestImportMemoryErrors(t *testing.T) {
 				t.Errorf("%s: it was told that nobody uses it", what)
 			}
 		}
-		raw := interop.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // another program may leave out driver and device
+		raw := interop.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // another program may leave out the driver and the device
 		o, err := interop.ImportMemory(b, raw, nil)
 		must(t, err)
 		if _, err := interop.ExportMemory(o); !errors.Is(err, gpu.ErrArgument) {
@@ -562,9 +562,9 @@ func TestSharingFaults(t *testing.T) {
 	sharingFaults(t, share)
 }
 
-// sharingFaults runs share many times with two processes: first without a fault, and then with one
-// fault, in each run at a later native call of the first process. The call fails, or the operation
-// that it submits loses the device.
+// sharingFaults calls the function share many times with two processes: the first time without a
+// fault, and then each time with a fault in a later native call of the first process. The native
+// call fails, or the operation that it submits loses the device.
 func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver, sound bool) error) {
 	for _, kind := range []struct {
 		name  string

@@ -102,7 +102,7 @@ func TestSharedFile(t *testing.T) {
 		must(t, err)
 		must(t, third.Close())
 
-		// The driver releases the import after its last use.
+		// The driver releases the import after the last use of the import.
 		host := semaphores(t, 1)[0]
 		must(t, part.Close())
 		must(t, b.Queue(0).Submit(order(host, 1, host, 2), gpu.Fill(far.All(), []byte{3})))

@@ -49,7 +49,7 @@ func TestPoolSharing(t *testing.T) {
 			t.Error("another device, or options")
 		}
 		s := semaphores(t, 1)[0]
-		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // takes the pool's first bytes, so that own has an offset
+		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // takes the pool's first bytes: the buffer own gets an offset
 		own := alloca(t, a.Queue(0), gpu.Order{}, p, 1024)
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
 		h, err := interop.ExportMemory(own)
@@ -162,9 +162,9 @@ func TestPoolSharingFaults(t *testing.T) {
 	sharingFaults(t, sharePools)
 }
 
-// sharePools makes each of two processes use memory of the other's pool. If a call fails, it
-// returns early. Its error says that work or an import never ended or, if sound is true, which call
-// failed.
+// sharePools makes each of two processes use memory of the other's pool. If a call fails,
+// sharePools returns early. The returned error says that work or an import never ended or, if sound
+// is true, which call failed.
 func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 	type side struct {
 		dev      *gpu.Device
@@ -278,8 +278,8 @@ func endsIn(ctx context.Context, sound bool, err error) error {
 }
 
 // TestPoolProcessKilled kills one of two processes that share a pool: the process that made the
-// pool, the process that imported it, or a process for whose event the other one waits. The other
-// process must not hang.
+// pool, the process that imported it, or a process for whose event the other process waits. The
+// surviving process must not hang.
 func TestPoolProcessKilled(t *testing.T) {
 	// shared allocates memory from a pool of process 0, fills it with 1, and imports it in process
 	// 1.

@@ -24,7 +24,7 @@ func TestTraceCalls(t *testing.T) {
 		name                   string
 		wait, fill             bool
 		queues                 int
-		off, on, none, elapsed float64 // for each submission: events recorded without a tracer, with one, and with NoTimes; queries for times
+		off, on, none, elapsed float64 // for each submission: events recorded without a tracer, with a tracer, and with NoTimes; queries for times
 	}{
 		{name: "fills ahead", fill: true, queues: 1, off: 1, none: 1, on: 1, elapsed: 1},
 		{name: "launches ahead", queues: 1, off: 1, none: 1, on: 1, elapsed: 1},
@@ -287,7 +287,7 @@ func TestTraceNativeTimes(t *testing.T) {
 	for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 		for _, x := range []struct {
 			name                 string
-			front, before, after time.Duration // duration of the earlier work; sleeps of the function before and after its fill of 1 ms
+			front, before, after time.Duration // front: the earlier work; before, after: sleeps around the fill of 1 ms
 			took, early          time.Duration
 		}{
 			{"before", 0, 50 * ms, 0, ms, 50 * ms},
@@ -426,8 +426,8 @@ func (v *slowDevice) Record(e driver.Event, s driver.Stream) error {
 	return v.Device.Record(e, s)
 }
 
-// TestTraceSlowHost checks the durations of fills that a slow host issues. All must be right within
-// their margins. In the cases with exact set they must be exact.
+// TestTraceSlowHost checks the durations of fills that a slow host issues. All durations must be
+// right within their margins. In the cases whose field exact is true, the durations must be exact.
 func TestTraceSlowHost(t *testing.T) {
 	const n, us, slow, took = 16, time.Microsecond, 30 * time.Microsecond, 10 * time.Microsecond
 	for _, x := range []struct {

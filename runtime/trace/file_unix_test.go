@@ -17,7 +17,7 @@ import (
 
 // TestFileOfOthers creates traces under names that may exist already. If the name belongs to a
 // regular file, Create must replace that file. If the name belongs to anything else, Create must
-// fail. Create must not change target, to which the name may be a symbolic or a hard link.
+// fail. Create must not change the file target, to which the name may be a symbolic or a hard link.
 func TestFileOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		name string

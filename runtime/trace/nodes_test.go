@@ -29,8 +29,8 @@ func nodes(records []trace.Record) []trace.Record {
 	return slices.DeleteFunc(slices.Clone(records), func(r trace.Record) bool { return r.Kind != trace.KindNode })
 }
 
-// sleepy records two kernels that may run at the same time, and one behind both. In a bubble of
-// package synctest their durations are exact, because they only sleep.
+// sleepy records two kernels that may run at the same time, and a third kernel behind both. In a
+// bubble of package synctest their durations are exact, because the kernels only sleep.
 func sleepy(t *testing.T, dev *gpu.Device, k *gpu.TypedKernel[sleepArgs], mode gpu.Mode) *gpu.CommandBuffer {
 	t.Helper()
 	c := testkit.CommandBuffer(t, dev, mode)
@@ -48,7 +48,8 @@ func sleepy(t *testing.T, dev *gpu.Device, k *gpu.TypedKernel[sleepArgs], mode g
 }
 
 // TestGraphsHaveNodeTimes checks that the commands of graphs have exact times on a device that
-// times nodes, also in AutoMode. Their records must name the submission and the recording.
+// times nodes, also in AutoMode. The records of these commands must name the submission and the
+// recording.
 func TestGraphsHaveNodeTimes(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode} {
 		synctest.Test(t, func(t *testing.T) {
@@ -154,8 +155,8 @@ func TestCommandsThatOverlapHaveTracks(t *testing.T) {
 	})
 }
 
-// A profiler is a driver.NodeTimer for a driver that has none. NodeIDs returns ids only if knows is
-// set. NodeTimes calls the test's function times.
+// A profiler is a driver.NodeTimer for a driver that has none. NodeIDs returns ids only if
+// profiler.knows is true. NodeTimes calls the test's function profiler.times.
 type profiler struct {
 	knows    bool
 	nodes    []driver.Node

@@ -565,7 +565,7 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// A full stands for a file. Once now is set, its disk is full.
+// A full stands for a file on a disk. Once full.now is set, the disk is full.
 type full struct{ now atomic.Bool }
 
 func (f *full) Write(p []byte) (int, error) {

@@ -53,7 +53,7 @@ func submissions(records []trace.Record) []trace.Record {
 }
 
 // TestTraceTimes checks that the records have the times at which the device ran the work, and that
-// these lie within the host's times.
+// the device's times lie within the host's times.
 func TestTraceTimes(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestTraceNameDropped(t *testing.T) {
 }
 
 // TestTraceOver uses a semaphore that outlives tracers. The semaphore must not keep old tracers
-// alive, and must work with a new one.
+// alive, and must work with a new tracer.
 func TestTraceOver(t *testing.T) {
 	var s gpu.Semaphore
 	use := func(v uint64) weak.Pointer[trace.Tracer] {
@@ -402,8 +402,8 @@ func TestTraceFlushBlocks(t *testing.T) {
 	}
 }
 
-// TestTraceSampleClosed checks that a device's first record is that it was opened, and its last
-// that it was closed, while counters are sampled all the time.
+// TestTraceSampleClosed samples counters all the time. A device's first record must be that of its
+// opening, and the last that of its closing.
 func TestTraceSampleClosed(t *testing.T) {
 	for range 100 {
 		tracer := newTracer(t, trace.TracerOptions{Times: trace.NoTimes})

@@ -57,8 +57,8 @@ func written(t *testing.T, records ...Record) (events []traceformat.Event) {
 	}
 }
 
-// TestRecordsOutOfOrder writes records of one stream, in another order than that of its work. Each
-// record must get a slice, which must not end after the submission's Done.
+// TestRecordsOutOfOrder writes records of one stream, in another order than the order of the
+// stream's work. Each record must get a slice, which must not end after the submission's Done.
 func TestRecordsOutOfOrder(t *testing.T) {
 	const us = time.Microsecond
 	found := map[string]traceformat.Event{}
@@ -143,8 +143,8 @@ func TestArrowsThatAreMissing(t *testing.T) {
 		records = append(records, Record{Kind: KindSignal, Submitted: 20 * us, Done: 21 * us, Signals: at(3, i+1)})
 	}
 	records = append(records, Record{Kind: KindWait, Op: "wait", Submitted: us, Done: 30 * us, Waits: at(1, 2)})
-	// The writer has forgotten the signal of the last wait, and why two earlier waits have no arrow.
-	// So it counts three.
+	// The writer has forgotten the signal of the last wait, and why two earlier waits have no
+	// arrow. So three waits count as forgotten.
 	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 0 || forgotten != 3 {
 		t.Errorf("%d arrows, %d are not drawn, %d forgotten", arrows, undrawn, forgotten)
 	}

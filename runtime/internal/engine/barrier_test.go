@@ -12,8 +12,8 @@ import (
 )
 
 // TestBarriers checks that barriers make no native calls and delay only work that waits for them. A
-// barrier must fail if the work that it waits for fails, or if its device is lost. Close must wait
-// for the work that barriers wait for.
+// barrier must fail if the work that it waits for fails, or if the barrier's device is lost. Close
+// must wait for the work that barriers wait for.
 func TestBarriers(t *testing.T) {
 	eachCaps(t, "B52 a barrier after one piece of work makes no native call and delays no stream", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})

@@ -46,7 +46,7 @@ func TestWaitBubble(t *testing.T) {
 }
 
 // TestShutdownWaits checks that Shutdown waits for work in flight for longer than the ten seconds
-// of Close, if its context allows it.
+// of Close, if the context given to Shutdown allows that.
 func TestShutdownWaits(t *testing.T) {
 	for name, shutdown := range map[string]func(dev *gpu.Device, ctx context.Context) error{
 		"a device": func(dev *gpu.Device, ctx context.Context) error { return dev.Shutdown(ctx) },
@@ -253,7 +253,7 @@ func TestShutdownStuckDriver(t *testing.T) {
 }
 
 // TestShutdownNames blocks a device's closing beyond the deadline. The error of Shutdown must name
-// the call that it waits for, and not the tracer, because the device has none.
+// the call that Shutdown waits for, and not the tracer, because the device has none.
 func TestShutdownNames(t *testing.T) {
 	for name, block := range map[string]func(dev *gpu.Device, v *slowErrorDevice, ended chan struct{}){
 		"a function of Native": func(dev *gpu.Device, _ *slowErrorDevice, ended chan struct{}) {
@@ -282,7 +282,7 @@ func TestShutdownNames(t *testing.T) {
 }
 
 // A slowErrors is a driver whose device may return an error from Close. The first call of the
-// error's Is returns at once. Later calls block until the channel ended is closed.
+// error's Is returns at once. Later calls block until slowErrorDevice.ended is closed.
 type slowErrors struct {
 	*simdriver.Driver
 	device *slowErrorDevice
@@ -291,7 +291,7 @@ type slowErrors struct {
 type slowErrorDevice struct {
 	driver.Device
 	driver.Natives
-	ended chan struct{} // closing the channel ends the calls of Is; if ended is nil, Close adds no error
+	ended chan struct{} // ends the calls of Is when closed; nil if Close adds no error
 	asked atomic.Int32
 }
 
@@ -492,7 +492,7 @@ func TestCloseFromFunction(t *testing.T) {
 }
 
 // TestStuck checks that Close returns in bounded time although work does not end. That work, parked
-// work, and work of another device that waits for them must fail.
+// work, and another device's work that waits for either must fail.
 func TestStuck(t *testing.T) {
 	t.Run("B85 Close ends in bounded time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -617,8 +617,8 @@ func TestRecordBehindEnd(t *testing.T) {
 	})
 }
 
-// TestShutdownTold checks that Shutdown returns as soon as the last work that it waits for ends,
-// not at its next poll.
+// TestShutdownTold checks that Shutdown returns as soon as the last awaited work ends, not at the
+// next poll.
 func TestShutdownTold(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore){
 		"a host call": func(t *testing.T, dev, _ *gpu.Device, s *gpu.Semaphore) {

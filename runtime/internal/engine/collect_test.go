@@ -22,9 +22,9 @@ func eachLimited(t *testing.T, name string, f func(t *testing.T, d *simdriver.Dr
 	}
 }
 
-// TestCollect checks that an allocation finds memory that is unused but not free yet, because its
-// work has completed and is not retired, or because the reclaimer has not freed it. An allocation
-// must not find memory that work still uses.
+// TestCollect checks that an allocation finds memory that is unused but not free yet, because the
+// work that used the memory has completed and is not retired, or because the reclaimer has not
+// freed the memory. An allocation must not find memory that work still uses.
 func TestCollect(t *testing.T) {
 	for name, bare := range map[string]bool{"without lists": true, "with a signal": false} {
 		take := func(t *testing.T, q *gpu.Queue, p *gpu.Pool) *gpu.Buffer {
@@ -53,8 +53,8 @@ func TestCollect(t *testing.T) {
 			must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(take(t, dev.Queue(1), p))))
 		})
 		// elsewhere allocates a pool's memory on queue 0 again and again. In between, work of queue
-		// 0 uses the memory, and the queue on frees the memory. The work has completed just before
-		// the next allocation.
+		// 0 uses the memory, and the parameter on is the queue that frees the memory. The work has
+		// completed just before the next allocation.
 		elsewhere := func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, on *gpu.Queue, p *gpu.Pool) {
 			t.Helper()
 			q, s := dev.Queue(0), semaphores(t, 1)[0]
@@ -203,7 +203,7 @@ func TestCollectTrims(t *testing.T) {
 }
 
 // TestCollectsForeignDealloca frees memory on a queue of another device, and does not wait for that
-// free. An allocation that finds no memory must poll that device.
+// free. An allocation that finds no memory must poll the other device.
 func TestCollectsForeignDealloca(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2, Memory: 4 << 20})
 	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

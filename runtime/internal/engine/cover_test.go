@@ -288,8 +288,8 @@ func TestSubmitAllocs(t *testing.T) {
 	}
 }
 
-// A recordHook is a driver that calls the function in its field before, if there is one, right
-// before each recording of an event.
+// A recordHook is a driver that calls recordHook.before, if that is not nil, right before each
+// recording of an event.
 type recordHook struct {
 	driver.Driver
 	before func(driver.Stream)

@@ -19,8 +19,9 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// given frees b, which is all the memory of the pool p, and checks that p does not allocate it
-// again: the stream may still run work that uses it, even if the signals of that work have failed.
+// given frees b, which is all the memory of the pool p, and checks that p does not allocate the
+// memory again: the stream may still run work that uses the memory, even if the signals of that
+// work have failed.
 func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 	t.Helper()
 	must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
@@ -45,7 +46,7 @@ func TestMishap(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The device dev is about to be lost, because it waits for the lost device. The memory must
-		// not be allocated again, neither before nor after that loss.
+		// not be allocated again, neither before nor after the loss of dev.
 		if err := dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
@@ -308,7 +309,7 @@ func TestMishap(t *testing.T) {
 	})
 }
 
-// An uploadHook is a driver that runs a function, the field before, ahead of each upload.
+// An uploadHook is a driver that calls uploadHook.before ahead of each upload.
 type uploadHook struct {
 	driver.Driver
 	before func()
@@ -359,7 +360,8 @@ type readerFunc func(p []byte, at int64) (int, error)
 func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
 // TestPinnedMemory fails transfers in pieces while the device still has to copy some of the pieces.
-// Until it has copied them, their pinned memory must not be used for other transfers.
+// Until the device has copied these pieces, their pinned memory must not be used for other
+// transfers.
 func TestPinnedMemory(t *testing.T) {
 	const piece = 4096
 	setup := func(t *testing.T, caps driver.Caps) (d *simdriver.Driver, q *gpu.Queue, a, b *gpu.Buffer) {
@@ -506,7 +508,7 @@ func TestBroken(t *testing.T) {
 }
 
 // TestLostParked checks that the loss of a device fails its parked work and its transfers,
-// whichever call finds the loss. It also makes transfers for which there is no pinned memory.
+// whichever call finds the loss. The test also makes transfers for which there is no pinned memory.
 func TestLostParked(t *testing.T) {
 	for op, provoke := range map[simdriver.Op]func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error{
 		simdriver.OpAlloc: func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error {
@@ -754,8 +756,9 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// A commHook is a driver that calls collect for each group of collectives. It calls abort to abort
-// a communicator. If abort is nil, it calls the simulated driver instead.
+// A commHook is a driver that calls commHook.collect for each group of collectives, and
+// commHook.abort to abort a communicator. If commHook.abort is nil, the simulated driver aborts the
+// communicator.
 type commHook struct {
 	*simdriver.Driver
 	collect func(v *commHookDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error

@@ -34,8 +34,9 @@ func (v *reusingDevice) DestroyEvent(h driver.Event) error {
 	return nil
 }
 
-// TestTrimWhileGrowing makes events while Trim destroys others. The new events get the handles of
-// the destroyed events. At the end close must destroy all events that are left.
+// TestTrimWhileGrowing makes events while EventPool.Trim destroys others. The new events get the
+// handles of the destroyed events. At the end EventPool.close must destroy all events that are
+// left.
 func TestTrimWhileGrowing(t *testing.T) {
 	v := new(reusingDevice)
 	p := &EventPool{dev: &Device{Native: v}, batch: 4}

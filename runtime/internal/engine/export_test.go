@@ -8,7 +8,7 @@ import (
 )
 
 // The tests of package engine_test drive the scheduler through package gpu. They use the following
-// declarations to read or change its state, or to delay it.
+// declarations to read or change the scheduler's state, or to delay the scheduler.
 
 const (
 	PhaseStopped = isStopped
@@ -25,8 +25,8 @@ func (d *Device) MarkLost(err error) bool { return d.markLost(err) }
 func (d *Device) FailInFlight()           { d.failInFlight() }
 func (d *Device) LentMutex() sync.Locker  { return &d.lent.mu }
 
-// EndLoan makes later work of other devices fail if it uses memory or events of this one, as Close
-// does. The caller holds LentMutex.
+// EndLoan makes later work of other devices fail if that work uses memory or events of d. Close of
+// d does the same. The caller holds LentMutex.
 func (d *Device) EndLoan() { d.lent.ended = true }
 
 // Waiting returns the number of ready submissions that wait for the pending-queue thread.

@@ -23,7 +23,7 @@ func newTelling(t testing.TB) *telling { return &telling{t, semaphores(t, 1)[0]}
 
 func (f *telling) points() []gpu.Point { return pts(f.s, 1) }
 
-// soon waits until the point is signalled.
+// soon fails the test if the point is not signalled within a minute.
 func (f *telling) soon() {
 	f.t.Helper()
 	if err := f.s.Wait(minute(f.t), 1); err != nil {
@@ -40,8 +40,8 @@ func (f *telling) yet() {
 }
 
 // TestFree checks that the points of Order.Free are signalled when the operation no longer uses its
-// memory, whether its signals are reached or fail. They must not be signalled if the call returns
-// an error.
+// memory, whether the operation's signals are reached or fail. The points of Order.Free must not be
+// signalled if the call returns an error.
 func TestFree(t *testing.T) {
 	const piece = 4096
 	for name, size := range map[string]int{"staged": 64, "in pieces": 5 * piece} {

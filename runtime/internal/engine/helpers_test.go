@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// The tests of this package drive the scheduler through package gpu. Some read its state, or delay
-// it in the middle of a step.
+// The tests of this package drive the scheduler through package gpu. Some read the scheduler's
+// state, or delay the scheduler in the middle of a step.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -26,8 +26,8 @@ func TestLanding(t *testing.T) {
 	for _, x := range []struct {
 		name string
 		size int
-		// begin submits the work and returns a function that reports whether its result has
-		// arrived.
+		// begin submits the work and returns a function that reports whether the result of the work
+		// has arrived.
 		begin func(t *testing.T, r results) func() bool
 	}{
 		{"B193 a download of a queue with a signal", 64, func(t *testing.T, r results) func() bool {

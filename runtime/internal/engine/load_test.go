@@ -2,7 +2,8 @@ package engine
 
 import "testing"
 
-// TestLoadWhilePassing checks Load while another goroutine issues and completes work one by one.
+// TestLoadWhilePassing checks Timeline.Load while another goroutine issues and completes work one
+// by one.
 func TestLoadWhilePassing(t *testing.T) {
 	tl, end, done := NewTimeline(new(Device), nil), make(chan struct{}), make(chan struct{})
 	go func() {

@@ -377,8 +377,8 @@ func TestRecover(t *testing.T) {
 }
 
 // TestLostHoldsUp makes queue 0 of a device wait for a second device. Inside the driver, queue 1 of
-// the first device then waits for queue 0, and the runtime does not know this. Then the second
-// device is lost. The work must fail or complete, and the first device must be lost too.
+// the first device then waits for queue 0, and the runtime does not know of that wait. Then the
+// second device is lost. The work must fail or complete, and the first device must be lost too.
 func TestLostHoldsUp(t *testing.T) {
 	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
 		// Do not use newSim: its check for leaks fails if Close leaves streams to the driver.
@@ -452,8 +452,8 @@ func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaph
 }
 
 // TestCloseBehind closes a device that is lost because its stream waits for another lost device.
-// The closed device still runs other work. Close must wait for that work, and signal the points of
-// Order.Free after it. If the work does not end in time, or if the driver makes no stream in which
+// The closed device still runs other work. Close must wait for that work, and then signal the
+// points of Order.Free. If the work does not end in time, or if the driver makes no stream in which
 // pool memory can be freed, everything is left to the driver, and the points must fail.
 func TestCloseBehind(t *testing.T) {
 	for name, of := range map[string]struct{ resumed, refused bool }{
@@ -487,7 +487,8 @@ func TestCloseBehind(t *testing.T) {
 				closed := make(chan error, 1)
 				go func() { closed <- dev.Close() }()
 				time.Sleep(100 * time.Millisecond) // time of the synctest bubble
-				// With of.refused, Close leaves everything to the driver at once, and the point fails.
+				// If of.refused is true, Close leaves everything to the driver at once, and the
+				// point fails.
 				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused {
 					t.Errorf("the point of Free is at %d, %v", v, err)
 				}

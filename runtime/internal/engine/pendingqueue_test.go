@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// heldCalls are calls that may block in the driver for long: for example in its compiler, in its
-// allocator, or while it pins memory.
+// heldCalls are calls that may block in the driver for long: for example while the driver compiles,
+// allocates or pins memory.
 var heldCalls = []struct {
 	name string
 	op   simdriver.Op // the driver's slow call
@@ -218,7 +218,8 @@ func TestHeldInstantiate(t *testing.T) {
 			_, err := c.Add(gpu.Fill(to.Range(i, 1), []byte{byte(i)}))
 			must(t, err)
 		}
-		// Refuse memory for the stand-in of the binding (see standIn), so that End makes no graph.
+		// Refuse the memory that a graph uses in place of the binding (see standInSize in package
+		// recording), so that End makes no graph.
 		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true})
 		must(t, c.End())
 		must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c, m.All())))

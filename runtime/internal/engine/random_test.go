@@ -117,8 +117,9 @@ func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) 
 	return n
 }
 
-// fill lets other code fill the range on n.own. That stream waits for an event that the runtime
-// records, and n.q waits for an event behind the fill. The second wait signals the node's point.
+// fill lets other code fill the range on the stream n.own. That stream waits for an event that the
+// runtime records, and n.q waits for an event behind the fill. The second wait signals the node's
+// point.
 func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 	before, err := interop.NewEvent(n.dev)
 	after, err2 := interop.NewEvent(n.dev)
@@ -187,7 +188,7 @@ type node struct {
 	check  func() error // checks the result of the operation, after it has succeeded
 
 	told     *told // the point in the node's Order.Free; nil if there is none
-	passesOn bool  // the point in Order.Free may be signalled before done is reached
+	passesOn bool  // the point in Order.Free may be signalled before the point done is reached
 	refused  bool  // submit has returned an error
 }
 
@@ -218,7 +219,7 @@ type graph struct {
 	victim   int    // index of the device that is closed or lost
 	sim      *simdriver.Driver
 	devs     []*gpu.Device
-	queues   []*gpu.Queue  // for each device, three of its own and one on an adopted stream
+	queues   []*gpu.Queue  // for each device, three queues of its own and one on an adopted stream
 	natives  []*nativeSide // one for each device
 	values   bool          // the devices can write values and wait for values
 	caps     driver.Caps
@@ -230,10 +231,10 @@ type graph struct {
 	nodes    []*node
 	failed   int // number of nodes that have failed
 
-	line   *gpu.Semaphore // raised by some nodes, one after the other
-	lineAt uint64         // the value to which the last of these nodes raises line
+	line   *gpu.Semaphore // a semaphore that some nodes raise, one after the other
+	lineAt uint64         // the value to which the last of these nodes raises the semaphore line
 	gate   *gpu.Semaphore // signalled by the host while nodes are submitted, or afterwards
-	doomed *gpu.Semaphore // after the host has signalled gate, the host closes or fails doomed
+	doomed *gpu.Semaphore // after signalling gate, the host closes or fails this semaphore
 	bad    []gpu.Point    // the points of nodes that must fail
 	breaks bool           // functions of Native may fail, and the limits of pools are high
 
@@ -448,7 +449,7 @@ func (g *graph) add() {
 				g.notes.Add(-1)
 			}))
 		}
-	case kind < 24: // a barrier signals middle, which is linked to the node's point
+	case kind < 24: // a barrier signals the semaphore middle, which is linked to the node's point
 		x.what = "link"
 		middle := g.sem()
 		x.passesOn = true
@@ -766,14 +767,14 @@ func (g *graph) run() {
 		}
 		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errHostCall)
 		if g.mode != sound && errors.Is(err, driver.ErrOutOfMemory) {
-			// If a device was closed or lost, memory may return to its pool too late for this node.
+			// If a device was closed or lost, memory may return to the pool too late for this node.
 			known = true
 		}
 		switch {
 		case x.fails && err == nil:
 			t.Errorf("node %d, %s: it should fail", i, x.what)
 		case err == nil:
-			err := x.told.wait(ctx) // the point in Order.Free may be signalled a moment after done
+			err := x.told.wait(ctx) // the point in Order.Free may be signalled a moment after x.done
 			if err == nil && x.check != nil {
 				err = x.check()
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// A mortal is a pool that is closed while other goroutines use it. Their allocs may fail, but must
-// not return memory that another buffer has.
+// A mortal is a pool that is closed while other goroutines use it. Allocs from the pool may fail,
+// but must not return memory that another buffer has.
 type mortal struct {
 	pool    *gpu.Pool
 	limit   uint64        // in bytes; 0 means none
@@ -79,8 +79,8 @@ func (m *mortal) end(g *graph, k uint64) {
 }
 
 // wrong checks err, the result of an operation on the pool. It returns nil if that result is
-// allowed. closed says that the pool was closed before the operation. Then err must not be nil in
-// mode sound.
+// allowed. If closed is true, the pool was closed before the operation, and in mode sound, err must
+// not be nil.
 func (m *mortal) wrong(g *graph, closed bool, err error) error {
 	switch {
 	case err == nil && closed && g.mode == sound:
@@ -94,7 +94,7 @@ func (m *mortal) wrong(g *graph, closed bool, err error) error {
 }
 
 // fromMortal makes the node allocate memory from a mortal of the queue's device, write it and read
-// it. It returns false if the device has no mortal.
+// it. If the device has no mortal, fromMortal returns false.
 func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	all := g.mortals[q.Device()]
 	if len(all) == 0 {
@@ -149,8 +149,8 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	return true
 }
 
-// A meddler queries, trims and configures objects that nodes use, and allocates from mortals. These
-// calls must not disturb the nodes.
+// A meddler queries, trims and configures objects that nodes use, and allocates from mortals (pools
+// that are closed meanwhile). These calls must not disturb the nodes.
 type meddler struct {
 	g *graph
 	r *rand.Rand
@@ -219,7 +219,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 			err = fmt.Errorf("it has %+v", st)
 		}
 		return "stats", err
-	default: // alloc and free have no waits or signals: their order in the queue is enough
+	default: // the alloc and the free have no waits or signals: their order in the queue is enough
 		q := p.pool.Device().Queue(r.IntN(3))
 		b, err := testkit.AllocIn(q, gpu.Order{}, p.pool, blockSize)
 		if err != nil {
@@ -228,7 +228,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 		if r.IntN(2) == 0 {
 			err = q.Submit(gpu.Order{}, gpu.Free(b))
 			if errors.Is(err, gpu.ErrUnallocated) {
-				// The alloc has failed. It has no signals, so only this error reports that.
+				// The alloc has failed. It has no signals, so only this error reports the failure.
 				err = nil
 			}
 		}
@@ -244,8 +244,8 @@ func (g *graph) askPools(d time.Duration) {
 	}
 }
 
-// lastMortals allocates from each mortal that is still open, and closes the mortal. When all are
-// closed, it frees the memory with Frees that have no waits and no signals.
+// lastMortals allocates from each mortal that is still open, and closes the mortal. When all
+// mortals are closed, lastMortals frees the memory with Frees that have no waits and no signals.
 func (g *graph) lastMortals(ctx context.Context) {
 	var last []func()
 	for dev, all := range g.mortals {

@@ -14,7 +14,7 @@ import (
 
 // A told is the point in a node's Order.Free. When the point is signalled, the test overwrites the
 // memory that the node uses. If the device still uses that memory, a comparison fails or the race
-// detector reports it.
+// detector reports a race.
 type told struct {
 	point gpu.Point
 	mem   []byte // memory of the program that the node uses, or nil
@@ -23,7 +23,7 @@ type told struct {
 	calls atomic.Int32
 	over  chan struct{} // closed when the point is signalled, or has failed with err
 	err   error
-	early error // set if the point was signalled before the node's point was reached or failed
+	early error // set if told.point was signalled before the node's point was reached or failed
 }
 
 // ours is the byte with which the test overwrites told.mem.
@@ -37,7 +37,7 @@ func (g *graph) tells(x *node, mem []byte) *told {
 }
 
 // watch decides at random whether the node has a point in Order.Free, and whether the device dev
-// times it.
+// times the node's operation.
 func (g *graph) watch(x *node, dev *gpu.Device) {
 	if x.told == nil && g.r.IntN(4) == 0 {
 		g.tells(x, nil)
@@ -92,8 +92,8 @@ func (f *told) wait(ctx context.Context) error {
 
 // check is called after all devices have been closed. It checks that the point was signalled once
 // and not too early, or never if the submission was refused. It also checks that nothing has
-// written to the memory after the signal. left says that Close has left native objects to the
-// driver.
+// written to the memory after the signal. If left is true, Close has left native objects to the
+// driver, and the point may also have failed with ErrBusy.
 func (f *told) check(ctx context.Context, x *node, left bool) error {
 	if f == nil {
 		return nil
@@ -122,8 +122,8 @@ func (f *told) check(ctx context.Context, x *node, left bool) error {
 	return nil
 }
 
-// timed checks the Timing of a node that has succeeded, and closes it. since is a time before the
-// node was submitted.
+// timed checks the Timing of a node that has succeeded, and closes the Timing. The parameter since
+// is a time before the node was submitted.
 func (x *node) timed(sound bool, since time.Time) error {
 	if x.timing == nil {
 		return nil
@@ -141,7 +141,7 @@ func (x *node) timed(sound bool, since time.Time) error {
 }
 
 // lent makes the node copy a cell to imported memory of the program, or execute a recording that
-// writes there. When the point in Order.Free is signalled, the import is closed.
+// writes to the imported memory. When the point in Order.Free is signalled, the import is closed.
 func (g *graph) lent(x *node, q *gpu.Queue, src *cell) {
 	mem, from, want := make([]byte, 8), src.r, src.value
 	b, err := q.Device().ImportHost(mem, nil)

@@ -111,10 +111,10 @@ func (g *graph) pass(m, child *move, to, from gpu.Range) {
 	}
 }
 
-// move records a move with two bindings and some other commands. nested says how deep other moves
-// are nested in it: 0 means that it has none. fixed is either empty or the last byte of the range
-// that will be bound to the first binding. Some moves write to fixed directly, not through the
-// binding.
+// move records a move with two bindings and some other commands. The parameter nested is the depth
+// to which other moves are nested in the new move: 0 means not at all. The range fixed is either
+// empty or the last byte of the range that will be bound to the first binding. Some moves write to
+// fixed directly, not through the binding.
 func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	r := g.r
 	m, b := g.newMove(dev, 2)
@@ -220,8 +220,9 @@ func nativeFill(p []byte) func(gpu.NativeCall) error {
 const waySize = 64
 
 // way records a move with three bindings. One nested move copies from the last binding to the
-// middle one, and another from there to the first. Both may be executions of one recording.
-// Between the two, a nested launch sometimes copies within the middle binding.
+// middle one, and a second nested move from the middle one to the first. Both moves may be
+// executions of one recording. Between the two moves, a nested launch sometimes copies within the
+// middle binding.
 func (g *graph) way(dev *gpu.Device) *move {
 	r := g.r
 	m, b := g.newMove(dev, 3)
@@ -388,7 +389,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		dst.value = want
 	}
 	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
-	x.passesOn = !closes // if not closes, gpu.Free gives the signals, perhaps on another queue
+	x.passesOn = !closes // if closes is false, gpu.Free gives the signals, perhaps on another queue
 	x.submit = func(o gpu.Order) error {
 		b, err := testkit.AllocIn(g.allocator(q), gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
 		if err != nil {
@@ -397,7 +398,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		at := uint64(1)
 		for i, do := range steps {
 			next := order(middle, at, middle, at+1)
-			// If closes is set, Close frees the memory after the last use.
+			// If closes is true, Close frees the memory after the last use.
 			if closes && i == len(steps)-1 {
 				next.Signal, next.Free = o.Signal, o.Free
 				defer b.Close()
@@ -424,8 +425,8 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	}
 }
 
-// excess makes the node allocate more than the limit of a pool, which fails. If no pool of the
-// device has a limit, the node is a host call that fails.
+// excess makes the node allocate more than the limit of a pool. That allocation fails. If no pool
+// of the device has a limit, the node is a host call that fails.
 func (g *graph) excess(x *node, q *gpu.Queue) {
 	for _, p := range g.supplies[q.Device()].pools {
 		if p.limit == 0 {

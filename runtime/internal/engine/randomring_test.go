@@ -13,11 +13,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// A smallRing is a tracer with room for a few records. Except during sample, the test takes the
-// records rarely, so the tracer drops many.
+// A smallRing is a tracer with room for a few records. Except during smallRing.sample, the test
+// takes the records rarely, so the tracer drops many.
 type smallRing struct {
 	tracer *trace.Tracer
-	named  []*gpu.Semaphore // a use of one of them makes the tracer record its name, if there is room
+	named  []*gpu.Semaphore // the tracer records the name of one that is used, if there is room
 
 	mu     sync.Mutex           // held while records are taken and checked; protects the following fields
 	closed map[*gpu.Device]bool // the devices whose closing was recorded
@@ -44,7 +44,7 @@ func newSmallRing(t *testing.T, r *rand.Rand) *smallRing {
 	return s
 }
 
-// name gives the semaphores names. tell checks that the tracer records them.
+// name gives the semaphores names. Later smallRing.tell checks that the tracer records the names.
 func (s *smallRing) name(all ...*gpu.Semaphore) {
 	for i, x := range all {
 		x.SetName(s.nameOf(i))
@@ -124,8 +124,9 @@ func (s *smallRing) look(r *trace.Record) error {
 	return nil
 }
 
-// tell submits barriers that use the named semaphores, until the tracer has recorded their names.
-// The tracer soon has room, because no other work is submitted.
+// tell submits barriers that use the semaphores in smallRing.named, until the tracer has recorded
+// the names of these semaphores. If a name is not recorded after 100 barriers, tell returns an
+// error. The tracer soon has room, because no other work is submitted.
 func (s *smallRing) tell(dev *gpu.Device) error {
 	for i, x := range s.named {
 		for try := 0; ; try++ {
@@ -148,7 +149,8 @@ func (s *smallRing) tell(dev *gpu.Device) error {
 }
 
 // check compares the records with the tracer's statistics and with the graph. Each submission, and
-// each opening and closing of a device, has one record, or the tracer counts it as dropped.
+// each opening and closing of a device, must have one record, or the tracer must count that record
+// as dropped.
 func (s *smallRing) check(of *graph) error {
 	for s.take() {
 	}

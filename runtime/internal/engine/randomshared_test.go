@@ -34,15 +34,15 @@ type farSide struct {
 	taken    sync.WaitGroup // counts objects of the graph that the second process has imported
 	wg       sync.WaitGroup // counts running goroutines of farWork.submit
 
-	// mu is held by the farWork that uses there and back. Both are empty if the driver lacks
-	// IPCEvents or RerecordEvents.
+	// mu is held by the farWork that uses the pairs there and back. Both pairs are empty if the
+	// driver lacks IPCEvents or RerecordEvents.
 	mu    sync.Mutex
 	there pair // recorded by the graph's process
 	back  pair // recorded by the second process
 }
 
-// A pair is a shared event in two processes. One process records own, and the other process waits
-// for in.
+// A pair is a shared event in two processes. One process records pair.own. The other process waits
+// for pair.in, the imported event.
 type pair struct{ own, in *interop.Event }
 
 // newFarSide makes the second process, the cells in its memory, and the imports.
@@ -133,8 +133,8 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 }
 
 // newPair makes a shared event on one device (from) and imports it on a device of another process
-// (to). When the import has been closed and is not used any more, the event is closed too. lent
-// counts the import until then.
+// (to). When the import has been closed and is not used any more, the event is closed too. The wait
+// group lent counts the import until then.
 func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 	if p.own, err = interop.NewSharedEvent(from); err != nil {
 		return p, err
@@ -230,7 +230,7 @@ type farWork struct {
 	op             gpu.Op
 	before, after  *gpu.Queue // queues of the graph's process
 	waits, records *gpu.Queue // queues of the second process
-	anew           bool       // the work has events of its own, not the farSide's
+	anew           bool       // the work uses new pairs instead of farSide.there and farSide.back
 }
 
 // submit blocks until the work for all waits in o has been issued. Then it submits w, and blocks
@@ -282,8 +282,8 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 	return err
 }
 
-// giveBack closes the imported events of there and back, and the memory that the second process has
-// imported. Devices of the graph may already be closed.
+// giveBack closes the imported events of farSide.there and farSide.back, and the memory that the
+// second process has imported. Devices of the graph may already be closed.
 func (f *farSide) giveBack() {
 	f.wg.Wait()
 	f.there.in.Close()
@@ -307,7 +307,7 @@ func (f *farSide) giveBack() {
 	f.await("the other process has not given all back", &f.taken, f.dev)
 }
 
-// await waits until a count of objects is 0. If f.ctx ends first, it fails the test.
+// await waits until a count of objects is 0. If f.ctx ends first, await fails the test.
 func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 	back := make(chan struct{})
 	go func() { all.Wait(); close(back) }()
@@ -319,8 +319,8 @@ func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 }
 
 // close frees the pool memory of the second process and closes its device. The graph's devices are
-// already closed. left is true if the Close of one of them has left objects to the driver. If not,
-// the graph's devices must release everything that they had imported.
+// already closed. If left is true, the Close of one of the graph's devices has left objects to the
+// driver. If left is false, the graph's devices must release everything that they had imported.
 func (f *farSide) close(left bool) {
 	defer f.stop()
 	if !left {

@@ -81,10 +81,10 @@ var slicesOf = map[string]string{"fill": traceformat.CatDevice, "copy": tracefor
 // A tracedSub is a submission in a trace.
 type tracedSub struct {
 	given          traceformat.Args // written at submission
-	seen           traceformat.Args // written at completion, if ended is set
+	seen           traceformat.Args // written at completion, if ended is true
 	done           traceformat.Time
 	ended          bool
-	device, called int // numbers of its slices with category CatDevice and with CatCall
+	device, called int // numbers of the submission's slices with category CatDevice and with CatCall
 }
 
 // A place is a position in the trace where arrows end.
@@ -138,7 +138,7 @@ func readGraph(data []byte) *tracedGraph {
 
 // checkSlices checks that each submission has at most one slice. A submission that was done later
 // than it was issued, and succeeded, must have a slice, or the trace must say that its times are
-// missing. With level "none" it need not have one.
+// missing. With level "none" no submission needs a slice.
 func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.TracerStats, left bool) {
 	untimed := uint64(0)
 	for id, x := range g.subs {
@@ -199,7 +199,8 @@ func (g *tracedGraph) checkArrows(t *testing.T) {
 	for _, list := range signals {
 		slices.SortFunc(list, func(a, b signal) int { return cmp.Compare(a.value, b.value) })
 	}
-	// find reports whether an arrow must end at a wait of the submission sub for p, or else may.
+	// find reports whether an arrow must, and whether it may, end at a wait of the submission sub
+	// for p.
 	find := func(p traceformat.Point, sub uint64) (needed, allowed bool) {
 		if p.Value == 0 {
 			return false, false
@@ -254,9 +255,10 @@ func (g *tracedGraph) checkArrows(t *testing.T) {
 	}
 }
 
-// check checks the trace or the ring after the devices have been closed. A trace must be valid. If
-// no records were dropped, the trace must be complete. In mode sound, each labelled node whose
-// operation is in simple must then be in the trace once, with the node's waits and signals.
+// check checks the trace or the ring after the devices have been closed. A trace must be valid. It
+// must be complete, unless records were dropped or Close has left objects to the driver (left is
+// true). In mode sound, a complete trace must have each labelled node whose operation is in the map
+// simple once, with the node's waits and signals.
 func (g *graphTrace) check(of *graph, left bool) {
 	if g == nil {
 		return

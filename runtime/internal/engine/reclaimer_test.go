@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A lastDriver frees memory and unloads code only after its gate has been closed. It stands for
-// drivers that first wait for all work of the device.
+// A lastDriver frees memory and unloads code only after the channel lastDriver.gate has been
+// closed. It stands for drivers that first wait for all work of the device.
 type lastDriver struct {
 	driver.Driver
 	gate chan struct{}

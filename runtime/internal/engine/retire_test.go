@@ -12,9 +12,9 @@ import (
 )
 
 // TestFailedBehind has a goroutine retire two operations of a stream, and blocks the goroutine
-// before it signals for the first. The second operation has failed. Meanwhile another goroutine
-// retires an operation of another stream, which waited for the second operation. The waiting
-// operation must fail too.
+// before it gives the signals of the first operation. The second operation has failed. Meanwhile
+// another goroutine retires an operation of another stream, which waited for the second operation.
+// The waiting operation must fail too.
 func TestFailedBehind(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{Devices: 2})

@@ -104,7 +104,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		}
 		step(func(o gpu.Order) error { return other.Submit(o, gpu.Free(b)) })
 	}
-	sems[0].Signal(1) // again, because the loop may have skipped it
+	sems[0].Signal(1) // again, because the loop may have skipped this signal
 	beyond, _ := gpu.NewSemaphore(0)
 	if _, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Signal: pts(beyond, 1)}, pools[0], 2*block); err != nil {
 		beyond.Fail(err)

@@ -16,8 +16,8 @@ func untilIn(name string) {
 	}
 }
 
-// TestFailedWhenPassed checks that findEvents returns the error of work at a mark, if the work
-// fails and its stream passes it while findEvents runs.
+// TestFailedWhenPassed checks that findEvents returns the error of work at a mark, if that work
+// fails and is passed while findEvents runs.
 func TestFailedWhenPassed(t *testing.T) {
 	d, why := new(Device), errors.New("why")
 	tl, other, fails := NewTimeline(d, nil), NewTimeline(d, nil), NewTimeline(d, nil)

@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// The tests of this package use buffers and pools through package gpu. Some read their state.
+// The tests of this package use buffers and pools through package gpu. Some tests read the state of
+// the buffers and pools.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

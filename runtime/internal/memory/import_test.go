@@ -13,7 +13,7 @@ import (
 )
 
 // TestImportHostReadOnly makes the driver refuse to pin memory read-only. The runtime must then pin
-// it for reading and writing, and ImportHostReadOnly must fail only if that fails too.
+// the memory for reading and writing, and ImportHostReadOnly must fail only if that fails too.
 func TestImportHostReadOnly(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})

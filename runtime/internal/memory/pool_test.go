@@ -419,7 +419,7 @@ func TestPoolCloseBusy(t *testing.T) {
 
 // TestPoolMadeAgain makes a pool for which there is no memory at first. The driver does not destroy
 // the native pool of the first attempt. NewPool must make a second native pool, which works like
-// any other. The first one must be destroyed when the device is closed.
+// any other. The first native pool must be destroyed when the device is closed.
 func TestPoolMadeAgain(t *testing.T) {
 	sim := newSim(t, simdriver.Config{})
 	d := &busyDriver{Driver: sim}

@@ -20,8 +20,9 @@ import (
 var seed = flag.Uint64("gpu.seed", 0, "seed of the random tests; 0 takes one")
 
 // TestPoolRandomFaults allocates, fills, reads and frees memory of pools of several kinds, and
-// executes recordings that bind it, while driver calls fail at random. If a signal is reached, the
-// data must be right. No memory may have two owners, nothing may hang, and nothing may leak.
+// executes recordings that bind this memory, while driver calls fail at random. If a signal is
+// reached, the data must be right. No memory may have two owners, nothing may hang, and nothing may
+// leak.
 func TestPoolRandomFaults(t *testing.T) {
 	first := *seed
 	if first == 0 {

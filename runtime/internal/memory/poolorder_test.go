@@ -44,7 +44,7 @@ func TestPoolOrder(t *testing.T) {
 			must(t, other.Submit(o, gpu.Free(alloca(t, one, gpu.Order{}, p, all))))
 			full(t, other, p) // the Free is parked: the stream that allocated the memory has not passed the allocation
 			must(t, other.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
-			must(t, s[1].Wait(minute(t), 1)) // queue other is not held up by the parked Free
+			must(t, s[1].Wait(minute(t), 1)) // the queue other is not held up by the parked Free
 			d.ResumeStream(d.Streams(0)[0])
 			must(t, s[0].Wait(minute(t), 1))
 			unused(t, p)
@@ -188,8 +188,8 @@ func TestPoolAborted(t *testing.T) {
 	})
 }
 
-// TestPoolBehindFailure frees memory behind work that fails afterwards, and allocates it again. The
-// allocation must come after that work, and succeed.
+// TestPoolBehindFailure frees memory behind work that fails afterwards, and allocates the memory
+// again. The allocation must come after that work, and succeed.
 func TestPoolBehindFailure(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2})

@@ -81,7 +81,7 @@ func now(s *gpu.Semaphore) (uint64, error) {
 	return s.Query()
 }
 
-// has2 checks that a buffer that next has filled still has its data, and frees the buffer. It
+// has2 checks that a buffer filled by ownedPool.next still has its data, and frees the buffer. has2
 // ignores a nil buffer.
 func (x ownedPool) has2(t *testing.T, b *gpu.Buffer, after gpu.Point) {
 	t.Helper()
@@ -96,7 +96,7 @@ func (x ownedPool) has2(t *testing.T, b *gpu.Buffer, after gpu.Point) {
 	must(t, x.dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 }
 
-// unused waits until all memory is back in the pool.
+// unused waits until all memory is back in the pool. If that takes a minute, unused fails the test.
 func (x ownedPool) unused(t *testing.T) {
 	t.Helper()
 	// The time of a bubble passes only while all its goroutines are blocked.
@@ -109,8 +109,9 @@ func (x ownedPool) unused(t *testing.T) {
 	}
 }
 
-// semaphoreUses submit work on queue 0 that uses a buffer and signals s. They call end, which fails
-// or closes s, before the stream has received the work or while the work is in the stream.
+// semaphoreUses submit work on queue 0 that uses a buffer and signals s. Each of them calls end,
+// which fails or closes s, before the stream has received the work or while the work is in the
+// stream.
 var semaphoreUses = map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()){
 	"that is in flight": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -231,7 +232,7 @@ func TestOwnersAdopted(t *testing.T) {
 
 // TestOwnersUnrelated frees memory on the queue that used it last. Between the use and the free,
 // work that does not use the memory fails. The queue must be able to reuse the memory at once: a
-// pool at its limit allocates it again.
+// pool at its limit allocates the same memory again.
 func TestOwnersUnrelated(t *testing.T) {
 	for name, fail := range map[string]func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore){
 		"a program fails the semaphore of": func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore) {

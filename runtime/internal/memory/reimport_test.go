@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestImportAgain imports memory of the program again right after its buffer was closed. The second
-// import must work if the work on the buffer has completed, even if the host does not know that it
-// has, and however long the driver takes to unregister the memory.
+// TestImportAgain imports memory of the program again right after the buffer of the first import
+// was closed. The second import must work if the work on the buffer has completed, even if the host
+// does not know of the completion, and however long the driver takes to unregister the memory.
 func TestImportAgain(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.HostRegister {

@@ -73,8 +73,8 @@ func TestGraphFaults(t *testing.T) {
 			b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
-			// The fill is larger than the stand-in (see standInSize), so its node first gets only
-			// a part of the range.
+			// The fill is larger than the memory that the graph uses in place of the binding (see
+			// standInSize), so the fill's node first gets only a part of the range.
 			recorded(t)(c.Add(gpu.Fill(x.Range(0, 1<<20), []byte{1})))
 			recorded(t)(c.Add(gpu.Barrier()))
 			recorded(t)(c.Add(gpu.Fill(b.All(), []byte{2})))
@@ -103,8 +103,8 @@ func TestGraphFaults(t *testing.T) {
 		for _, op := range []simdriver.Op{simdriver.OpNewGraph, simdriver.OpAddNode, simdriver.OpInstantiate, simdriver.OpLaunchGraph} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
-			// End makes no graph for a fill of 8-byte values that is larger than the stand-in (see
-			// standInSize).
+			// End makes no graph for a fill of 8-byte values that is larger than the memory that a
+			// graph uses in place of the binding (see standInSize).
 			const n = 1 << 20
 			b, c := allocate(t, dev, n), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
@@ -566,12 +566,12 @@ func TestMemoryAllocs(t *testing.T) {
 			if err := dev.Queue(0).Submit(o, gpu.Free(b)); err != nil {
 				return err
 			}
-			// Below, run waits for the signal of this fill, so that the host does not get ahead of
-			// the device.
+			// Below, the function run waits for the signal of this fill, so that the host does not
+			// get ahead of the device.
 			return dev.Queue(0).Submit(next(), gpu.Fill(other.All(), []byte{1}))
 		}
 	}
-	// data is allocated here, once, because UploadCopy makes it escape to the heap.
+	// The slice data is allocated here, once, because UploadCopy makes it escape to the heap.
 	bind, data := []gpu.Range{b.Range(0, 256)}, []byte{1, 2, 3, 4}
 	for _, c := range []struct {
 		name string

@@ -28,10 +28,10 @@ func graphMode(m gpu.Mode, caps driver.Caps) gpu.Mode {
 	return m
 }
 
-// eachInstance runs a test in each mode and on each capability set. c is a recording that the
-// function passing has made. instances returns the number of instances made since the first call of
-// instances. It compares the live device memory, so after its first call the test must not allocate
-// or free other memory.
+// eachInstance runs a test in each mode and on each capability set. c is a recording made by the
+// function passing. The function instances returns the number of instances made since its first
+// call. It computes the number from the live device memory, so after that first call the test must
+// not allocate or free other memory.
 func eachInstance(t *testing.T, between func() error, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int)) {
 	for name, m := range instanceModes {
 		t.Run(name, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestInstanceOfParked(t *testing.T) {
 }
 
 // TestInstancesOfOverlap executes a recording on several queues at once. There must be as many
-// instances as queues, and they must be reused. If there is no memory for another instance, only
-// the execution that needs it may fail.
+// instances as queues, and the instances must be reused. If there is no memory for another
+// instance, only the execution that needs it may fail.
 func TestInstancesOfOverlap(t *testing.T) {
 	eachInstance(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int) {
 		const queues = 3
@@ -141,7 +141,7 @@ func TestInstancesOfOverlap(t *testing.T) {
 			if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "all 3 instances") || !strings.Contains(err.Error(), "allocate 256 bytes") {
 				t.Errorf("without memory for an instance: %v", err)
 			}
-			o := order(s[0], at, x, 1) // an execution behind another one, whose instance it can take
+			o := order(s[0], at, x, 1) // can take the instance of the execution that it waits for
 			x = semaphores(t, 1)[0]
 			o.Signal = pts(x, 1)
 			must(t, dev.Queue(queues).Submit(o, gpu.Execute(c, ins[queues].All(), outs[queues].All())))
@@ -158,8 +158,8 @@ func TestInstancesOfOverlap(t *testing.T) {
 	})
 }
 
-// TestInstancesOfCallers executes a recording many times, and blocks the host calls in its middle.
-// Each execution that has begun must have an instance of its own.
+// TestInstancesOfCallers executes a recording many times, and blocks the host call in the middle of
+// each execution. Each execution that has begun must have an instance of its own.
 func TestInstancesOfCallers(t *testing.T) {
 	var held atomic.Pointer[chan struct{}]
 	eachInstance(t, func() error { <-*held.Load(); return nil }, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, instances func() int) {

@@ -516,7 +516,7 @@ func TestManyParams(t *testing.T) {
 				}
 			}
 		}
-		// With has not changed op, which still has no values.
+		// The method With has not changed op, which still has no values.
 		must(t, s.Do(gpu.Fill(b.All(), []byte{0}), op))
 		must(t, s.Wait(minute(t)))
 		if got := words(t, b); got[0] != 0 {

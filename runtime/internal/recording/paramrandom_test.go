@@ -157,8 +157,8 @@ func (m *modelled) launch(t *testing.T, r *rand.Rand, k *gpu.Kernel, out *gpu.Bu
 	m.launches = append(m.launches, l)
 }
 
-// nest nests another recording. Each parameter of child gets a value, its default, or a parameter
-// of m.
+// nest nests the recording child in m. Each parameter of child gets a value, its default, or a
+// parameter of m.
 func (m *modelled) nest(t *testing.T, r *rand.Rand, child *modelled, out *gpu.Buffer, at int) {
 	t.Helper()
 	op := gpu.Execute(child.c, out.Range(uint64(4*region*at), uint64(4*region*child.regions())))
@@ -201,7 +201,8 @@ func (m *modelled) nest(t *testing.T, r *rand.Rand, child *modelled, out *gpu.Bu
 	}
 }
 
-// execute returns an execution with random values, and the words that it leaves in zeroed memory.
+// execute returns an execution with random values, and the words that the execution leaves in
+// zeroed memory.
 func (m *modelled) execute(r *rand.Rand, to gpu.Range) (op gpu.Op, want []uint32) {
 	op, v := gpu.Execute(m.c, to), m.initial.clone()
 	for i, p := range m.scalars {

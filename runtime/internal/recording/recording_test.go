@@ -11,8 +11,8 @@ import (
 )
 
 // TestGraphOfClosedDevice makes the graph of a recording after the device was closed. An execution
-// that became ready before the device was closed may do this. Closing has destroyed the recording,
-// so the call must return ErrClosed.
+// that became ready before the device was closed may still try to make the graph. Closing has
+// destroyed the recording, so the call must return ErrClosed.
 func TestGraphOfClosedDevice(t *testing.T) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {

@@ -15,14 +15,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// passing records two copies of 64 bytes: from a binding to scratch memory, and from there to another
-// binding. Between the copies is a host call, unless between is nil.
+// passing records two copies of 64 bytes: from a binding to scratch memory, and from there to
+// another binding. Unless the parameter between is nil, a host call between the two copies calls
+// it.
 func passing(t testing.TB, dev *gpu.Device, m gpu.Mode, between func() error) *gpu.CommandBuffer {
 	t.Helper()
 	return passingBehind(t, dev, m, nil, between)
 }
 
-// passingBehind is like passing, with a host call in front, unless before is nil.
+// passingBehind is like passing, with a host call in front, unless the parameter before is nil.
 func passingBehind(t testing.TB, dev *gpu.Device, m gpu.Mode, before, between func() error) *gpu.CommandBuffer {
 	t.Helper()
 	c := commandBuffer(t, dev, m)
@@ -156,9 +157,9 @@ func TestScratchAfterBroken(t *testing.T) {
 	}
 }
 
-// TestScratchClosed closes a recording with scratch memory while its executions overlap. They must
-// complete, and their instances must be freed. Then the test loses the device while executions of
-// another recording overlap. These must fail.
+// TestScratchClosed closes a recording with scratch memory while executions of the recording
+// overlap. The executions must complete, and their instances must be freed. Then the test loses the
+// device while executions of another recording overlap. The executions of that recording must fail.
 func TestScratchClosed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
@@ -254,7 +255,7 @@ func TestScratchAll(t *testing.T) {
 // TestScratchCollectives executes a recording whose collectives use scratch memory on several
 // ranks. On each rank some executions are delayed, so that later ones can begin first.
 func TestScratchCollectives(t *testing.T) {
-	for _, first := range []bool{false, true} { // first: the recording begins with a collective
+	for _, first := range []bool{false, true} { // whether the recording begins with a collective
 		const n = 3
 		d := newSim(t, simdriver.Config{Devices: n})
 		g, comms := openCommunicators(t, d, n, collective.Options{})

@@ -26,7 +26,7 @@ var releases = map[string]func(s *gpu.Semaphore) error{
 
 // TestFunctionsLast tests B141: a signal calls the functions of OnReached after it has released
 // everything else. The function here waits for work and for a goroutine that the same signal
-// releases, although they began to wait after the function was registered.
+// releases, although the work and the goroutine began to wait after the function was registered.
 func TestFunctionsLast(t *testing.T) {
 	for name, release := range releases {
 		t.Run(name, func(t *testing.T) {

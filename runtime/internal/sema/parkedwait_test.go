@@ -126,8 +126,8 @@ func TestWaitEnded(t *testing.T) {
 		"WaitAll": func(p, other gpu.Point) error { return gpu.WaitAll(ended, other, p) },
 		"WaitAny": func(p, _ gpu.Point) error { _, err := gpu.WaitAny(ended, p); return err },
 	} {
-		// poll waits once, while the device stalls. Then it repeats the wait until the result is
-		// not context.Canceled, and returns that result.
+		// poll calls wait once, while the device stalls. Then it calls wait again until the result
+		// is not context.Canceled, but at most 100 times, and returns the last result.
 		poll := func(t *testing.T, p, other gpu.Point) error {
 			if err := wait(p, other); !errors.Is(err, context.Canceled) {
 				t.Errorf("%v, while the device stalls", err)

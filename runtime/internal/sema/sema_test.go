@@ -184,9 +184,9 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestJoin publishes signals of barriers that wait for two producers. Until Forget, Next must
-// return the marks of both producers. When the first producer's work is done, the second one must
-// be polled, and OnReached must call its Want.
+// TestJoin publishes signals of barriers that wait for two producers. Until Semaphore.Forget is
+// called, Semaphore.Next must return the marks of both producers. When the first producer's work is
+// done, the second producer must be polled, and OnReached must call Want of the second producer.
 func TestJoin(t *testing.T) {
 	var s Semaphore
 	a, b := new(worker), new(worker)

@@ -39,7 +39,7 @@ func wantNoTimepoints(t testing.TB, all ...*gpu.Semaphore) {
 	}
 }
 
-// ended is a context that has ended. A wait with it polls and does not block.
+// ended is a context that has ended. A wait with this context polls and does not block.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -52,7 +52,7 @@ func fired() (func(error), chan error) {
 	return func(err error) { c <- err }, c
 }
 
-// once checks that a channel has exactly one result, and returns it.
+// once checks that a channel has exactly one result, and returns that result.
 func once(t testing.TB, c chan error) error {
 	t.Helper()
 	select {
@@ -67,7 +67,7 @@ func once(t testing.TB, c chan error) error {
 	}
 }
 
-// never checks that a channel has no result.
+// never is the check that a channel has no result.
 func never(t testing.TB, c chan error) {
 	t.Helper()
 	if n := len(c); n > 0 {

@@ -22,8 +22,8 @@ func TestLongChain(t *testing.T) {
 	}
 	// A recursion over 100,000 links would take more stack than 1 MiB.
 	defer debug.SetMaxStack(debug.SetMaxStack(1 << 20))
-	// chain links first to a new semaphore, the new semaphore to another, and so on. It returns the
-	// last semaphore.
+	// chain links the semaphore first to a new semaphore, the new semaphore to another, and so on.
+	// It returns the last semaphore.
 	chain := func(t *testing.T, first *gpu.Semaphore, links int) *gpu.Semaphore {
 		t.Helper()
 		for range links {
@@ -160,7 +160,7 @@ func TestRuns(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		list []signal
-		bad  []int // indexes in list of two signals of one value, of which one fails; or nil
+		bad  []int // nil, or the indexes (in list) of two signals of one value: one fails
 	}{
 		"one stream":            {list: []signal{{0, 1}, {0, 2}, {0, 3}, {0, 5}, {0, 9}}},
 		"interleaved":           {list: interleaved(300)},
@@ -268,7 +268,7 @@ func TestRuns(t *testing.T) {
 
 // mistakes are the ways in which work on a device can signal a value that is not above the
 // semaphore's value. The device is stalled. Each function submits work with the order o, which
-// signals 1 of s, and lets the host or other work signal s too.
+// signals value 1 of s, and lets the host or other work signal s too.
 var mistakes = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order){
 	"a value that is reached while the work is parked": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order) {
 		gate := semaphores(t, 1)[0]

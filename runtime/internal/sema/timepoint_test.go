@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestHeapOrder checks that pop returns the timepoints up to a value in order, and no others.
+// TestHeapOrder checks that timepointHeap.pop returns the timepoints up to a value in order, and no
+// others.
 func TestHeapOrder(t *testing.T) {
 	for n := range 200 {
 		var h timepointHeap

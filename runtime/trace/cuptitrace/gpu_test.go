@@ -49,7 +49,7 @@ $again:
 }
 `
 
-// TestGPUGraphs traces graphs on a GPU with CUPTI. It runs in a process of its own, because a
+// TestGPUGraphs traces graphs on a GPU with CUPTI. The test runs in a process of its own, because a
 // process can use CUPTI for one purpose only. Each command must have a time in each execution, and
 // the times of kernels that spin must be right. The test prints the times of each command. If OUT
 // names a folder, the trace stays there, as cupti-trace.json.

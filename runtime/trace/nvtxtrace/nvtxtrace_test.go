@@ -18,8 +18,8 @@ import (
 
 var numbers = regexp.MustCompile(` on \d+ `)
 
-// wrote checks the calls that the tool has recorded. It ignores calls that create a domain or name
-// a category.
+// wrote checks the calls that the tool has recorded. Calls that create a domain or name a category
+// are ignored.
 func wrote(t *testing.T, tool *nvtxtest.Tool, want ...string) {
 	t.Helper()
 	var got []string
