@@ -9,6 +9,6 @@ type Adopter interface {
 	// streams, because their meaning depends on the context or the thread. It needs a bound thread.
 	AdoptStream(Stream) (priority int, err error)
 	// Capturing reports whether a stream is being captured. Such a stream records its work in a
-	// graph instead of doing it. Any thread may call it.
+	// graph instead of doing it. Any thread may call Capturing.
 	Capturing(Stream) (bool, error)
 }

@@ -6,7 +6,7 @@ import "unsafe"
 type Prefetcher interface {
 	// Prefetch moves n bytes of managed memory, in stream order. The parameter to is DeviceMem for
 	// this device, or HostMem for the host. Contents and access stay the same. Any thread may call
-	// it.
+	// Prefetch.
 	Prefetch(s Stream, p Ptr, n uint64, to MemKind) error
 }
 

@@ -26,8 +26,8 @@ type contents struct {
 // untold stands for an unknown number of parameters.
 const untold = -1
 
-// note adds a kernel. A fat binary has the same kernel once for each architecture. If these have
-// different numbers of parameters, note sets the kernel's number to untold.
+// note adds a kernel. A fat binary has the same kernel once for each architecture. If the numbers
+// of parameters differ between architectures, note sets the kernel's number to untold.
 func (c *contents) note(kernel string, params int) {
 	if had, ok := c.params[kernel]; ok && had != params {
 		params = untold

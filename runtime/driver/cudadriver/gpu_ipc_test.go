@@ -124,8 +124,8 @@ func exchangeWith(t *testing.T, python, with string) {
 
 var errMissing = errors.New("Python lacks a package")
 
-// An exchange passes a tensor to and from a Python process. own is exported to that process, and
-// far is the memory imported from it.
+// An exchange passes a tensor to and from a Python process. The buffer own is exported to that
+// process, and the buffer far is imported from it.
 type exchange struct {
 	ctx      context.Context
 	cmd      *exec.Cmd
@@ -226,14 +226,14 @@ func (x *exchange) issued() error {
 }
 
 // turn sends a tensor with the value v in all elements to the other process and back. It copies one
-// element of the result to seen.
+// element of the result to the range seen.
 func (x *exchange) turn(v int, seen gpu.Range) error {
 	x.s.Fill(x.own.All(), binary.LittleEndian.AppendUint32(nil, uint32(v)))
 	return x.pass(v, seen)
 }
 
 // whole sends a tensor of different elements to the other process and back, and checks all of them.
-// It copies the element with the value v to seen.
+// It copies the element with the value v to the range seen.
 func (x *exchange) whole(v int, seen gpu.Range) error {
 	data := make([]byte, x.theirs.Size)
 	first := uint32(v) - uint32(4*uint64(v)%x.theirs.Size/4)
@@ -257,8 +257,8 @@ func (x *exchange) whole(v int, seen gpu.Range) error {
 	return nil
 }
 
-// pass sends the content of own to the other process and back. It copies one element of the result
-// to seen.
+// pass sends the content of x.own to the other process and back. It copies one element of the
+// result to the range seen.
 func (x *exchange) pass(v int, seen gpu.Range) error {
 	x.s.Do(interop.RecordEvent(x.there))
 	if err := x.issued(); err != nil {
@@ -267,7 +267,7 @@ func (x *exchange) pass(v int, seen gpu.Range) error {
 	if err := x.tell("turn"); err != nil {
 		return err
 	}
-	if err := x.hear("turned"); err != nil { // the process has copied own to its export, and recorded its event
+	if err := x.hear("turned"); err != nil { // the Python process has copied x.own to the memory that it exports, and recorded its event
 		return err
 	}
 	x.s.Do(interop.WaitEvent(x.ready))
@@ -311,7 +311,8 @@ func TestGPUSharingKilled(t *testing.T) {
 	right, all := 0, 0 // counted only for the packages that Python has
 	for _, with := range []string{"torch", "cuda"} {
 		missing := 0
-		// try runs a subtest with a deadline, and counts it.
+		// try runs a subtest with a deadline, and counts it as missing if it skips, or as right if
+		// it passes.
 		try := func(name string, f func(ctx context.Context, t *testing.T)) {
 			t.Run(name, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
@@ -383,8 +384,8 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	}
 	ok(t, err)
 
-	// A goroutine and an operation of another queue wait for one semaphore, news. The operation
-	// then signals the other semaphore, behind.
+	// A goroutine and an operation of another queue wait for the semaphore news. The operation then
+	// signals the semaphore behind.
 	news, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	behind, err := gpu.NewSemaphore(0)
@@ -432,7 +433,7 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	err = x.s.Wait(short)
 	cancel()
 	stuck := errors.Is(err, context.DeadlineExceeded)
-	if stuck { // waits for an event that is never recorded
+	if stuck { // the stream waits for an event that is never recorded
 		t.Log("the stream waits for an event that never comes")
 		p := x.s.Point()
 		p.Semaphore.Fail(gone)

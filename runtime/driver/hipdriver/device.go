@@ -148,7 +148,7 @@ func (d *device) askCaps() error {
 		return !slices.ContainsFunc(names, func(n string) bool { return !d.lib.HasSymbol(n) })
 	}
 	d.caps = driver.Caps{
-		RerecordEvents: false, // HIP does not document whether a wait stays for its record when the event is recorded again
+		RerecordEvents: false, // HIP does not document whether a pending wait keeps its old record when the event is recorded again
 		Managed:        managed && concurrent && symbols("hipMallocManaged"),
 		HostRegister:   register && symbols("hipHostRegister", "hipHostUnregister", "hipHostGetDevicePointer"),
 		Pools:          d.noPools == nil,

@@ -14,9 +14,9 @@ import (
 var _ driver.Graphs = (*device)(nil)
 
 // graphSymbols holds the functions that graphs need. Fills use hipMemsetParams, whose layout is the
-// same in all releases. The functions with Drv take different structs before and after 7.0.
-// hipDrvGraphAddMemcpyNode is never called. It came with 6.1, and is in the list to exclude earlier
-// releases.
+// same in all releases. The functions with Drv in their names take different structs before and
+// after 7.0. hipDrvGraphAddMemcpyNode is never called. It came with 6.1, and is in the list to
+// exclude earlier releases.
 var graphSymbols = []string{
 	"hipGraphCreate", "hipGraphDestroy", "hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipGraphAddMemsetNode", "hipGraphAddMemcpyNode1D",
 	"hipDrvGraphAddMemcpyNode", "hipGraphAddChildGraphNode", "hipGraphAddEventRecordNode", "hipGraphInstantiateWithFlags", "hipGraphExecDestroy",
@@ -283,7 +283,7 @@ func (d *device) leave(l *launches) {
 
 // launches holds data about an exec's launches. The device's mu protects the fields.
 type launches struct {
-	stream driver.Stream // stream of the last launch; 0 if none, if left is set, or if the stream was destroyed
+	stream driver.Stream // stream of the last launch; 0 if there is none, if the field left is set, or if the stream was destroyed
 	// Event after the last launch, set if the program made the stream of that launch.
 	left hip.Event
 	// If the previous launch was in another stream, a launch waits for it with one of these events.

@@ -98,8 +98,8 @@ func (v *device) Bind() error {
 	return err
 }
 
-// Unbind makes the device no longer current on the calling thread. Counters do not count it, and it
-// never fails.
+// Unbind makes the device no longer current on the calling thread. Unbind never fails, and is not
+// in Counters.
 func (v *device) Unbind() error {
 	v.d.threads.unbind(v.index)
 	return nil
@@ -296,7 +296,7 @@ func (v *device) lose(err error) {
 	}
 }
 
-// renew makes a new channel for gone, because the device is not lost.
+// renew sets v.gone to a new channel, because the device is not lost.
 func (v *device) renew() {
 	gone := make(chan struct{})
 	v.gone.Store(&gone)

@@ -52,7 +52,8 @@ func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 // relied reports whether a graph node with these attributes needs Caps.NodeAttrs.
 func relied(a *driver.LaunchAttrs) bool { return a.Cooperative || a.Cluster != [3]uint32{} }
 
-// clusterOf returns the cluster dimensions of a launch of f, or ones if it has no clusters.
+// clusterOf returns the cluster dimensions of a launch of f, or three ones if the launch has no
+// clusters.
 func (f *function) clusterOf(a *driver.LaunchAttrs) [3]uint32 {
 	switch {
 	case a.Cluster != [3]uint32{}:

@@ -298,8 +298,9 @@ func (v *device) AccessPool(h driver.Pool, by driver.Device, allow bool) error {
 // AllocAsync allocates in stream order, also from a pool of another device of the driver. It
 // immediately reuses memory that the same stream freed. It reuses memory that another stream freed
 // if the free has executed, or if an event orders the free before the allocation. If the pool
-// cannot grow, it reuses memory whose free is pending in another stream, and makes the stream wait
-// for that free. The pool's switches can turn off each of these kinds of reuse except the first.
+// cannot grow, AllocAsync reuses memory whose free is pending in another stream, and makes its own
+// stream wait for that free. The pool's switches can turn off each of these kinds of reuse except
+// the first.
 //
 // New memory of a pool is zero. Reused memory has undefined content.
 func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driver.Mem, error) {
@@ -390,7 +391,7 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	return err
 }
 
-// usePool begins a call about a pool of this device that does not submit work.
+// usePool begins a call that is about a pool of this device and submits no work.
 func (v *device) usePool(c code, h driver.Pool) (*pool, error) {
 	if err := v.pooling(c); err != nil {
 		return nil, err
