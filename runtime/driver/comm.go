@@ -29,7 +29,7 @@ type Comms interface {
 	// needs a bound thread.
 	ShrinkComm(c Comm, exclude []int, abort bool) (Comm, error)
 	// CommReady reports whether a communicator has been made. After an error only AbortComm,
-	// CommError and DestroyComm may be called. CommReady needs a bound thread.
+	// CommError and DestroyComm may be called. It needs a bound thread.
 	CommReady(Comm) (bool, error)
 	// CommRank returns the rank and the number of ranks of a communicator that has been made. It
 	// may be called on any thread.
@@ -110,7 +110,7 @@ type CommSuspension interface {
 	SuspendComm(Comm) error
 	// ResumeComm allocates the memory again. All ranks must call it. It waits for the other ranks,
 	// or until AbortComm. After an error, such as ErrOutOfMemory, only AbortComm, CommError and
-	// DestroyComm may be called. ResumeComm needs a bound thread.
+	// DestroyComm may be called. It needs a bound thread.
 	ResumeComm(Comm) error
 }
 

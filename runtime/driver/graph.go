@@ -87,8 +87,8 @@ type Graphs interface {
 	NewGraph() (Graph, error)
 	// DestroyGraph destroys a graph. Its execs stay valid. It needs a bound thread.
 	DestroyGraph(Graph) error
-	// AddNode adds a node that runs after the given nodes. No node may be given twice. AddNode
-	// needs a bound thread.
+	// AddNode adds a node that runs after the given nodes. No node may be given twice. It needs a
+	// bound thread.
 	AddNode(g Graph, after []Node, op *NodeOp) (Node, error)
 
 	// Instantiate makes an executable graph. It needs a bound thread.
@@ -101,24 +101,23 @@ type Graphs interface {
 	// and kinds of memory for fills and copies. SetNode is for kernel, fill and copy nodes. If
 	// Caps.Capture is set, it is also for child nodes: the new child may differ from the old one
 	// only in ways that SetNode allows. If Caps.Conditionals is set, it is also for nodes in
-	// bodies, and for test nodes, of which only Src may change. Any thread may call SetNode.
+	// bodies, and for test nodes, of which only Src may change. Any thread may call it.
 	SetNode(x Exec, n Node, op *NodeOp) error
-	// SetNodes does for several nodes what SetNode does for one. It may cost less than several
-	// calls of SetNode. After an error any of the nodes may have been set. Any thread may call
-	// SetNodes.
+	// SetNodes is SetNode for several nodes. It may cost less than several calls of SetNode. After
+	// an error any of the nodes may have been set. Any thread may call it.
 	SetNodes(x Exec, nodes []Node, ops []NodeOp) error
 	// LaunchGraph runs an exec in stream order. Launches of the same exec run one after another,
-	// even in different streams. Any thread may call LaunchGraph.
+	// even in different streams. Any thread may call it.
 	LaunchGraph(s Stream, x Exec) error
 }
 
 // Timers makes events that record times ([Caps.Timers]).
 type Timers interface {
-	// NewTimer makes an event that records the time at which a stream reaches it. NewTimer needs a
-	// bound thread. DestroyEvent destroys the timer.
+	// NewTimer makes an event that records the time at which a stream reaches it. It needs a bound
+	// thread. DestroyEvent destroys the timer.
 	NewTimer() (Event, error)
 	// Elapsed returns the time between the last records of two timers. Streams must have reached
-	// both. Any thread may call Elapsed.
+	// both. Any thread may call it.
 	Elapsed(from, to Event) (time.Duration, error)
 }
 
@@ -133,7 +132,7 @@ type Timers interface {
 type Conditionals interface {
 	// ReadyConditionals prepares the device for conditional nodes. It is called before the other
 	// methods. If it returns an error, the device has no conditional nodes, whatever
-	// Caps.Conditionals says. ReadyConditionals needs a bound thread.
+	// Caps.Conditionals says. It needs a bound thread.
 	ReadyConditionals() error
 	// NewCondition makes a condition for a conditional node of a graph. It needs a bound thread.
 	// DestroyGraph destroys the condition too.

@@ -88,6 +88,6 @@ type Pools interface {
 	AllocAsync(s Stream, p Pool, size uint64) (Mem, error)
 	// FreeAsync frees memory of AllocAsync in stream order, in any stream. If Caps.PoolsByStream is
 	// set, s must be the stream of AllocAsync, unless that stream has been destroyed. Any thread
-	// may call FreeAsync.
+	// may call it.
 	FreeAsync(s Stream, m Mem) error
 }

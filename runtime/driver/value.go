@@ -6,10 +6,10 @@ package driver
 // aligned to 8 bytes.
 type Values interface {
 	// WriteValue writes a value in stream order. A reader that sees the value also sees all earlier
-	// writes of the stream. Any thread may call WriteValue.
+	// writes of the stream. Any thread may call it.
 	WriteValue(s Stream, p Ptr, value uint64) error
 	// WaitValue makes later work of the stream wait until the number at p is at least value. The
 	// API tests the sign of the 64-bit difference, so the two must be less than 2⁶³ apart. Any
-	// thread may call WaitValue.
+	// thread may call it.
 	WaitValue(s Stream, p Ptr, value uint64) error
 }

@@ -206,7 +206,7 @@ func (d *device) DestroyPool(p driver.Pool) error {
 
 // settle synchronizes the streams without pending work, so that the CUDA driver notices their
 // completed frees. It reports whether other streams have pending work. While settle holds
-// d.streamsMu, no stream can be destroyed.
+// d.streamsMu, no stream in d.streams can be destroyed.
 func (d *device) settle(op string) (busy bool, err error) {
 	d.streamsMu.Lock()
 	defer d.streamsMu.Unlock()

@@ -59,7 +59,7 @@ func (d *device) askPools(asked bool) error {
 	return err
 }
 
-// refusePools is refuse for a device without pools.
+// refusePools does what refuse does, for a device without pools.
 func (d *device) refusePools(op string) error { return d.refuse(op, d.noPools, "memory pools") }
 
 // byStream turns PoolReuseEvents off in a pool. HIP treats a wait for any event of a stream,
@@ -166,7 +166,7 @@ func (d *device) DestroyPool(p driver.Pool) error {
 
 // busy reports whether a stream of the device has work left or is being captured. It does not query
 // a stream that is being captured, because a query would invalidate the capture. While busy holds
-// d.mu, no stream can be destroyed. The calling thread must be locked.
+// d.mu, no stream in d.streams can be destroyed. The calling thread must be locked.
 func (d *device) busy(op string) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -223,7 +223,7 @@ func hasPeer(k driver.CommOpKind) bool {
 }
 
 // connect waits for each link that the rank has not used before, until the other ranks of the link
-// have called Collect too. The caller holds comms.mu, which is unlocked while connect waits.
+// have called Collect too. mu is unlocked while it waits.
 func (g *group) connect() error {
 	r := g.rank
 	m := r.of

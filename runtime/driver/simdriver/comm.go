@@ -146,7 +146,7 @@ func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 }
 
 // newRank makes a rank that is in no communicator yet. It returns nil if there are too many ranks.
-// The caller holds comms.mu, here and for the helpers below, except await.
+// The caller holds mu, here and for the helpers below, except await.
 func (v *device) newRank(name string) *rank {
 	r := &rank{dev: v, name: name, ended: make(chan struct{}), count: make(map[[2]int]uint64), linked: make(map[[2]int]bool)}
 	r.id = driver.Comm(v.d.comms.ranks.add(r))
@@ -483,8 +483,7 @@ func (d *Driver) forgetRank(r *rank) {
 	}
 }
 
-// await waits until done is closed, r has left, or r's device is lost. The caller must not hold
-// comms.mu.
+// await waits until done is closed, r has left, or its device is lost. The caller must not hold mu.
 func (r *rank) await(c code, done <-chan struct{}) error {
 	select {
 	case <-done:

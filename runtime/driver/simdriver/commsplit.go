@@ -97,8 +97,8 @@ func (r *rank) join(g *making, c *caller) (*making, error) {
 	return g, nil
 }
 
-// meet joins a making and waits until all ranks have joined. The caller holds comms.mu, which is
-// unlocked while meet waits.
+// meet joins a making and waits until all ranks have joined. The caller holds mu, which is unlocked
+// while meet waits.
 func (r *rank) meet(c code, g *making) (*making, error) {
 	g, err := r.join(g, new(caller))
 	if err != nil {

@@ -98,8 +98,8 @@ func (v *device) Bind() error {
 	return err
 }
 
-// Unbind makes the device no longer current on the calling thread. Unbind never fails, and is not
-// in Counters.
+// Unbind makes the device no longer current on the calling thread. Unbind never fails. Counters do
+// not count it.
 func (v *device) Unbind() error {
 	v.d.threads.unbind(v.index)
 	return nil
@@ -236,7 +236,7 @@ func (v *device) cannot(c code) error {
 	return failf(c, "device %d: %w", v.index, driver.ErrUnsupported)
 }
 
-// enterIf is enter for a feature that only some devices have.
+// enterIf does what enter does, for a feature that only some devices have.
 func (v *device) enterIf(c code, bound, has bool) error {
 	err := v.enter(c, bound)
 	if err == nil && !has {

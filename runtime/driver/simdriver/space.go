@@ -349,8 +349,9 @@ func (s *hostSpace) release(p driver.Ptr, v *device, kind driver.MemKind) error 
 	return err
 }
 
-// bury keeps the memory of a removed allocation until allocations removed later need the room.
-// Until then the garbage collector cannot use the address for something else.
+// bury keeps the memory of removed allocations, and drops the oldest when they exceed the limits
+// graveyard and graves. While memory is kept, the garbage collector cannot use its address for
+// something else.
 func (s *hostSpace) bury(a *allocation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

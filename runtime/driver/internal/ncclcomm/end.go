@@ -10,7 +10,7 @@ import (
 )
 
 // CommError returns the error of an aborted or failed rank. For any other rank it asks the library
-// about rank.ops, or about rank.base until rank.ops is made.
+// about ops, or about base until ops is made.
 func (c *Comms) CommError(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
@@ -42,8 +42,8 @@ func (r *rank) fault() error {
 	return err
 }
 
-// AbortComm aborts rank.base and rank.source, which also ends the work of rank.ops. DestroyComm
-// then releases rank.ops. If the rank has only rank.ops, AbortComm aborts rank.ops.
+// AbortComm aborts base and source, which also ends the work of ops. DestroyComm then releases ops.
+// If the rank has only ops, AbortComm aborts ops.
 func (c *Comms) AbortComm(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
@@ -163,7 +163,7 @@ func (c *Comms) DestroyComm(h driver.Comm) error {
 	return nil
 }
 
-// dropPartial aborts the communicators that failed splits have left. r.source must be released
+// dropPartial aborts the communicators that failed splits have left. source must be released
 // before.
 func (r *rank) dropPartial() error {
 	var errs []error
@@ -173,8 +173,8 @@ func (r *rank) dropPartial() error {
 	return errors.Join(errs...)
 }
 
-// release destroys the communicators that a rank still has: r.ops, then r.source, then r.base. If
-// the rank was aborted, release aborts them instead.
+// release destroys the communicators that a rank still has: ops, then source, then base. If the
+// rank was aborted, release aborts them instead.
 func (c *Comms) release(r *rank) error {
 	return c.apart(r, func() error {
 		var errs []error

@@ -51,7 +51,7 @@ func (c *Comms) MemFree(p driver.Ptr) error {
 	return nil
 }
 
-// RegisterComm registers memory with rank.ops.
+// RegisterComm registers memory with ops.
 func (c *Comms) RegisterComm(h driver.Comm, p driver.Ptr, size uint64) (driver.CommMemory, error) {
 	return c.register("register comm", h, p, size, func(r *rank, x nccl.Comm) (m memory, err error) {
 		err = r.call(func() (err error) {
@@ -62,7 +62,7 @@ func (c *Comms) RegisterComm(h driver.Comm, p driver.Ptr, size uint64) (driver.C
 	})
 }
 
-// NewWindow registers memory with rank.ops, on all ranks.
+// NewWindow registers memory with ops, on all ranks.
 func (c *Comms) NewWindow(h driver.Comm, p driver.Ptr, size uint64, symmetric bool) (driver.CommMemory, error) {
 	return c.register("new window", h, p, size, func(r *rank, x nccl.Comm) (memory, error) {
 		flags := int32(nccl.WinDefault)
@@ -105,7 +105,7 @@ func (r *rank) remember(m memory, err error) (driver.CommMemory, error) {
 	return r.lastMemory, nil
 }
 
-// ReleaseCommMemory undoes a registration with rank.ops.
+// ReleaseCommMemory undoes a registration with ops.
 func (c *Comms) ReleaseCommMemory(h driver.Comm, m driver.CommMemory) error {
 	r, x, err := c.enter(h)
 	if err == nil {
@@ -140,9 +140,8 @@ func (r *rank) forget(x nccl.Comm, m memory) (err error) {
 	return nil
 }
 
-// forgetAll undoes the registrations that are left. No other call may use r.ops any more. If the
-// rank was aborted, forgetAll does not call the library, because the abort releases the
-// registrations.
+// forgetAll undoes the registrations that are left. No other call may use ops any more. If the rank
+// was aborted, forgetAll does not call the library, because the abort releases the registrations.
 func (r *rank) forgetAll() error {
 	var errs []error
 	for m := range r.lastMemory {

@@ -79,8 +79,8 @@ func newRank(lib *nccl.Library, s stage) *rank {
 	}}
 }
 
-// enter begins a call that uses rank.ops. It returns an error if another call uses rank.ops, or the
-// rank is suspended. Without an error, the caller must call rank.leave.
+// enter begins a call that uses a rank's ops. It returns an error if another call uses ops, or the
+// rank is suspended. Without an error, the caller must call leave.
 func (c *Comms) enter(h driver.Comm) (*rank, nccl.Comm, error) {
 	r, x, err := c.enterAnyway(h)
 	if err == nil && r.suspended {
@@ -89,7 +89,7 @@ func (c *Comms) enter(h driver.Comm) (*rank, nccl.Comm, error) {
 	return r, x, err
 }
 
-// enterAnyway does what enter does, but accepts a suspended rank.
+// enterAnyway is enter for calls that are valid on a suspended rank too.
 func (c *Comms) enterAnyway(h driver.Comm) (*rank, nccl.Comm, error) {
 	r, err := c.find(h)
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *Comms) enterAnyway(h driver.Comm) (*rank, nccl.Comm, error) {
 	return r, r.ops, nil
 }
 
-// leave ends the use of r.ops that Comms.enter began. It returns err, or errAborted if the rank was
-// aborted meanwhile.
+// leave ends the use of ops that enter began. It returns err, or errAborted if the rank was aborted
+// meanwhile.
 func (r *rank) leave(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,8 +122,8 @@ func (r *rank) leave(err error) error {
 	return err
 }
 
-// call makes a call of the library that uses r.ops. On a plain rank the call returns at once, and
-// is not made during or after an abort.
+// call makes a call of the library that uses ops. On a plain rank the call returns at once, and is
+// not made during or after an abort.
 func (r *rank) call(f func() error) error {
 	if !r.plain {
 		return f()
@@ -149,7 +149,7 @@ func (r *rank) usable() error {
 	return r.err
 }
 
-// look calls settle if the split of r.source has completed or failed. The caller holds mu.
+// look calls settle if the split of source has completed or failed. The caller holds mu.
 func (r *rank) look() {
 	if r.under == nil || r.source == 0 {
 		return
@@ -159,9 +159,9 @@ func (r *rank) look() {
 	}
 }
 
-// settle records that the split of r.source has ended with err. If the split failed, its
-// communicator must be released after r.source, because that communicator refers to r.source's
-// abort flag. The caller holds mu.
+// settle records that the split of source has ended with err. If the split failed, its communicator
+// must be released after source, because that communicator refers to source's abort flag. The
+// caller holds mu.
 func (r *rank) settle(err error) {
 	s := r.under
 	if s == nil {
@@ -173,7 +173,7 @@ func (r *rank) settle(err error) {
 	}
 }
 
-// idle waits until r.source is not being split. It returns an error if the rank is aborted.
+// idle waits until source is not being split. It returns an error if the rank is aborted.
 func (r *rank) idle() error {
 	for p := pause(0); ; p.wait() {
 		r.mu.Lock()
