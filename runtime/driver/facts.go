@@ -32,7 +32,7 @@ func (k LinkKind) String() string {
 	return names[k]
 }
 
-// A Link describes the link from a device to another one's memory.
+// A Link describes the link from a device to the memory of another device.
 type Link struct {
 	Kind LinkKind
 	// Rank is the rank of the link among the driver's links. 0 is the fastest. -1 means that there

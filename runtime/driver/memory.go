@@ -12,8 +12,8 @@ type Prefetcher interface {
 
 // A ReadOnlyRegistrar pins read-only memory ([Caps.ReadOnlyRegister]).
 type ReadOnlyRegistrar interface {
-	// RegisterReadOnly is [Device.Register] for memory that the device only reads, such as a file
-	// mapped for reading. The host need not be able to write the memory. Unregister undoes the
+	// RegisterReadOnly is like [Device.Register], but the device only reads the memory, such as a
+	// file mapped for reading. The host need not be able to write the memory. Unregister undoes the
 	// call. RegisterReadOnly needs a bound thread.
 	RegisterReadOnly(p unsafe.Pointer, size uint64) (Ptr, error)
 }

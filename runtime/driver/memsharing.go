@@ -4,8 +4,8 @@ import "os"
 
 // MemSharing shares memory between processes by file descriptors ([Caps.MemSharing]). Alloc makes
 // the memory, of kind [ShareableMem]. The memory exists until all processes have freed it and
-// closed its descriptors. Only the device that has allocated or imported it at an address can use
-// that address, except by [Peers].CopyPeer.
+// closed its descriptors. Only the device that has allocated or imported the memory at an address
+// can use that address, except by [Peers].CopyPeer.
 type MemSharing interface {
 	// ExportShareable returns a new descriptor of memory of kind [ShareableMem]. The caller closes
 	// the descriptor. ExportShareable needs a bound thread.

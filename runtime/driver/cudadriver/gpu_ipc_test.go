@@ -32,7 +32,7 @@ func TestGPUSharingFar(t *testing.T) {
 }
 
 // TestGPUSharingEnd kills a process that is about to record an event for which another process
-// waits, and logs the result. It runs in a subprocess, because the device may be lost.
+// waits, and logs the result. The test runs in a subprocess, because the device may be lost.
 func TestGPUSharingEnd(t *testing.T) {
 	const env = "PUREGPU_TEST_SHARING_END"
 	if os.Getenv(env) == "" {
@@ -493,8 +493,8 @@ func isKilled(ctx context.Context, t *testing.T, with string) {
 	}
 }
 
-// killGo starts the process of isKilled, kills it during a turn after last, and returns the report
-// of the Python process.
+// killGo starts the process of isKilled, kills it during a turn after the turn with the number
+// last, and returns the report of the Python process.
 func killGo(ctx context.Context, t *testing.T, cmd *exec.Cmd, last int) string {
 	r, w, err := os.Pipe()
 	ok(t, err)

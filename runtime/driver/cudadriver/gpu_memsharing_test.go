@@ -34,7 +34,8 @@ func TestGPUSharingVirtual(t *testing.T) {
 	}
 }
 
-// sharesVirtual shares memory with one Python process, which loads the CUDA driver from library.
+// sharesVirtual shares memory with one Python process, which loads the CUDA driver from the file
+// library.
 func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

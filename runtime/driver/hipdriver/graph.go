@@ -75,8 +75,8 @@ func (p *nodeParams) drop() {
 	nodeRoom.Put(p)
 }
 
-// failNode is fail for a call about a node of a graph. The device is not lost if HIP has only
-// refused the node.
+// failNode does what fail does, for a call about a node of a graph. The device is not lost if HIP
+// has only refused the node.
 func (d *device) failNode(op string, err error, format string, args ...any) error {
 	only := refused(err, func() error { _, err := d.lib.GetDevice(); return err })
 	e := d.fail(op, err, format, args...)

@@ -731,7 +731,7 @@ func commScenario(d *simdriver.Driver) {
 				}
 			}
 			if ss[i] != 0 {
-				// A call that has failed says nothing about the work, so repeat it.
+				// A call that has failed says nothing about the work, so repeat the call.
 				e, err := v.NewEvent()
 				if err != nil {
 					e, _ = v.NewEvent()

@@ -346,8 +346,8 @@ func endOfLine(text string, i int) int {
 	return min(i, len(text))
 }
 
-// through returns the length of text up to and with the first occurrence of end. Without one it
-// returns the length of text.
+// through returns the length of text up to and with the first occurrence of the string end. If text
+// does not contain that string, through returns the length of text.
 func through(text, end string) int {
 	if i := strings.Index(text, end); i >= 0 {
 		return i + len(end)

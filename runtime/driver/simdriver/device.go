@@ -106,7 +106,7 @@ func (v *device) Unbind() error {
 }
 
 // Close undoes one Open, and makes the device no longer current on the calling thread. The last
-// Close destroys the objects that are left and names them in its error.
+// Close destroys the objects that are left. If nothing else is wrong, its error names them.
 func (v *device) Close() error {
 	err, ok := v.end(codeClose)
 	if !ok {
@@ -310,7 +310,7 @@ func (v *device) recover() {
 	v.lossMu.Lock()
 	defer v.lossMu.Unlock()
 	p := v.down.Load()
-	if !v.d.stays && p != nil && p.lost && v.opens == 0 { // if opens is not 0, the device was opened again meanwhile
+	if !v.d.stays && p != nil && p.lost && v.opens == 0 { // if v.opens is not 0, the device was opened again meanwhile
 		v.renew()
 		v.down.Store(&down{err: ErrClosed})
 	}

@@ -27,7 +27,7 @@ type line struct {
 	of    *communicator
 	name  [2]int
 	first uint64
-	open  []*exchange // exchanges from number first on; the first of them is not over
+	open  []*exchange // exchanges with the numbers line.first and up; the oldest of them is not over
 	spare *exchange
 }
 

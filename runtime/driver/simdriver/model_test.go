@@ -170,8 +170,8 @@ func (w *world) right() bool {
 }
 
 // TestModel submits random work, which events order, and compares the memory with that of a
-// sequential run. Under the race detector it also shows that the simulator orders the work as the
-// events do.
+// sequential run. Under the race detector TestModel also shows that the simulator orders the work
+// as the events do.
 func TestModel(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for name, c := range map[string]simdriver.Config{

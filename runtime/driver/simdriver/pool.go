@@ -12,8 +12,8 @@ import (
 
 var _ driver.Pools = (*device)(nil)
 
-// segmentSize is the unit of a pool's growth, in bytes. A pool grows by a multiple of it, or by
-// less if its limit or the free memory does not allow that.
+// segmentSize is the unit of a pool's growth, in bytes. A pool grows by a multiple of segmentSize,
+// or by less if the pool's limit or the free memory does not allow a multiple.
 const segmentSize = 64 << 10
 
 // A pool holds memory that is allocated and freed in stream order.

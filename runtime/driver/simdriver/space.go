@@ -126,8 +126,8 @@ func (s *space) explain(e *AccessError) {
 }
 
 // remove removes the allocation with base p and returns it. It returns an error if there is none
-// with this device, kind and value of registered, or if the allocation is a pool's segment, a
-// reservation, or memory that OpenMem or OpenPoolMem has opened.
+// with this device, kind and value of the field registered, or if the allocation is a pool's
+// segment, a reservation, or memory that OpenMem or OpenPoolMem has opened.
 func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered bool) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,7 +315,7 @@ func (s *deviceSpace) bury(a *allocation) {
 type hostSpace struct {
 	space
 	limit uint64
-	kept  uint64 // total size of the allocations in freed
+	kept  uint64 // total size of the allocations in space.freed
 }
 
 // alloc allocates memory of a kind for v. g is the segment that the memory is for, or nil.

@@ -278,7 +278,8 @@ func (a *allocation) at(page int) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(a.data.Load()), page*virtualPage)
 }
 
-// UnmapPages undoes one MapPages. It does not wait. Later uses of the addresses lose the device.
+// UnmapPages undoes one MapPages. It does not wait. Uses of the addresses then lose the device,
+// until pages are mapped there again.
 func (v *device) UnmapPages(at driver.Ptr, size uint64) error {
 	err, ok := v.endVirtual(codeUnmapPages)
 	if !ok {

@@ -103,6 +103,7 @@ func (s *stream) await(o *operation) {
 
 // early reports whether the latency of o is not over yet. In that case it first waits until the
 // latency is over or the stream is poked. The caller must then check again whether o can execute.
+// The latency of a group ends early when its rank leaves the communicator.
 func (s *stream) early(o *operation) bool {
 	delay := time.Duration(s.dev.d.delays[o.code].Load())
 	if delay <= 0 {
