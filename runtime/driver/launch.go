@@ -17,8 +17,9 @@ type Launch struct {
 
 	// Begun is an event that the launch records in its stream when all blocks of the launch have
 	// begun, as far as the device can tell. The event is recorded at the latest when the blocks
-	// have ended. It says nothing about the blocks' writes. Begun is made by [Device.NewEvent], or
-	// zero. Without [Caps.LaunchEvents], and in a node of a graph, an event is [ErrUnsupported].
+	// have ended. The event says nothing about the blocks' writes. Begun is made by
+	// [Device.NewEvent], or zero. Without [Caps.LaunchEvents], and in a node of a graph, an event
+	// is [ErrUnsupported].
 	Begun Event
 }
 

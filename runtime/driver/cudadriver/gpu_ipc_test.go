@@ -365,8 +365,8 @@ func TestGPUSharingKilled(t *testing.T) {
 // sharedSize is the size of the tensor.
 const sharedSize = 1 << 20
 
-// killsPython exchanges a tensor with a Python process and kills it. It checks that all waits for
-// the process return an error, and that the device still works.
+// killsPython exchanges a tensor with a Python process and kills the process. It checks that all
+// waits for the process return an error, and that the device still works.
 func killsPython(ctx context.Context, t *testing.T, with string) {
 	drv, err := Open(cuda.Options{})
 	ok(t, err)

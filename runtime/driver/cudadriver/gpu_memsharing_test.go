@@ -153,8 +153,8 @@ type virtual struct {
 	sock  *os.File
 }
 
-// startVirtual starts a Python process, which maps the memory that file exports. It skips the test
-// without Python.
+// startVirtual starts a Python process, which maps the memory that the parameter file exports. It
+// skips the test without Python.
 func startVirtual(ctx context.Context, t *testing.T, library string, size uint64, file *os.File) *virtual {
 	t.Helper()
 	python, err := exec.LookPath("python3")

@@ -129,7 +129,7 @@ func (d *device) SetCurrentPool(p driver.Pool) error {
 	return nil
 }
 
-// NewPool makes a pool. Other processes cannot open its memory unless the pool is shareable.
+// NewPool makes a pool. Other processes cannot open the pool's memory unless the pool is shareable.
 // Initially CUDA lets only the host access a pool of host memory, so NewPool gives all devices
 // access too.
 func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {

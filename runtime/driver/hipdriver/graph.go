@@ -197,7 +197,8 @@ func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error 
 	return d.SetNodes(x, []driver.Node{n}, unsafe.Slice(op, 1))
 }
 
-// SetNodes makes the device current, because it has no stream from which HIP could take the device.
+// SetNodes makes the device current, because the call has no stream from which HIP could take the
+// device.
 func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
 	if d.noGraphs != nil {
 		return d.refuse("set node", d.noGraphs, "graphs")

@@ -196,10 +196,10 @@ func (v *device) enter(c code, bound bool) error {
 	return nil
 }
 
-// end begins a call that frees or destroys something. With Config.Strict it needs a bound thread.
-// If ok is false, the call must only return err. If ok is true, the call must do its work even if
-// err is not nil, because the caller cannot try again, as with GPU APIs. err then says that the
-// device is lost, or is an injected fault.
+// end begins a call that frees or destroys something. With Config.Strict the call needs a bound
+// thread. If ok is false, the call must only return err. If ok is true, the call must do its work
+// even if err is not nil, because the caller cannot try again, as with GPU APIs. In that case err
+// says that the device is lost, or is an injected fault.
 func (v *device) end(c code) (err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.strict {

@@ -304,8 +304,8 @@ func (p *part) reach(a *area) error {
 }
 
 // finish records that the exchange has executed. Groups that waited only for this exchange are then
-// over. If a rank had no access to its memory, its device will be lost, and the other ranks keep
-// waiting.
+// over. If a rank had no access to the memory of its part, the rank's device will be lost, and the
+// other ranks keep waiting.
 func (e *exchange) finish() {
 	fault := false
 	for _, p := range e.parts {

@@ -71,7 +71,7 @@ func (v *device) resident(f *function, l *driver.Launch) uint64 {
 }
 
 // NewPriorityStream makes a stream with a priority, clamped to Caps.PriorityRange. The priority
-// does not affect execution. [Executed] reports it.
+// does not affect execution. [Executed] reports the priority.
 func (v *device) NewPriorityStream(priority int) (driver.Stream, error) {
 	if r := v.d.caps.PriorityRange; r[0] == r[1] {
 		return 0, v.cannot(codeNewStream)

@@ -28,9 +28,9 @@ func (v *device) Enter() (was uintptr, err error) {
 	return was, nil
 }
 
-// Leave restores the device that was current before Enter. If there was none, the thread has no
-// current device afterwards. Calls of Bind since Enter make no difference. Leave never fails.
-// Counters do not count it.
+// Leave restores the device that was current before Enter. If no device was current, the thread has
+// no current device afterwards. Calls of Bind since Enter make no difference. Leave never fails.
+// Counters do not count Leave.
 func (v *device) Leave(was uintptr) error {
 	if was == 0 {
 		v.d.threads.forget()

@@ -123,9 +123,9 @@ func (v *device) SetCurrentPool(h driver.Pool) error {
 	return nil
 }
 
-// NewPool makes a pool. The pool reserves memory when it first needs it, at least 64 KiB if its
-// limit and the free memory allow. Its reuse switches are on, except PoolReuseEvents if
-// Caps.PoolsByStream is set. Its release threshold is unlimited.
+// NewPool makes a pool. The pool reserves no memory before the first allocation, and then at least
+// 64 KiB if the pool's limit and the free memory allow. Its reuse switches are on, except
+// PoolReuseEvents if Caps.PoolsByStream is set. Its release threshold is unlimited.
 func (v *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if err := v.pooling(codeNewPool); err != nil {
 		return 0, err

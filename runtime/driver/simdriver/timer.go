@@ -52,7 +52,8 @@ func (e *event) passed(record, marks uint64) bool {
 	return t.marked == record && t.count >= marks
 }
 
-// NewTimer makes an event that holds the time at which a stream or a graph reaches its record.
+// NewTimer makes an event that holds the time at which a stream or a graph reaches the event's
+// record.
 func (v *device) NewTimer() (driver.Event, error) {
 	if err := v.enter(codeNewTimer, true); err != nil {
 		return 0, err

@@ -277,8 +277,8 @@ func (r *rank) reduction(x nccl.Comm, o *driver.CommOp, t nccl.DataType) (nccl.R
 	return red, err
 }
 
-// dropFactors destroys the operators that reduction made for a group, unless the rank was aborted:
-// the abort destroys them.
+// dropFactors destroys the operators that r.reduction made for a group, unless the rank was
+// aborted: the abort destroys them.
 func (r *rank) dropFactors(x nccl.Comm) (err error) {
 	for _, red := range r.factors {
 		if r.isAborted() {

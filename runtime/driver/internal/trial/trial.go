@@ -19,7 +19,7 @@ import (
 // waits for the stream s.
 //
 // An error means that the device is unusable. Run needs a stream, an event and a little memory, and
-// with Caps.Timers a timer. It does not try a kernel, a pool or a graph that cannot be made.
+// with Caps.Timers a timer. Run does not try a kernel, a pool or a graph that cannot be made.
 func Run(d driver.Device, image []byte, elsewhere func(f func() error) error, wait func(driver.Stream) error) (anywhere bool, err error) {
 	t := trial{d: d}
 	defer func() {
