@@ -30,9 +30,9 @@ type device struct {
 	more     *more  // functions of newer releases, or nil
 	unit     uint64 // hipMemsetD2D32Async's width per element of 4 bytes, or 0 if FillStrided must not use the function
 	noGraphs error  // why the device has no graphs, or nil
-	noPools  error  // why the device has no pools, or nil; set by open
+	noPools  error  // why the device has no pools, or nil; set by the method open
 	reminds  bool   // HIP keeps "event not ready" as the thread's last error
-	sets     bool   // submitting calls must set the thread's device; set by open
+	sets     bool   // submitting calls must set the thread's device; set by the method open
 	closed   atomic.Bool
 	pages    hip.MemAllocationProp // properties of physical memory
 	pageSize uint64

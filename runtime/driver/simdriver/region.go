@@ -9,7 +9,8 @@ import (
 // The regions of a pool run ahead of the streams: they show the state after all submitted work has
 // executed. Each segment is divided into regions. A region is allocated or free. A free region
 // remembers its last free. An allocation may use the region if that free has executed, or is
-// ordered before the allocation.
+// ordered before the allocation, or if the allocation waits for that free. The pool's switches can
+// forbid such uses in other streams.
 
 // A region is a part of a segment.
 type region struct {
