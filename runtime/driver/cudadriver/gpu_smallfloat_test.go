@@ -40,7 +40,8 @@ const convertPTX = `.version VERSION
 }
 `
 
-// converter loads the kernel for one direction. from and to are element sizes in bytes.
+// converter loads the kernel for one direction. The parameters from and to are element sizes in
+// bytes.
 func converter(t *testing.T, dev *gpu.Device, version, target, from, to, convert string) *gpu.Kernel {
 	t.Helper()
 	text := strings.NewReplacer("VERSION", version, "TARGET", target, "FROM", from, "TO", to, "CONVERT", convert).Replace(convertPTX)

@@ -217,8 +217,8 @@ func (v *device) end(c code) (err error, ok bool) {
 	return err, p == nil || p.lost
 }
 
-// release begins a call that frees something in stream order. later has the same meaning as for
-// submit, and err and ok as for end.
+// release begins a call that frees something in stream order. The result later means the same as in
+// v.submit. The results err and ok mean the same as in v.end.
 func (v *device) release(c code) (later, err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.armed.Load() != 0 {

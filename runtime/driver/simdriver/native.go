@@ -171,7 +171,8 @@ func (x *exec) setChild(t *task, child []node) error {
 // have no predecessor in the child.
 func (t *task) sameEdges(tasks []*task, after []int) bool {
 	if len(after) == 0 {
-		// The only predecessor must be the task before the child's nodes, which is not in tasks.
+		// The only predecessor must be the task before the child's nodes. The slice tasks does not
+		// have that task.
 		return len(t.after) == 1 && !slices.Contains(tasks, t.after[0])
 	}
 	return slices.EqualFunc(t.after, after, func(a *task, i int) bool { return i < len(tasks) && a == tasks[i] })

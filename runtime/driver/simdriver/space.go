@@ -199,7 +199,7 @@ func (s *space) withdraw(a *allocation) bool {
 }
 
 // whyNot makes the error of freeing memory at p, where no allocation begins that the call can free.
-// i is the result of search. The caller holds mu.
+// i is the result of s.search. The caller holds mu.
 func (s *space) whyNot(p driver.Ptr, i int) error {
 	for _, a := range slices.Backward(s.freed) {
 		if a.base == p {

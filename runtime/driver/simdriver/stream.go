@@ -75,7 +75,7 @@ func (s *stream) note(src *stream, seq uint64) {
 	s.seen = append(s.seen, mark{src, seq})
 }
 
-// after reports whether note has recorded that the stream's next operations come after the frees
+// after reports whether s.note has recorded that the stream's next operations come after the frees
 // among the first seq operations of src. The caller holds mu.
 func (s *stream) after(src *stream, seq uint64) bool {
 	for _, m := range s.seen {

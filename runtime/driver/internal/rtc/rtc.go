@@ -27,8 +27,9 @@ type Library[P any] interface {
 	GetLoweredName(p P, expression string) (string, error)
 }
 
-// Compile compiles a source with options, which replace src.Options. output fetches the image of
-// the compiled program. The returned code has the log even if the source does not compile.
+// Compile compiles a source with options, which replace src.Options. The function output fetches
+// the image of the compiled program. The returned code has the log even if the source does not
+// compile.
 func Compile[P any](lib Library[P], src *driver.Source, options []string, output func(P) ([]byte, error)) (code driver.Code, err error) {
 	names := slices.Sorted(maps.Keys(src.Headers))
 	var headers []string

@@ -197,7 +197,7 @@ func (t *trial) free() error {
 const pattern = 0x01020304
 
 // submit calls every submitting method except Elapsed and the methods of [driver.Values],
-// [driver.Adopter] and [driver.Prefetcher]. ask calls Elapsed.
+// [driver.Adopter] and [driver.Prefetcher]. t.ask calls Elapsed.
 func (t *trial) submit() error {
 	const half = size / 2
 	d, lower, upper := t.d, t.dev.Ptr, t.dev.Ptr+half
