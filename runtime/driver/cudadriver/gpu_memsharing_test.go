@@ -34,8 +34,8 @@ func TestGPUSharingVirtual(t *testing.T) {
 	}
 }
 
-// sharesVirtual shares memory with one Python process, which loads the CUDA driver from the file
-// library.
+// sharesVirtual shares memory with one Python process. The parameter library is the path of the
+// CUDA driver that the Python process loads.
 func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
