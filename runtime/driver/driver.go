@@ -1,6 +1,6 @@
 // Package driver is the interface that the runtime needs from a GPU API: devices, streams, events,
 // memory, kernels and copies. It leaves out everything that can be built from these. Package
-// runtime/gpu knows GPUs only through it.
+// runtime/gpu knows GPUs only through package driver.
 //
 // Methods are thin: most of them make one native call. [Caps] says which features a device has. A
 // [Device] implements the optional interfaces that its Caps announce.
@@ -197,13 +197,14 @@ type Device interface {
 	NewStream() (Stream, error)
 	// DestroyStream destroys a stream. If the stream has pending work, the error is [ErrBusy], and
 	// nothing has changed. But if the driver knows that this work can never execute, the stream is
-	// destroyed. It needs a bound thread.
+	// destroyed. DestroyStream needs a bound thread.
 	DestroyStream(Stream) error
 
 	// NewEvent makes an event without timing. It needs a bound thread.
 	NewEvent() (Event, error)
 	// DestroyEvent destroys an event. While streams wait for the event, the call may fail with
-	// [ErrBusy] and change nothing, unless these waits can never end. It needs a bound thread.
+	// [ErrBusy] and change nothing, unless these waits can never end. DestroyEvent needs a bound
+	// thread.
 	DestroyEvent(Event) error
 
 	// Record records the event after all work submitted to the stream so far. Any thread may call
@@ -211,7 +212,7 @@ type Device interface {
 	Record(Event, Stream) error
 	// Query reports whether the work before the event's last record is done. An event that was
 	// never recorded is done. An error concerns the device, not the event: see [Error.Lost]. Any
-	// thread may call it.
+	// thread may call Query.
 	Query(Event) (done bool, err error)
 	// StreamWait makes later work of the stream wait for the last record of an event. The event may
 	// be of another device of the same driver. Any thread may call it.
@@ -221,8 +222,8 @@ type Device interface {
 	Alloc(kind MemKind, size uint64) (Mem, error)
 	// Free frees memory of Alloc, and may wait for the device. It needs a bound thread.
 	Free(Mem) error
-	// Register pins host memory for the device; the memory stays the caller's. It needs a bound
-	// thread.
+	// Register pins host memory for the device; the memory stays the caller's. Register needs a
+	// bound thread.
 	Register(p unsafe.Pointer, size uint64) (Ptr, error)
 	// Unregister undoes Register. It needs a bound thread.
 	Unregister(p unsafe.Pointer) error
@@ -235,7 +236,7 @@ type Device interface {
 	FillStrided(s Stream, dst Ptr, pattern uint32, stride, count uint64) error
 	// Copy copies within and between memory that this device can address: its own memory, the
 	// host's memory, and memory of other devices. For pools of other devices see [Peers].CopyPeer.
-	// Any thread may call it.
+	// Any thread may call Copy.
 	Copy(s Stream, dst, src Ptr, n uint64) error
 	// Upload copies from host memory, which must stay pinned until the stream has passed the copy.
 	// Any thread may call it.
@@ -245,7 +246,7 @@ type Device interface {
 	Download(s Stream, dst unsafe.Pointer, src Ptr, n uint64) error
 
 	// Load makes a module from device code in a form that the API knows. An error includes the
-	// compiler's log. It needs a bound thread.
+	// compiler's log. Load needs a bound thread.
 	Load(image []byte) (Module, error)
 	// Unload destroys a module. It needs a bound thread.
 	Unload(Module) error

@@ -5,7 +5,7 @@ import "fmt"
 // MemInfo reports free memory ([Caps.MemInfo]).
 type MemInfo interface {
 	// MemInfo returns the free and the total bytes of the device's memory. Allocations of all
-	// programs, and memory reserved by pools, are not free. It needs a bound thread.
+	// programs, and memory reserved by pools, are not free. MemInfo needs a bound thread.
 	MemInfo() (free, total uint64, err error)
 }
 
@@ -32,7 +32,7 @@ func (k LinkKind) String() string {
 	return names[k]
 }
 
-// A Link describes the link from a device to another one's memory.
+// A Link describes the link from a device to the memory of another device.
 type Link struct {
 	Kind LinkKind
 	// Rank is the rank of the link among the driver's links. 0 is the fastest. -1 means that there
@@ -40,7 +40,7 @@ type Link struct {
 	Rank int
 	Hops int // number of hops; 0 if the API does not count them, or there is no link
 	// NVLinks is the number of NVLinks between the two devices, or between one of them and the
-	// switches. It is 0 if there are none, or if it is unknown.
+	// switches. It is 0 if there are none, or if the number is unknown.
 	NVLinks int
 	Atomics bool // kernels may use all atomic operations on the other device's memory
 	Arrays  bool // kernels may use arrays (for textures) in the other device's memory
@@ -64,6 +64,6 @@ type Occupancy interface {
 	// Occupancy returns how many blocks of a kernel a multiprocessor holds at once. Each block has
 	// the given threads and bytes of dynamic shared memory, which must be within the limits of a
 	// launch. The result is 0 if a multiprocessor holds no such block. Clusters are not considered.
-	// It needs a bound thread.
+	// Occupancy needs a bound thread.
 	Occupancy(f Function, threads int, shared uint32) (blocks int, err error)
 }

@@ -17,19 +17,21 @@ type Launch struct {
 
 	// Begun is an event that the launch records in its stream when all blocks of the launch have
 	// begun, as far as the device can tell. The event is recorded at the latest when the blocks
-	// have ended. It says nothing about the blocks' writes. Begun is made by [Device.NewEvent], or
-	// zero. Without [Caps.LaunchEvents], and in a node of a graph, an event is [ErrUnsupported].
+	// have ended. The event says nothing about the blocks' writes. Begun is made by
+	// [Device.NewEvent], or zero. Without [Caps.LaunchEvents], and in a node of a graph, an event
+	// is [ErrUnsupported].
 	Begun Event
 }
 
 // LaunchAttrs say how a launch runs. The zero value is a usual launch. A kernel's code relies on
-// Cluster, Cooperative and Dependent: each is [ErrUnsupported] unless [Caps] has it. Priority and
-// Carveout are hints, which drivers ignore if the API lacks them.
+// Cluster, Cooperative and Dependent: each is [ErrUnsupported] unless [Caps] has it. For Cluster
+// and Cooperative in a node of a graph, [Caps.NodeAttrs] must be set too. Priority and Carveout are
+// hints, which drivers ignore if the API lacks them.
 type LaunchAttrs struct {
 	// Cluster is the number of blocks of a cluster along each dimension. Blocks of a cluster run at
 	// once, can wait for each other and can use each other's shared memory. The dimensions must
-	// divide those of the grid. If the kernel was compiled with a cluster size, they must equal
-	// that size. Three zeros mean the size that the kernel was compiled with, or no clusters.
+	// divide the grid's dimensions. If the kernel was compiled with a cluster size, Cluster must
+	// equal that size. Three zeros mean the size that the kernel was compiled with, or no clusters.
 	// Otherwise a zero dimension means one.
 	Cluster [3]uint32
 
@@ -46,7 +48,7 @@ type LaunchAttrs struct {
 	Dependent bool
 
 	// Priority is the priority of this launch, in [Caps.PriorityRange]. 0 means the stream's
-	// priority. Nodes of a graph ignore it.
+	// priority. Nodes of a graph ignore Priority.
 	Priority int
 
 	// A processor divides one memory between cache and shared memory. Carveout is the percentage

@@ -5,8 +5,8 @@ package driver
 type Natives interface {
 	// Enter makes the device current on the calling thread. The goroutine must be locked to the
 	// thread. Leave restores the previous device, and needs the value that Enter returned. Any
-	// thread may call Enter, and the same thread must call Leave. Between them the thread counts as
-	// bound. Pairs of Enter and Leave may be nested.
+	// thread may call Enter, and the same thread must call Leave. Between the two calls the thread
+	// counts as bound. Pairs of Enter and Leave may be nested.
 	Enter() (was uintptr, err error)
 	Leave(was uintptr) error
 }

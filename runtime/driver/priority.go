@@ -4,8 +4,8 @@ package driver
 // processors become free, blocks of the more urgent stream get them first. Running blocks are not
 // interrupted. Priorities are hints, and copies and fills may ignore them.
 type Priorities interface {
-	// NewPriorityStream is NewStream for a stream with a priority, clamped to the range. It needs a
-	// bound thread.
+	// NewPriorityStream is like NewStream, but the stream has a priority, which is clamped to
+	// [Caps.PriorityRange]. NewPriorityStream needs a bound thread.
 	NewPriorityStream(priority int) (Stream, error)
 }
 

@@ -10,7 +10,7 @@ type VirtualMem interface {
 	PageSize() uint64
 
 	// ReserveAddresses reserves addresses without memory. Work that touches addresses where nothing
-	// is mapped loses the device. It needs a bound thread.
+	// is mapped loses the device. ReserveAddresses needs a bound thread.
 	ReserveAddresses(size uint64) (Ptr, error)
 	// FreeAddresses frees a whole reservation, in which nothing may be mapped. It needs a bound
 	// thread.
@@ -20,19 +20,19 @@ type VirtualMem interface {
 	// thread.
 	NewPages(size uint64) (Pages, error)
 	// FreePages gives up the handle of pages. Their memory is freed when it is no longer mapped
-	// anywhere. It needs a bound thread.
+	// anywhere. FreePages needs a bound thread.
 	FreePages(Pages) error
 
 	// MapPages maps all of pages at reserved addresses where nothing is mapped. The same pages may
 	// be mapped at several places. No device has access until AccessPages. Work in flight is not
-	// affected. It needs a bound thread.
+	// affected. MapPages needs a bound thread.
 	MapPages(p Ptr, pages Pages, size uint64) error
 	// UnmapPages undoes one call of MapPages. It may wait for the device. No work may use the
-	// addresses any more. It needs a bound thread.
+	// addresses any more. UnmapPages needs a bound thread.
 	UnmapPages(p Ptr, size uint64) error
 	// AccessPages lets devices of the driver use mapped addresses as their own memory. The range
 	// may span several calls of MapPages. [ErrUnsupported] means that the hardware has no link to
-	// one of the devices. Devices without access can only use [Peers].CopyPeer. It needs a bound
-	// thread.
+	// one of the devices. Devices without access can only use [Peers].CopyPeer. AccessPages needs a
+	// bound thread.
 	AccessPages(p Ptr, size uint64, devices []Device) error
 }

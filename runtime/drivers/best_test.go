@@ -145,8 +145,8 @@ func TestBestObeysEnvironment(t *testing.T) {
 	}
 }
 
-// TestBestHere checks that Best opens a driver with a device on this machine, and with WithoutSim
-// the same driver unless that is the simulated GPU.
+// TestBestHere checks that Best opens a driver with a device on this machine. If that driver is not
+// the simulated GPU, Best must open it with WithoutSim too.
 func TestBestHere(t *testing.T) {
 	t.Setenv("PUREGPU_DRIVER", "")
 	d, err := drivers.Best(drivers.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))

@@ -206,8 +206,8 @@ func TestRealNVRTC(t *testing.T) {
 	})
 }
 
-// TestCompileProcesses compiles one source in 100 processes at once. They leave one cache entry,
-// and the next compilation finds it.
+// TestCompileProcesses compiles one source in 100 processes at once. The processes leave one cache
+// entry, and the next compilation finds it.
 func TestCompileProcesses(t *testing.T) {
 	const child = "PUREGPU_TEST_COMPILE" // variable with the path of the driver's library and the cache folder
 	once := func(path, dir string) compile.Info {

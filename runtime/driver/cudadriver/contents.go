@@ -6,8 +6,8 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// The driver returns the size of a kernel's parameter by its index. It reveals the number of
-// parameters only by failing for the first index that does not exist. Debuggers and
+// The driver returns the size of a kernel's parameter by the parameter's index. It tells the number
+// of parameters only by failing for the first index that does not exist. Debuggers and
 // compute-sanitizer report that failure as an error of the program. So this file reads the number
 // from the image: PTX declares the parameters, and a cubin has them in a section .nv.info.<kernel>.
 // If the image cannot be parsed, the number is untold.
@@ -26,8 +26,8 @@ type contents struct {
 // untold stands for an unknown number of parameters.
 const untold = -1
 
-// note adds a kernel. A fat binary has the same kernel once for each architecture. If these have
-// different numbers of parameters, note sets the kernel's number to untold.
+// note adds a kernel. A fat binary has the same kernel once for each architecture. If the numbers
+// of parameters differ between architectures, note sets the kernel's number to untold.
 func (c *contents) note(kernel string, params int) {
 	if had, ok := c.params[kernel]; ok && had != params {
 		params = untold

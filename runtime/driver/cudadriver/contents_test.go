@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// image reads a file of testdata/images. The sources there say how it was made.
+// image reads a file of testdata/images. The sources there say how the file was made.
 func image(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "images", name))

@@ -49,10 +49,10 @@
 // cuda.ErrorCooperativeLaunchTooLarge. Kernels have up to 4096 bytes of parameters, or 32,764 with
 // CUDA 12.1 and compute capability 7.0 or newer.
 //
-// Load reads the number of a kernel's parameters from the image. The CUDA driver reports it only by
-// a failing call, which compute-sanitizer reports as an error of the program. Function makes that
-// call for kernels of a fat binary that is compressed as a whole. PTX, cubins, and fat binaries
-// made with nvcc --no-compress do not need it.
+// Load reads the number of a kernel's parameters from the image. The CUDA driver tells the number
+// only by a failing call, which compute-sanitizer reports as an error of the program. Function
+// makes that call for kernels of a fat binary that is compressed as a whole. PTX, cubins, and fat
+// binaries made with nvcc --no-compress do not need the call.
 //
 // Load refuses a cubin that was compiled to be linked (nvcc -rdc=true) and lacks symbols that the
 // driver does not define. The error names up to five symbols.
@@ -106,10 +106,10 @@
 // split communicators. With such a release NewComm waits for the other ranks, and AbortComm is as
 // unsafe as NCCL's own.
 //
-// A new communicator that is made from another one depends on it until it is ready: aborting either
-// aborts both. The driver decides about blocking and sharing, so NewComm refuses the environment
-// variables NCCL_COMM_BLOCKING=1 and NCCL_COMM_SPLIT_SHARE_RESOURCES. NCCL frees the memory of a
-// process's ranks with the last of them.
+// A communicator that is made from an old one depends on the old one until the new one is ready:
+// until then aborting either aborts both. The driver decides about blocking and sharing, so NewComm
+// refuses the environment variables NCCL_COMM_BLOCKING=1 and NCCL_COMM_SPLIT_SHARE_RESOURCES. NCCL
+// frees the memory of a process's ranks with the last of them.
 package cudadriver
 
 import (

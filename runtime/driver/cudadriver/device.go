@@ -16,8 +16,8 @@ import (
 
 var _ driver.Comms = (*device)(nil)
 
-// device is an open device. After Open only streams, modules, peers, closed, watch and tester
-// change.
+// device is an open device. After Open only the fields streams, modules, peers, closed, watch and
+// tester change.
 type device struct {
 	*ncclcomm.Comms
 

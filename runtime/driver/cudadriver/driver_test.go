@@ -409,8 +409,8 @@ func TestLoadWithoutContext(t *testing.T) {
 	}
 }
 
-// TestLateLog makes the driver compile a library only when a function is needed, and write its log
-// then.
+// TestLateLog makes the driver compile a library, and write the compiler's log, only when a
+// function is needed.
 func TestLateLog(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -460,8 +460,8 @@ func TestCloseWhileEnding(t *testing.T) {
 	}
 }
 
-// TestLoadTargets checks that the error says what an image has code for, if the driver finds no code
-// for the device in it.
+// TestLoadTargets loads images without code for the device. The error must name the targets for
+// which the image has code.
 func TestLoadTargets(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()

@@ -267,7 +267,7 @@ func TestGPUValues(t *testing.T) {
 			ok(t, b.Close())
 		})
 	}
-	h := x.stream(cuda.StreamNonBlocking) // made here, because the device is current only on the test's own thread, and subtests run on others
+	h := x.stream(cuda.StreamNonBlocking) // made here, because the device is current only on the test's own thread, and subtests run on other threads
 	t.Run("queue and stream of CUDA's", func(t *testing.T) {
 		b, r := word(gpu.DeviceMem), x.dev.Queue(0).NewStream()
 		began := time.Now()

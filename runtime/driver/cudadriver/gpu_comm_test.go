@@ -461,7 +461,8 @@ func TestGPURanks(t *testing.T) {
 		})
 	}
 
-	// Split the communicator into one with the ranks in reverse order, and then into one per rank.
+	// Split the communicator into a communicator with the ranks in reverse order, and then into one
+	// communicator per rank.
 	parent := g.c
 	for _, alone := range []bool{false, true} {
 		g.c = parent

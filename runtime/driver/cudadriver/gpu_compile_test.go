@@ -40,8 +40,8 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 }
 
 // TestGPUCompile compiles the kernels of scaleSource: an extern "C" kernel and two instances of a
-// template. It launches them from a fresh compilation, from the disk cache, and, if the driver can
-// load it, from PTX.
+// template. It launches them from a fresh compilation, from the disk cache, and from PTX if the
+// driver can load the PTX.
 func TestGPUCompile(t *testing.T) {
 	drv, err := New(openGPU(t).lib)
 	ok(t, err)
@@ -64,7 +64,7 @@ func TestGPUCompile(t *testing.T) {
 		case errors.Is(err, driver.ErrUnsupported) && os.Getenv("PUREGPU_NVRTC_LIBRARY") == "":
 			t.Skip(err)
 		case strings.HasPrefix(c.name, "PTX"):
-			t.Logf("%s: %v", c.name, err) // NVRTC is newer than the driver, which cannot load its PTX
+			t.Logf("%s: %v", c.name, err) // NVRTC is newer than the driver, which cannot load NVRTC's PTX
 			continue
 		default:
 			t.Fatal(err)
@@ -174,7 +174,7 @@ extern "C" __global__ void plain(float *x) { x[threadIdx.x] += factor(1); }
 }
 
 // TestGPUCompileLTO launches a kernel that calls a function of another source: freshly linked, from
-// the disk cache, and, if the driver can load it, from PTX.
+// the disk cache, and from PTX if the driver can load the PTX.
 func TestGPUCompileLTO(t *testing.T) {
 	drv, err := New(openGPU(t).lib)
 	ok(t, err)
@@ -197,7 +197,7 @@ func TestGPUCompileLTO(t *testing.T) {
 		case errors.Is(err, driver.ErrUnsupported) && (os.Getenv("PUREGPU_NVRTC_LIBRARY") == "" || os.Getenv("PUREGPU_NVJITLINK_LIBRARY") == ""):
 			t.Skip(err)
 		case c.name == "PTX":
-			t.Logf("%s: %v", c.name, err) // NVRTC is newer than the driver, which cannot load its PTX
+			t.Logf("%s: %v", c.name, err) // NVRTC is newer than the driver, which cannot load NVRTC's PTX
 			continue
 		default:
 			t.Fatal(err)

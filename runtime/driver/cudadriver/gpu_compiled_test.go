@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
-// TestGPUCompiledLaunches runs the suite's launches with kernels that it compiles with nvcc. Blocks
-// of these kernels wait for each other or form clusters, or a kernel begins before its predecessor
-// has ended.
+// TestGPUCompiledLaunches compiles kernels with nvcc, and runs the suite's launches with them.
+// Blocks of a kernel wait for each other or form clusters, or a kernel begins before its
+// predecessor has ended.
 func TestGPUCompiledLaunches(t *testing.T) {
 	keep := openGPU(t)
 	if keep.info.Major < 9 {

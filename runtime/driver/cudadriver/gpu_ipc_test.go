@@ -32,7 +32,7 @@ func TestGPUSharingFar(t *testing.T) {
 }
 
 // TestGPUSharingEnd kills a process that is about to record an event for which another process
-// waits, and logs the result. It runs in a subprocess, because the device may be lost.
+// waits, and logs the result. The test runs in a subprocess, because the device may be lost.
 func TestGPUSharingEnd(t *testing.T) {
 	const env = "PUREGPU_TEST_SHARING_END"
 	if os.Getenv(env) == "" {
@@ -124,8 +124,8 @@ func exchangeWith(t *testing.T, python, with string) {
 
 var errMissing = errors.New("Python lacks a package")
 
-// An exchange passes a tensor to and from a Python process. own is exported to that process, and
-// far is the memory imported from it.
+// An exchange passes a tensor to and from a Python process. The buffer own is exported to that
+// process, and the buffer far is imported from it.
 type exchange struct {
 	ctx      context.Context
 	cmd      *exec.Cmd
@@ -226,14 +226,14 @@ func (x *exchange) issued() error {
 }
 
 // turn sends a tensor with the value v in all elements to the other process and back. It copies one
-// element of the result to seen.
+// element of the result to the range seen.
 func (x *exchange) turn(v int, seen gpu.Range) error {
 	x.s.Fill(x.own.All(), binary.LittleEndian.AppendUint32(nil, uint32(v)))
 	return x.pass(v, seen)
 }
 
 // whole sends a tensor of different elements to the other process and back, and checks all of them.
-// It copies the element with the value v to seen.
+// It copies the element with the value v to the range seen.
 func (x *exchange) whole(v int, seen gpu.Range) error {
 	data := make([]byte, x.theirs.Size)
 	first := uint32(v) - uint32(4*uint64(v)%x.theirs.Size/4)
@@ -257,8 +257,8 @@ func (x *exchange) whole(v int, seen gpu.Range) error {
 	return nil
 }
 
-// pass sends the content of own to the other process and back. It copies one element of the result
-// to seen.
+// pass sends the content of x.own to the other process and back. It copies one element of the
+// result to the range seen.
 func (x *exchange) pass(v int, seen gpu.Range) error {
 	x.s.Do(interop.RecordEvent(x.there))
 	if err := x.issued(); err != nil {
@@ -267,7 +267,7 @@ func (x *exchange) pass(v int, seen gpu.Range) error {
 	if err := x.tell("turn"); err != nil {
 		return err
 	}
-	if err := x.hear("turned"); err != nil { // the process has copied own to its export, and recorded its event
+	if err := x.hear("turned"); err != nil { // the Python process has copied x.own to the memory that it exports, and recorded its event
 		return err
 	}
 	x.s.Do(interop.WaitEvent(x.ready))
@@ -311,7 +311,8 @@ func TestGPUSharingKilled(t *testing.T) {
 	right, all := 0, 0 // counted only for the packages that Python has
 	for _, with := range []string{"torch", "cuda"} {
 		missing := 0
-		// try runs a subtest with a deadline, and counts it.
+		// try runs a subtest with a deadline, and counts it as missing if it skips, or as right if
+		// it passes.
 		try := func(name string, f func(ctx context.Context, t *testing.T)) {
 			t.Run(name, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
@@ -364,8 +365,8 @@ func TestGPUSharingKilled(t *testing.T) {
 // sharedSize is the size of the tensor.
 const sharedSize = 1 << 20
 
-// killsPython exchanges a tensor with a Python process and kills it. It checks that all waits for
-// the process return an error, and that the device still works.
+// killsPython exchanges a tensor with a Python process and kills the process. It checks that all
+// waits for the process return an error, and that the device still works.
 func killsPython(ctx context.Context, t *testing.T, with string) {
 	drv, err := Open(cuda.Options{})
 	ok(t, err)
@@ -383,8 +384,8 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	}
 	ok(t, err)
 
-	// A goroutine and an operation of another queue wait for one semaphore, news. The operation
-	// then signals the other semaphore, behind.
+	// A goroutine and an operation of another queue wait for the semaphore news. The operation then
+	// signals the semaphore behind.
 	news, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	behind, err := gpu.NewSemaphore(0)
@@ -432,7 +433,7 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	err = x.s.Wait(short)
 	cancel()
 	stuck := errors.Is(err, context.DeadlineExceeded)
-	if stuck { // waits for an event that is never recorded
+	if stuck { // the stream waits for an event that is never recorded
 		t.Log("the stream waits for an event that never comes")
 		p := x.s.Point()
 		p.Semaphore.Fail(gone)
@@ -492,8 +493,8 @@ func isKilled(ctx context.Context, t *testing.T, with string) {
 	}
 }
 
-// killGo starts the process of isKilled, kills it during a turn after last, and returns the report
-// of the Python process.
+// killGo starts the process of isKilled, kills it during a turn after the turn with the number
+// last, and returns the report of the Python process.
 func killGo(ctx context.Context, t *testing.T, cmd *exec.Cmd, last int) string {
 	r, w, err := os.Pipe()
 	ok(t, err)

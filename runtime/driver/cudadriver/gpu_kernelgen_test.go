@@ -202,8 +202,8 @@ func softmaxOf(x []float32) func(i int) float64 {
 	}
 }
 
-// triton launches kernels that Triton has compiled. If OUT names a folder, triton copies Triton's
-// files to its subfolder triton.
+// triton launches kernels that Triton has compiled. If the variable OUT names a folder, Triton's
+// files are copied to its subfolder triton.
 func (g *generated) triton(t *testing.T) {
 	found := map[string]string{} // paths without .json
 	filepath.WalkDir(filepath.Join(g.dir, "cache"), func(name string, _ fs.DirEntry, err error) error {

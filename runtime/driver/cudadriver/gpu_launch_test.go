@@ -12,7 +12,7 @@ import (
 )
 
 // tile is a kernel that loads a box of 16 by 16 words, at column 8 and row 4, with the tensor
-// memory accelerator, and copies it to out with 256 threads.
+// memory accelerator, and copies the box to the memory at tile_out with 256 threads.
 const tile = `.version 8.0
 .target sm_90
 .address_size 64
@@ -300,7 +300,7 @@ func TestGPULaunchEvents(t *testing.T) {
 }
 
 // TestGPUPriorities makes streams of each priority, and of one priority beyond each end of the
-// range. It submits work to all of them. It measures launches with and without attributes.
+// range. It submits work to all the streams. It measures launches with and without attributes.
 func TestGPUPriorities(t *testing.T) {
 	d := openGPU(t)
 	fn, _ := load(t, d, []byte(emptyPTX), "empty")

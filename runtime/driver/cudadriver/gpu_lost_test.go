@@ -78,7 +78,7 @@ func TestGPURuntimeLost(t *testing.T) {
 	sems = nil
 
 	// Submit a launch that faults, and a chain of other work behind it. Neither the launch nor the
-	// chain begins before the host signals gate.
+	// chain begins before the host signals the semaphore gate.
 	gate, never := sem(), sem()
 	sems = nil
 	faulty := sem()

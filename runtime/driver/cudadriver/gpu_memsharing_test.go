@@ -34,7 +34,8 @@ func TestGPUSharingVirtual(t *testing.T) {
 	}
 }
 
-// sharesVirtual shares memory with one Python process, which loads the CUDA driver from library.
+// sharesVirtual shares memory with one Python process. The parameter library is the path of the
+// CUDA driver that the Python process loads.
 func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -152,8 +153,8 @@ type virtual struct {
 	sock  *os.File
 }
 
-// startVirtual starts a Python process, which maps the memory that file exports. It skips the test
-// without Python.
+// startVirtual starts a Python process, which maps the memory that the parameter file exports. It
+// skips the test without Python.
 func startVirtual(ctx context.Context, t *testing.T, library string, size uint64, file *os.File) *virtual {
 	t.Helper()
 	python, err := exec.LookPath("python3")

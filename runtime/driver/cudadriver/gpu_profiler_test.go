@@ -20,9 +20,9 @@ import (
 // Nsight Compute runs them in a subprocess, because a profiler serializes kernels. A Timing also
 // includes the time to begin a kernel behind an event and to record the next event. This time is
 // the same for each kernel, at most 4 microseconds (1.4 on an H200, 2.7 on an H100 with a slower
-// host), and measured with an empty kernel. After subtracting it, the medians agree within 2
-// percent or half a microsecond, for kernels of 5 microseconds to 10 milliseconds. NCU names the
-// profiler if it is not in its usual place.
+// host), and measured with an empty kernel. After this time is subtracted, the medians agree within
+// 2 percent or half a microsecond, for kernels of 5 microseconds to 10 milliseconds. The variable
+// NCU names the profiler if it is not in its usual place.
 func TestGPUProfilerTimes(t *testing.T) {
 	lengths := []time.Duration{0, 5 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond}
 	const each = 11

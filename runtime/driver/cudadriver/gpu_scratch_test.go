@@ -62,8 +62,8 @@ func TestGPUScratch(t *testing.T) {
 	const widest = 1024
 	w, b, in := random(widest*widest), random(widest), random(inputs*batch*ends)
 
-	// record records the layers, and gets the memory between them from alloc. After each pair of
-	// layers except the last, a kernel adds the pair's input to its output.
+	// record records the layers, and gets the memory between them from the function alloc. After
+	// each pair of layers except the last, a kernel adds the pair's input to its output.
 	record := func(t *testing.T, mode gpu.Mode, alloc func(c *gpu.CommandBuffer, n uint64) *gpu.Buffer) *gpu.CommandBuffer {
 		t.Helper()
 		c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})

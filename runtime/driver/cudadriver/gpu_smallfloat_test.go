@@ -40,7 +40,8 @@ const convertPTX = `.version VERSION
 }
 `
 
-// converter loads the kernel for one direction. from and to are element sizes in bytes.
+// converter loads the kernel for one direction. The parameters from and to are element sizes in
+// bytes.
 func converter(t *testing.T, dev *gpu.Device, version, target, from, to, convert string) *gpu.Kernel {
 	t.Helper()
 	text := strings.NewReplacer("VERSION", version, "TARGET", target, "FROM", from, "TO", to, "CONVERT", convert).Replace(convertPTX)
@@ -73,8 +74,8 @@ func converted[To, From any](t *testing.T, dev *gpu.Device, k *gpu.Kernel, from 
 }
 
 // testConversion compares package smallfloat with a device. It converts all values of T, and all
-// numbers of type float32 whose lowest byte is 0, 1 or 0xff. These include the midpoints between
-// values of T and the numbers next to midpoints.
+// numbers of type float32 whose lowest byte is 0, 1 or 0xff. Such numbers include the midpoints
+// between values of T and the numbers next to midpoints.
 func testConversion[T smallfloat.Float](t *testing.T, dev *gpu.Device, version, target, size, to, from string) {
 	narrow := converter(t, dev, version, target, "4", size, to)
 	wide := converter(t, dev, version, target, size, "4", from)

@@ -54,8 +54,8 @@ func TestLostXID(t *testing.T) {
 	}
 }
 
-// timed is a session that reports XID errors at given times. Wait hangs until ask is closed, and
-// Close hangs until free is closed.
+// timed is a session that reports XID errors at given times. Wait hangs until the channel ask is
+// closed, and Close hangs until the channel free is closed.
 type timed struct {
 	health.Session
 	began     time.Time
@@ -174,7 +174,7 @@ func TestCloseWhileNVMLHangs(t *testing.T) {
 	w := watchOf(s)
 	w.of(errors.New("lost"))
 	began := time.Now()
-	w.stop() // gives up, since the call hangs until ask is closed
+	w.stop() // gives up, because the call hangs until s.ask is closed
 	if took := time.Since(began); took < startPatience || s.freed.Load() != 0 {
 		t.Errorf("Close took %v, and freed %d times", took, s.freed.Load())
 	}

@@ -34,7 +34,7 @@ func TestNativeOf(t *testing.T) {
 
 // TestEnter checks that the device is current between Enter and Leave, on threads with and without
 // other contexts, and in nested calls. Leave restores the thread's context, even if other code has
-// changed it meanwhile.
+// made another context current meanwhile.
 func TestEnter(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()

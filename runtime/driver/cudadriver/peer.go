@@ -25,7 +25,7 @@ func (d *device) peer(op string, other driver.Device) (*device, error) {
 }
 
 // EnablePeer gives the device access to the memory of another device's primary context. After a
-// success it does not ask the CUDA driver again.
+// success it does not ask the CUDA driver about the same Device again.
 func (d *device) EnablePeer(other driver.Device) error {
 	o, err := d.peer("enable peer", other)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestPeersOnce(t *testing.T) {
 	f.Want(ask...)
 	ok(t, devs[1].EnablePeer(devs[0])) // access is enabled already
 	f.Want("")
-	again, err := drv.Open(0) // the driver may give a device that is opened again another context
+	again, err := drv.Open(0) // a device that is opened again may have another context
 	ok(t, err)
 	defer again.Close()
 	f.Calls()

@@ -73,7 +73,8 @@ func (h *hostPools) add(p driver.Pool, kind driver.MemKind) {
 	h.change(func(list []hostPool) []hostPool { return append(list, hostPool{p, kind}) })
 }
 
-// remove removes a pool and returns the kind of its memory, or DeviceMem if it was not in the list.
+// remove removes a pool and returns the kind of its memory, or DeviceMem if the list does not have
+// the pool.
 func (h *hostPools) remove(p driver.Pool) driver.MemKind {
 	kind := h.kind(p)
 	if kind != driver.DeviceMem {
@@ -128,7 +129,7 @@ func (d *device) SetCurrentPool(p driver.Pool) error {
 	return nil
 }
 
-// NewPool makes a pool. Other processes cannot open its memory unless the pool is shareable.
+// NewPool makes a pool. Other processes cannot open the pool's memory unless the pool is shareable.
 // Initially CUDA lets only the host access a pool of host memory, so NewPool gives all devices
 // access too.
 func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
@@ -204,8 +205,8 @@ func (d *device) DestroyPool(p driver.Pool) error {
 }
 
 // settle synchronizes the streams without pending work, so that the CUDA driver notices their
-// completed frees. It reports whether other streams have pending work. The lock prevents destroying
-// a stream meanwhile.
+// completed frees. It reports whether other streams have pending work. While settle holds
+// d.streamsMu, no stream in d.streams can be destroyed.
 func (d *device) settle(op string) (busy bool, err error) {
 	d.streamsMu.Lock()
 	defer d.streamsMu.Unlock()
@@ -317,8 +318,7 @@ func location(device int32) cuda.MemLocation {
 	return cuda.MemLocation{Type: cuda.MemLocationTypeDevice, Id: device}
 }
 
-// AllocAsync accepts pools of the driver's other devices too. The memory is then on the other
-// device.
+// AllocAsync accepts pools of the driver's other devices too. The memory is on the pool's device.
 func (d *device) AllocAsync(s driver.Stream, p driver.Pool, size uint64) (driver.Mem, error) {
 	if d.noPools != nil {
 		return driver.Mem{}, d.fail("alloc async", d.noPools, "memory pools")

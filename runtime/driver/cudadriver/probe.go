@@ -30,8 +30,8 @@ func (d *device) probe() (anywhere bool, err error) {
 			anywhere, err = false, errors.Join(err, d.fail("open", pop, "restore the thread's context"))
 		}
 	}()
-	// The context is current on this thread. So elsewhere uses another thread, and removes the
-	// contexts of that thread meanwhile.
+	// The context is current on this thread. So the function elsewhere uses another thread, and
+	// removes the contexts of that thread meanwhile.
 	elsewhere := func(f func() error) error {
 		return trial.OnAnother(func() error { return withoutContext(d.lib, f) })
 	}

@@ -30,9 +30,9 @@ type device struct {
 	more     *more  // functions of newer releases, or nil
 	unit     uint64 // hipMemsetD2D32Async's width per element of 4 bytes, or 0 if FillStrided must not use the function
 	noGraphs error  // why the device has no graphs, or nil
-	noPools  error  // why the device has no pools, or nil; set by open
+	noPools  error  // why the device has no pools, or nil; set by the method open
 	reminds  bool   // HIP keeps "event not ready" as the thread's last error
-	sets     bool   // submitting calls must set the thread's device; set by open
+	sets     bool   // submitting calls must set the thread's device; set by the method open
 	closed   atomic.Bool
 	pages    hip.MemAllocationProp // properties of physical memory
 	pageSize uint64
@@ -148,7 +148,7 @@ func (d *device) askCaps() error {
 		return !slices.ContainsFunc(names, func(n string) bool { return !d.lib.HasSymbol(n) })
 	}
 	d.caps = driver.Caps{
-		RerecordEvents: false, // HIP does not document whether a wait stays for its record when the event is recorded again
+		RerecordEvents: false, // HIP does not document whether a pending wait keeps its old record when the event is recorded again
 		Managed:        managed && concurrent && symbols("hipMallocManaged"),
 		HostRegister:   register && symbols("hipHostRegister", "hipHostUnregister", "hipHostGetDevicePointer"),
 		Pools:          d.noPools == nil,

@@ -21,8 +21,8 @@ const (
 	linkXGMI = 4
 )
 
-// Link returns no rank. HIP has an attribute for it, but in the sources of 5.2 to 7.2 its value is
-// the kind of the link.
+// Link returns no rank. HIP has an attribute for the rank, but in the sources of 5.2 to 7.2 the
+// attribute's value is the kind of the link.
 func (d *device) Link(other driver.Device) (driver.Link, error) {
 	const op = "link"
 	o, err := d.peer(op, other)

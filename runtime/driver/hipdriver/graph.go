@@ -14,9 +14,9 @@ import (
 var _ driver.Graphs = (*device)(nil)
 
 // graphSymbols holds the functions that graphs need. Fills use hipMemsetParams, whose layout is the
-// same in all releases. The functions with Drv take different structs before and after 7.0.
-// hipDrvGraphAddMemcpyNode is never called. It came with 6.1, and is in the list to exclude earlier
-// releases.
+// same in all releases. The functions with Drv in their names take different structs before and
+// after 7.0. hipDrvGraphAddMemcpyNode is never called. It came with 6.1, and is in the list to
+// exclude earlier releases.
 var graphSymbols = []string{
 	"hipGraphCreate", "hipGraphDestroy", "hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipGraphAddMemsetNode", "hipGraphAddMemcpyNode1D",
 	"hipDrvGraphAddMemcpyNode", "hipGraphAddChildGraphNode", "hipGraphAddEventRecordNode", "hipGraphInstantiateWithFlags", "hipGraphExecDestroy",
@@ -75,8 +75,8 @@ func (p *nodeParams) drop() {
 	nodeRoom.Put(p)
 }
 
-// failNode is fail for a call about a node of a graph. The device is not lost if HIP has only
-// refused the node.
+// failNode does what fail does, for a call about a node of a graph. The device is not lost if HIP
+// has only refused the node.
 func (d *device) failNode(op string, err error, format string, args ...any) error {
 	only := refused(err, func() error { _, err := d.lib.GetDevice(); return err })
 	e := d.fail(op, err, format, args...)
@@ -197,7 +197,8 @@ func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error 
 	return d.SetNodes(x, []driver.Node{n}, unsafe.Slice(op, 1))
 }
 
-// SetNodes makes the device current, because it has no stream from which HIP could take the device.
+// SetNodes makes the device current, because the call has no stream from which HIP could take the
+// device.
 func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
 	if d.noGraphs != nil {
 		return d.refuse("set node", d.noGraphs, "graphs")
@@ -283,7 +284,7 @@ func (d *device) leave(l *launches) {
 
 // launches holds data about an exec's launches. The device's mu protects the fields.
 type launches struct {
-	stream driver.Stream // stream of the last launch; 0 if none, if left is set, or if the stream was destroyed
+	stream driver.Stream // stream of the last launch; 0 if there is none, if the field left is set, or if the stream was destroyed
 	// Event after the last launch, set if the program made the stream of that launch.
 	left hip.Event
 	// If the previous launch was in another stream, a launch waits for it with one of these events.

@@ -12,7 +12,7 @@ import (
 )
 
 // TestLaunchAttrs checks that Launch refuses attributes that a kernel relies on if HIP lacks them,
-// and that it drops hints.
+// and that Launch drops hints.
 func TestLaunchAttrs(t *testing.T) {
 	const plain, cooperative = "hipModuleLaunchKernel", "hipModuleLaunchCooperativeKernel"
 	f := newFake(t, hip64)
@@ -23,7 +23,7 @@ func TestLaunchAttrs(t *testing.T) {
 	runs := uint64(0)
 	for _, c := range []struct {
 		attrs driver.LaunchAttrs
-		call  string // expected call; if empty, an error whose text contains says is expected
+		call  string // expected call; if empty, an error is expected whose text contains the field says
 		says  string
 		node  bool
 		begun driver.Event

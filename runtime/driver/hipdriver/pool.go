@@ -59,7 +59,7 @@ func (d *device) askPools(asked bool) error {
 	return err
 }
 
-// refusePools is refuse for a device without pools.
+// refusePools does what refuse does, for a device without pools.
 func (d *device) refusePools(op string) error { return d.refuse(op, d.noPools, "memory pools") }
 
 // byStream turns PoolReuseEvents off in a pool. HIP treats a wait for any event of a stream,
@@ -165,8 +165,8 @@ func (d *device) DestroyPool(p driver.Pool) error {
 }
 
 // busy reports whether a stream of the device has work left or is being captured. It does not query
-// a stream that is being captured, because a query would invalidate the capture. The lock prevents
-// destroying a stream meanwhile. The calling thread must be locked.
+// a stream that is being captured, because a query would invalidate the capture. While busy holds
+// d.mu, no stream in d.streams can be destroyed. The calling thread must be locked.
 func (d *device) busy(op string) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -288,8 +288,7 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	return nil
 }
 
-// AllocAsync accepts pools of the driver's other devices too. The memory is then on the other
-// device.
+// AllocAsync accepts pools of the driver's other devices too. The memory is on the pool's device.
 func (d *device) AllocAsync(s driver.Stream, p driver.Pool, size uint64) (driver.Mem, error) {
 	if d.noPools != nil {
 		return driver.Mem{}, d.refusePools("alloc async")

@@ -197,7 +197,7 @@ type trial struct {
 	want [][]byte
 }
 
-// An arena holds one allocation per rank. take returns the next part of a rank's allocation.
+// An arena holds one allocation per rank. arena.take returns the next part of a rank's allocation.
 type arena struct {
 	ms   []driver.Mem
 	used []uint64

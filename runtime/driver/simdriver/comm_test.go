@@ -126,8 +126,8 @@ func host[T any](m driver.Mem) []T {
 	return unsafe.Slice((*T)(m.Host), int(m.Size/uint64(unsafe.Sizeof(*new(T)))))
 }
 
-// broken ends the test unless CommError of each of the ranks returns want, with a text that
-// contains say.
+// broken ends the test unless CommError of each of the ranks returns the error want, and the
+// error's text contains the parameter say.
 func (x *cluster) broken(t testing.TB, want error, say string, ranks ...int) {
 	t.Helper()
 	for _, i := range ranks {
@@ -240,8 +240,8 @@ func TestNewCommConflicts(t *testing.T) {
 	}
 }
 
-// TestCommLatency checks that making a communicator takes its latency, and that ranks notice a
-// death after the given time.
+// TestCommLatency checks that making a communicator takes the configured latency, and that ranks
+// notice a death after the time given to KillComm.
 func TestCommLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, vs := open(t, simdriver.Config{Devices: 2, Latency: map[simdriver.Op]time.Duration{
@@ -279,7 +279,7 @@ func TestCommLatency(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 
-		// A group takes its latency after all ranks have reached it.
+		// The latency of a group begins when all ranks have reached the group.
 		ms := x.numbers(t, 1)
 		var ends []driver.Event
 		for i := range vs {
@@ -731,7 +731,7 @@ func commScenario(d *simdriver.Driver) {
 				}
 			}
 			if ss[i] != 0 {
-				// A call that has failed says nothing about the work, so repeat it.
+				// A call that has failed says nothing about the work, so repeat the call.
 				e, err := v.NewEvent()
 				if err != nil {
 					e, _ = v.NewEvent()

@@ -292,7 +292,7 @@ func lex(text string) (tokens []token, includes []string) {
 		case strings.HasPrefix(text[i:], "/*"):
 			i += 2 + through(text[i+2:], "*/")
 			line += strings.Count(text[begin:i], "\n")
-			continue // a comment counts as a space, so first stays as it is
+			continue // a comment counts as a space, so it does not change the variable first
 		case r == '#' && first:
 			i = endOfLine(text, i)
 			if name, ok := included(text[begin:i]); ok {
@@ -334,7 +334,7 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// endOfLine returns the index of the end of a line. A backslash at the end of a line continues it.
+// endOfLine returns the index of the end of a line. A line continues after a backslash at its end.
 func endOfLine(text string, i int) int {
 	for ; i < len(text) && text[i] != '\n'; i++ {
 		if text[i] == '\\' && i+1 < len(text) {
@@ -346,8 +346,8 @@ func endOfLine(text string, i int) int {
 	return min(i, len(text))
 }
 
-// through returns the length of text up to and with the first occurrence of end. Without one it
-// returns the length of text.
+// through returns the length of text up to and with the first occurrence of the string end. If text
+// does not contain that string, through returns the length of text.
 func through(text, end string) int {
 	if i := strings.Index(text, end); i >= 0 {
 		return i + len(end)

@@ -141,9 +141,10 @@ func (d *Driver) Calls() uint64 {
 }
 
 // Leaks names leaks: open devices, live objects, and objects that were left when a device was
-// closed. It returns nil if there are none. It skips a device if one of the device's streams, even
-// a destroyed one, waits for a value in memory, another process's event, or work of a lost device.
-// A real driver would keep the objects of such a stream until the wait ends.
+// closed. It returns nil if there are none. It does not look for live objects of a device if one of
+// the device's streams, even a destroyed one, waits for a value in memory, another process's event,
+// or work of a lost device. A real driver would keep the objects of such a stream until the wait
+// ends.
 func (d *Driver) Leaks() []string {
 	d.mu.Lock()
 	leaks := append([]string(nil), d.leaked...)

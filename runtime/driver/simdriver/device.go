@@ -98,15 +98,15 @@ func (v *device) Bind() error {
 	return err
 }
 
-// Unbind makes the device no longer current on the calling thread. Counters do not count it, and it
-// never fails.
+// Unbind makes the device no longer current on the calling thread. Unbind never fails. Counters do
+// not count it.
 func (v *device) Unbind() error {
 	v.d.threads.unbind(v.index)
 	return nil
 }
 
 // Close undoes one Open, and makes the device no longer current on the calling thread. The last
-// Close destroys the objects that are left and names them in its error.
+// Close destroys the objects that are left. If nothing else is wrong, its error names them.
 func (v *device) Close() error {
 	err, ok := v.end(codeClose)
 	if !ok {
@@ -196,10 +196,10 @@ func (v *device) enter(c code, bound bool) error {
 	return nil
 }
 
-// end begins a call that frees or destroys something. With Config.Strict it needs a bound thread.
-// If ok is false, the call must only return err. If ok is true, the call must do its work even if
-// err is not nil, because the caller cannot try again, as with GPU APIs. err then says that the
-// device is lost, or is an injected fault.
+// end begins a call that frees or destroys something. With Config.Strict the call needs a bound
+// thread. If ok is false, the call must only return err. If ok is true, the call must do its work
+// even if err is not nil, because the caller cannot try again, as with GPU APIs. In that case err
+// says that the device is lost, or is an injected fault.
 func (v *device) end(c code) (err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.strict {
@@ -217,8 +217,8 @@ func (v *device) end(c code) (err error, ok bool) {
 	return err, p == nil || p.lost
 }
 
-// release begins a call that frees something in stream order. later has the same meaning as for
-// submit, and err and ok as for end.
+// release begins a call that frees something in stream order. The result later means the same as in
+// v.submit. The results err and ok mean the same as in v.end.
 func (v *device) release(c code) (later, err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.armed.Load() != 0 {
@@ -236,7 +236,7 @@ func (v *device) cannot(c code) error {
 	return failf(c, "device %d: %w", v.index, driver.ErrUnsupported)
 }
 
-// enterIf is enter for a feature that only some devices have.
+// enterIf does what enter does, for a feature that only some devices have.
 func (v *device) enterIf(c code, bound, has bool) error {
 	err := v.enter(c, bound)
 	if err == nil && !has {
@@ -296,7 +296,7 @@ func (v *device) lose(err error) {
 	}
 }
 
-// renew makes a new channel for gone, because the device is not lost.
+// renew sets v.gone to a new channel, because the device is not lost.
 func (v *device) renew() {
 	gone := make(chan struct{})
 	v.gone.Store(&gone)
@@ -310,7 +310,7 @@ func (v *device) recover() {
 	v.lossMu.Lock()
 	defer v.lossMu.Unlock()
 	p := v.down.Load()
-	if !v.d.stays && p != nil && p.lost && v.opens == 0 { // if opens is not 0, the device was opened again meanwhile
+	if !v.d.stays && p != nil && p.lost && v.opens == 0 { // if v.opens is not 0, the device was opened again meanwhile
 		v.renew()
 		v.down.Store(&down{err: ErrClosed})
 	}

@@ -34,8 +34,8 @@ func TestAwaitEnd(t *testing.T) {
 }
 
 // TestAwaitStop destroys one stream of a lost device while another stream still executes. If the
-// other stream executes a copy, DestroyStream waits until the copy has ended. If it executes code
-// of the program, DestroyStream waits only for a short time.
+// other stream executes a copy, DestroyStream waits until the copy has ended. If the other stream
+// executes code of the program, DestroyStream waits only for a short time.
 func TestAwaitStop(t *testing.T) {
 	for outside, want := range map[int32]time.Duration{0: time.Second, 1: lastMoment} {
 		synctest.Test(t, func(t *testing.T) {

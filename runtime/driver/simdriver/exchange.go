@@ -19,7 +19,7 @@ type exchange struct {
 
 	dsts, srcs [][]byte // memory of the parts; set during execution
 	scales     [][8]byte
-	next       *exchange // next exchange to execute; on the list of spare ones, the next spare one
+	next       *exchange // next exchange to execute, or in the list line.spare the next spare exchange
 }
 
 // A line holds the exchanges between the same ranks, in order.
@@ -27,7 +27,7 @@ type line struct {
 	of    *communicator
 	name  [2]int
 	first uint64
-	open  []*exchange // exchanges from number first on; the first of them is not over
+	open  []*exchange // exchanges with the numbers line.first and up; the oldest of them is not over
 	spare *exchange
 }
 
@@ -116,8 +116,8 @@ func (g *group) start() {
 }
 
 // add adds a part to the exchange. It reports whether the exchange can execute: all parts are
-// there, the ranks agree, and all ranks are still usable. The caller holds mu, as for compare,
-// finish, settle and end.
+// there, the ranks agree, and all ranks are still usable. The caller holds comms.mu; so do the
+// callers of compare, finish, settle and end.
 func (e *exchange) add(p *part) bool {
 	m := e.line.of
 	slot := p.group.rank.number
@@ -221,7 +221,7 @@ func (a *area) String() string {
 	return "registered"
 }
 
-// execute performs the operation. The caller must not hold mu.
+// execute performs the operation. The caller must not hold comms.mu.
 func (e *exchange) execute() {
 	fault := false
 	for _, p := range e.parts {
@@ -304,8 +304,8 @@ func (p *part) reach(a *area) error {
 }
 
 // finish records that the exchange has executed. Groups that waited only for this exchange are then
-// over. If a rank had no access to its memory, its device will be lost, and the other ranks keep
-// waiting.
+// over. If a rank had no access to the memory of its part, the rank's device will be lost, and the
+// other ranks keep waiting.
 func (e *exchange) finish() {
 	fault := false
 	for _, p := range e.parts {

@@ -40,8 +40,8 @@ func TestInject(t *testing.T) {
 		t.Errorf("%d hits", i.Hits())
 	}
 
-	// If a call matches several faults, the first fault makes it fail. A fault with N makes only one
-	// call fail.
+	// If a call matches several faults, the first fault makes the call fail. A fault with N makes
+	// only one call fail.
 	d.Inject(simdriver.Fault{Device: 1, N: 1})
 	d.Inject(simdriver.Fault{Device: 1, N: 1, Err: errTest})
 	refused(t, second(w.NewStream()), simdriver.ErrInjected)

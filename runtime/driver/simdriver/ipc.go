@@ -17,10 +17,11 @@ var (
 // A Machine is a machine on which several drivers are processes. Each process can open the exports
 // of the others. Devices with the same index are the same device. A zero Machine is ready for use.
 //
-// A Machine is strict. Using memory that its process has freed, or that was closed, loses the
-// device. An event that its process has destroyed is an invalid handle. A process ends when it
-// closes its device or by [Driver.Kill]. Memory that other processes have opened then stays, with
-// its contents. The process's pending work never executes, and a wait for that work never ends.
+// A Machine is strict. A device is lost if it uses memory that the exporting process has freed, or
+// that was closed. An event that its process has destroyed is an invalid handle. A process ends
+// when it closes its device, or when [Driver.Kill] kills it. Memory that other processes have opened then
+// stays, with its contents. The process's pending work never executes, and a wait for that work
+// never ends.
 type Machine struct {
 	mu       sync.Mutex
 	exported uint64
@@ -101,8 +102,8 @@ func (m *Machine) leave(v *device) {
 	}
 }
 
-// Kill ends the driver's process, as a signal would. All its devices are lost with ErrKilled, and
-// the goroutines of their streams end. The devices must still be closed.
+// Kill ends the driver's process, as a signal would. Each device that is not lost already is lost
+// with ErrKilled, and the goroutines of all streams end. The devices must still be closed.
 func (d *Driver) Kill() {
 	for _, v := range d.devices {
 		d.machine.leave(v)
@@ -174,8 +175,8 @@ func (v *device) OpenMem(h driver.MemHandle) (driver.Mem, error) {
 	return driver.Mem{Kind: driver.DeviceMem, Ptr: a.base, Size: a.size}, nil
 }
 
-// open returns the allocation that stands for memory of another process, and counts how often it is
-// opened.
+// open returns the allocation that stands for memory of another process, and counts in
+// allocation.opens how often the memory is opened.
 func (s *deviceSpace) open(v *device, origin *allocation) (*allocation, error) {
 	first := origin.touch()
 	s.mu.Lock()
@@ -191,7 +192,8 @@ func (s *deviceSpace) open(v *device, origin *allocation) (*allocation, error) {
 	return a, s.place(a)
 }
 
-// CloseMem undoes one OpenMem. It does not wait. Later uses of the memory lose the device.
+// CloseMem undoes one OpenMem. It does not wait. When every OpenMem is undone, uses of the memory
+// lose the device.
 func (v *device) CloseMem(m driver.Mem) error {
 	err, ok := v.end(codeCloseMem)
 	if !ok {

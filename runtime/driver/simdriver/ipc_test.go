@@ -205,7 +205,8 @@ func TestIPCApart(t *testing.T) {
 	refused(t, err, driver.ErrUnsupported, "memory of device 0 on device 1")
 }
 
-// TestIPCKilled kills a process while another one has its memory open and waits for its event.
+// TestIPCKilled kills a process. Another process has opened the killed process's memory, and waits
+// for its event.
 func TestIPCKilled(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]

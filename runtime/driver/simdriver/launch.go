@@ -52,7 +52,8 @@ func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 // relied reports whether a graph node with these attributes needs Caps.NodeAttrs.
 func relied(a *driver.LaunchAttrs) bool { return a.Cooperative || a.Cluster != [3]uint32{} }
 
-// clusterOf returns the cluster dimensions of a launch of f, or ones if it has no clusters.
+// clusterOf returns the cluster dimensions of a launch of f, or three ones if the launch has no
+// clusters.
 func (f *function) clusterOf(a *driver.LaunchAttrs) [3]uint32 {
 	switch {
 	case a.Cluster != [3]uint32{}:
@@ -70,7 +71,7 @@ func (v *device) resident(f *function, l *driver.Launch) uint64 {
 }
 
 // NewPriorityStream makes a stream with a priority, clamped to Caps.PriorityRange. The priority
-// does not affect execution. [Executed] reports it.
+// does not affect execution. [Executed] reports the priority.
 func (v *device) NewPriorityStream(priority int) (driver.Stream, error) {
 	if r := v.d.caps.PriorityRange; r[0] == r[1] {
 		return 0, v.cannot(codeNewStream)

@@ -120,8 +120,8 @@ func TestMemSharingMistakes(t *testing.T) {
 	}
 }
 
-// TestMemSharerKilled kills the exporting process. The memory stays in a process that has imported
-// it, and this process can import it again.
+// TestMemSharerKilled kills the exporting process. A process that has imported the memory keeps it,
+// and can import it again.
 func TestMemSharerKilled(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]

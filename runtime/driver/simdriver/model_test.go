@@ -22,7 +22,7 @@ type world struct {
 	model   [][]byte // the expected contents
 
 	wrote []int         // for each buffer, the stream that wrote it last
-	read  []map[int]int // for each buffer, the streams that have read it since that write, and the times of the reads
+	read  []map[int]int // for each buffer, the streams that have read it since its last write, and the times of the reads
 	time  []int         // for each stream, the number of operations submitted
 	since []int         // for each buffer, the time of the last write in its stream
 	seen  [][]int       // for each stream, the time in each other stream up to which it waits
@@ -72,8 +72,8 @@ func mix(b, a []byte, k uint8) {
 	}
 }
 
-// after makes stream s wait until stream o has executed as many operations as time says. It does
-// nothing if s already waits for them.
+// after makes stream s wait until stream o has executed as many operations as the parameter time
+// says. It does nothing if s already waits for them.
 func (w *world) after(s, o, time int) {
 	if o < 0 || o == s || w.seen[s][o] >= time || !w.wait {
 		return
@@ -87,7 +87,7 @@ func (w *world) after(s, o, time int) {
 	w.seen[s][o] = w.time[o]
 }
 
-// reads makes stream s wait until it may read buffer i. writes is the same for writing.
+// reads makes stream s wait until s may read buffer i. world.writes does the same for writing.
 func (w *world) reads(s, i int) {
 	w.after(s, w.wrote[i], w.since[i])
 	w.read[i][s] = w.time[s] + 1
@@ -170,8 +170,8 @@ func (w *world) right() bool {
 }
 
 // TestModel submits random work, which events order, and compares the memory with that of a
-// sequential run. Under the race detector it also shows that the simulator orders the work as the
-// events do.
+// sequential run. Under the race detector TestModel also shows that the simulator orders the work
+// as the events do.
 func TestModel(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for name, c := range map[string]simdriver.Config{

@@ -28,9 +28,9 @@ func (v *device) Enter() (was uintptr, err error) {
 	return was, nil
 }
 
-// Leave restores the device that was current before Enter. If there was none, the thread has no
-// current device afterwards. Calls of Bind since Enter make no difference. Leave never fails.
-// Counters do not count it.
+// Leave restores the device that was current before Enter. If no device was current, the thread has
+// no current device afterwards. Calls of Bind since Enter make no difference. Leave never fails.
+// Counters do not count Leave.
 func (v *device) Leave(was uintptr) error {
 	if was == 0 {
 		v.d.threads.forget()
@@ -110,8 +110,8 @@ func (s *stream) slot(c code) *operation {
 	return s.queue.slot(c)
 }
 
-// note adds op to the graph, as a node after the previous one. If a fault was to make op fail when
-// it executes, the capture fails instead, because a captured operation does not execute.
+// note adds c.op to the graph, as a node after the previous one. If a fault was to make c.op fail
+// at execution, the capture fails instead, because a captured operation does not execute.
 func (c *capture) note(d *Driver) {
 	n := node{id: driver.Node(d.nodes.Add(1)), op: c.op, total: 1}
 	if n.op.fail != nil {
@@ -138,9 +138,10 @@ func (c *capture) note(d *Driver) {
 	c.g.total++
 }
 
-// setChild makes a child node do the work of another graph, whose nodes are in child. t is the task
-// after the nodes of the present child graph. Both graphs must have the same number of nodes, with
-// the same kinds, kernels and edges, and no child nodes. The caller holds mu of the outermost exec.
+// setChild makes a child node do the work of another graph. The parameter child holds that graph's
+// nodes. t is the task after the nodes of the present child graph. Both graphs must have the same
+// number of nodes, with the same kinds, kernels and edges, and no child nodes. The caller holds mu
+// of the outermost exec.
 func (x *exec) setChild(t *task, child []node) error {
 	if len(child) != len(t.inner) {
 		return fmt.Errorf("%w: a child of %d nodes instead of %d", ErrInvalidValue, len(child), len(t.inner))
@@ -165,12 +166,13 @@ func (x *exec) setChild(t *task, child []node) error {
 	return nil
 }
 
-// sameEdges reports whether the predecessors of t are exactly the elements of tasks with the
-// indices in after, in this order. tasks are the tasks of a child's nodes. If after is empty, t
-// must have no predecessor in the child.
+// sameEdges reports whether the predecessors of t are exactly tasks[i], for each i of the slice
+// after, in this order. tasks are the tasks of a child's nodes. If the slice after is empty, t must
+// have no predecessor in the child.
 func (t *task) sameEdges(tasks []*task, after []int) bool {
 	if len(after) == 0 {
-		// The only predecessor must be the task before the child's nodes, which is not in tasks.
+		// The only predecessor must be the task before the child's nodes. The slice tasks does not
+		// have that task.
 		return len(t.after) == 1 && !slices.Contains(tasks, t.after[0])
 	}
 	return slices.EqualFunc(t.after, after, func(a *task, i int) bool { return i < len(tasks) && a == tasks[i] })

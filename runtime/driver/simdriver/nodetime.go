@@ -15,7 +15,7 @@ type nodeTimes struct {
 	list []driver.NodeTime
 }
 
-// maxNodeTimes is the maximum number of times that a device keeps. It drops later times.
+// maxNodeTimes is the maximum number of times that a device keeps. The device drops later times.
 const maxNodeTimes = 1 << 20
 
 // NodeIDs appends the node's only number, which is its handle.

@@ -14,7 +14,7 @@ import (
 
 // TestNodeTimes launches a graph once without a launch number, and twice with one. The launches
 // with a number must give one time for each kernel and fill. The time has the launch's number and
-// the node's ID. For a node of a child graph it has the ID of the child node.
+// the node's ID. For a node of a child graph the time has the ID of the child node.
 func TestNodeTimes(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -26,8 +26,8 @@ func (v *device) EnablePeer(other driver.Device) error {
 	return nil
 }
 
-// peer returns other as a device of this driver. It returns an error if other belongs to another
-// driver. It also returns an error if other has been closed, unless other is v.
+// peer returns the given device as a *device. It returns an error if the device belongs to a
+// different driver. It also returns an error if the device has been closed, unless the device is v.
 func (v *device) peer(c code, other driver.Device) (*device, error) {
 	w, ok := other.(*device)
 	if !ok || w.d != v.d {
@@ -40,8 +40,8 @@ func (v *device) peer(c code, other driver.Device) (*device, error) {
 }
 
 // CopyPeer copies n bytes between memory of two devices. Counters, faults and latencies treat the
-// call as Copy. It returns ErrInvalidValue if dst is memory of a device other than to, or if src is
-// memory of a device other than from.
+// call as Copy. It returns ErrInvalidValue if dst is memory of a device that is not the parameter
+// to, or if src is memory of a device that is not the parameter from.
 func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	if !v.d.caps.Peers {
 		return v.cannot(codeCopy)
@@ -73,8 +73,8 @@ func (v *device) forgetPeers() {
 	}
 }
 
-// launched is reach for a kernel. Unlike a copy, a kernel needs EnablePeer for another device's
-// memory.
+// launched does for a kernel what v.reach does. Unlike a copy, a kernel needs EnablePeer for
+// another device's memory.
 func (v *device) launched(p driver.Ptr, n uint64) ([]byte, *AccessError) {
 	b, e := v.reach(p, n)
 	if w := v.d.owner(p); e == nil && n > 0 && w != nil && w != v && !v.peers[w.index].Load() {

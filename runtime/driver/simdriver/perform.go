@@ -124,7 +124,7 @@ func (v *device) reach(p driver.Ptr, n uint64) ([]byte, *AccessError) {
 	return v.access(p, n, false)
 }
 
-// reachTo is reach for memory that the device writes.
+// reachTo does what reach does, for memory that the device writes.
 func (v *device) reachTo(p driver.Ptr, n uint64) ([]byte, *AccessError) {
 	return v.access(p, n, true)
 }

@@ -12,8 +12,8 @@ import (
 
 var _ driver.Pools = (*device)(nil)
 
-// segmentSize is the unit of a pool's growth, in bytes. A pool grows by a multiple of it, or by
-// less if its limit or the free memory does not allow that.
+// segmentSize is the unit of a pool's growth, in bytes. A pool grows by a multiple of segmentSize,
+// or by less if the pool's limit or the free memory does not allow a multiple.
 const segmentSize = 64 << 10
 
 // A pool holds memory that is allocated and freed in stream order.
@@ -123,9 +123,9 @@ func (v *device) SetCurrentPool(h driver.Pool) error {
 	return nil
 }
 
-// NewPool makes a pool. The pool reserves memory when it first needs it, at least 64 KiB if its
-// limit and the free memory allow. Its reuse switches are on, except PoolReuseEvents if
-// Caps.PoolsByStream is set. Its release threshold is unlimited.
+// NewPool makes a pool. The pool reserves no memory before the first allocation, and then at least
+// 64 KiB if the pool's limit and the free memory allow. Its reuse switches are on, except
+// PoolReuseEvents if Caps.PoolsByStream is set. Its release threshold is unlimited.
 func (v *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if err := v.pooling(codeNewPool); err != nil {
 		return 0, err
@@ -298,8 +298,9 @@ func (v *device) AccessPool(h driver.Pool, by driver.Device, allow bool) error {
 // AllocAsync allocates in stream order, also from a pool of another device of the driver. It
 // immediately reuses memory that the same stream freed. It reuses memory that another stream freed
 // if the free has executed, or if an event orders the free before the allocation. If the pool
-// cannot grow, it reuses memory whose free is pending in another stream, and makes the stream wait
-// for that free. The pool's switches can turn off each of these kinds of reuse except the first.
+// cannot grow, AllocAsync reuses memory whose free is pending in another stream, and makes its own
+// stream wait for that free. The pool's switches can turn off each of these kinds of reuse except
+// the first.
 //
 // New memory of a pool is zero. Reused memory has undefined content.
 func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driver.Mem, error) {
@@ -390,7 +391,7 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	return err
 }
 
-// usePool begins a call about a pool of this device that does not submit work.
+// usePool begins a call that is about a pool of this device and submits no work.
 func (v *device) usePool(c code, h driver.Pool) (*pool, error) {
 	if err := v.pooling(c); err != nil {
 		return nil, err

@@ -33,8 +33,8 @@ func (m *Machine) released(b *block) {
 // the segment's process has ended.
 func (g *segment) offers(offset, n uint64) *AccessError {
 	p := g.memory.base + driver.Ptr(offset)
-	// left is read again after has, because the segment's process may end meanwhile, and its
-	// allocations are then abandoned.
+	// g.pool.left is read again after the call of has, because the segment's process may end during
+	// that call and abandon its allocations.
 	if g.pool.left.Load() || g.has(p, n) || g.pool.left.Load() {
 		return nil
 	}

@@ -26,7 +26,7 @@ type lending struct {
 	open     driver.Mem
 }
 
-// lend allocates memory from a pool in one process, and opens it in another.
+// lend allocates memory from a pool in one process, and opens the memory in another process.
 func lend(t *testing.T) *lending {
 	t.Helper()
 	ds, vs := processes(t, 2, simdriver.Config{})

@@ -24,7 +24,7 @@ type operation struct {
 	call    *call          // the kernel to call
 	event   *event         // the event to wait for, or the timer to record
 	record  uint64         // number of the timer record
-	source  *stream        // the operation waits until source has executed seq operations; nil if it waits for no stream
+	source  *stream        // the operation waits until the stream source has executed seq operations; nil if it waits for no stream
 	seq     uint64
 	block   *block      // the block to allocate or free
 	plan    *plan       // the plan to launch
@@ -52,7 +52,7 @@ type queue struct {
 
 	head  atomic.Uint64 // number of operations taken
 	first *chunk        // chunk of the oldest operation; grow sets it once, and then only the taker sets it
-	pos   int           // index of the oldest operation in first; only for the taker
+	pos   int           // index of the oldest operation in the chunk first; only for the taker
 
 	freeMu sync.Mutex
 	free   *chunk // list of unused chunks; protected by freeMu

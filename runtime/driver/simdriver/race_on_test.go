@@ -65,8 +65,8 @@ func increment(g *simdriver.Grid, p driver.Ptr) {
 	}
 }
 
-// graphRace makes two nodes of a graph write to the same memory. after holds the predecessors of
-// each node.
+// graphRace makes two nodes of a graph write to the same memory. The map after holds the
+// predecessors of each node.
 func graphRace(t *testing.T, after map[int][]int, one, other int, ordered bool) {
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	v := vs[0]

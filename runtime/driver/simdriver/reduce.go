@@ -88,8 +88,8 @@ func reduceFloats(t driver.ElementType, r driver.Reduction, out []byte, at int, 
 	storeFloats(t, out, all[:n])
 }
 
-// reduceInts is reduceFloats for integers. It extends them to 64 bits, and drops the extra bits of
-// the result.
+// reduceInts does for integers what reduceFloats does for floats. It extends them to 64 bits, and
+// drops the extra bits of the result.
 func reduceInts(t driver.ElementType, r driver.Reduction, out []byte, at int, srcs [][]byte, scales [][8]byte) {
 	var all, one [batch]uint64
 	n := len(out) / t.Size()

@@ -9,7 +9,8 @@ import (
 // The regions of a pool run ahead of the streams: they show the state after all submitted work has
 // executed. Each segment is divided into regions. A region is allocated or free. A free region
 // remembers its last free. An allocation may use the region if that free has executed, or is
-// ordered before the allocation.
+// ordered before the allocation, or if the allocation waits for that free. The pool's switches can
+// forbid such uses in other streams.
 
 // A region is a part of a segment.
 type region struct {
@@ -25,7 +26,7 @@ type region struct {
 type lane struct {
 	stream      *stream
 	done        uint64 // all frees up to this operation of the stream have executed
-	first, last *block // list of freed blocks whose frees settle has not yet found executed
+	first, last *block // list of freed blocks; settle has not yet found their frees executed
 }
 
 // settle finds out which frees have executed. The caller holds mu.
@@ -88,7 +89,7 @@ func (p *pool) take(s *stream, size uint64) (*block, mark, error) {
 // use. It returns the first of them, and its segment. It prefers the regions that the stream itself
 // freed most recently, because such reuse exposes mistakes in the order of streams. Otherwise it
 // takes the first regions that it finds. If wait is true, frees of one other stream may be pending.
-// Then after is the mark that the stream must wait for.
+// The result after is the mark that the stream must wait for; the zero mark means none.
 func (p *pool) search(s *stream, size uint64, wait bool) (g *segment, r *region, after mark) {
 	last := uint64(0)
 	for _, seg := range p.segments {
@@ -139,8 +140,8 @@ func (p *pool) usable(s *stream, r *region) bool {
 	return l == nil || l.stream == s || p.switches[driver.PoolReuseEvents] && s.after(l.stream, r.seq)
 }
 
-// tidy calls open for a free region, and merges it with the free regions behind it that are in the
-// same lane.
+// tidy calls p.open for a free region, and merges the region with the free regions behind it that
+// are in the same lane.
 func (p *pool) tidy(r *region) {
 	p.open(r)
 	for n := r.next; n != nil && n.block == nil; n = r.next {

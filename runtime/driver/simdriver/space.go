@@ -30,12 +30,12 @@ type allocation struct {
 	size       uint64
 	dev        *device
 	host       unsafe.Pointer // host address; nil if there is none
-	registered bool           // it is the program's memory, and was registered
+	registered bool           // the memory is the program's, and was registered
 	readOnly   bool           // devices must not write the memory
 	segment    *segment       // the segment, if the memory is a pool's; else nil
 	origin     *allocation    // the exported allocation, if this one was opened or imported; else nil
-	opens      int            // calls that have opened it, minus calls that have closed it; protected by the space's mu
-	withdrawn  atomic.Bool    // it was exported, and was freed before its process ended
+	opens      int            // calls that have opened this memory, minus calls that have closed it; protected by the space's mu
+	withdrawn  atomic.Bool    // the memory was exported, and was freed before its process ended
 	virtual    *reservation   // the reservation, if the allocation is reserved addresses; else nil
 	shared     *sharedMem     // the export of this memory by ExportShareable, or nil; protected by Machine.mu
 
@@ -75,7 +75,7 @@ type space struct {
 	used  uint64        // bytes of live allocations and pages
 }
 
-// search returns the index in live of the last allocation whose base is at most p, or -1.
+// search returns the index in s.live of the last allocation whose base is at most p, or -1.
 func (s *space) search(p driver.Ptr) int {
 	i, ok := slices.BinarySearchFunc(s.live, p, func(a *allocation, p driver.Ptr) int { return cmp.Compare(a.base, p) })
 	if ok {
@@ -99,8 +99,8 @@ func (s *space) insert(a *allocation) {
 	s.live = slices.Insert(s.live, s.search(a.base)+1, a)
 }
 
-// explain sets the fields of e that describe the freed allocation at its address, or else the
-// nearest live allocation.
+// explain sets the fields of e that describe the freed allocation at e.Addr, or else the nearest
+// live allocation.
 func (s *space) explain(e *AccessError) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -125,9 +125,9 @@ func (s *space) explain(e *AccessError) {
 	}
 }
 
-// remove removes the allocation with base p and returns it. It returns an error if there is none
-// with this device, kind and value of registered, or if the allocation is a pool's segment, a
-// reservation, or memory that OpenMem or OpenPoolMem has opened.
+// remove removes the allocation with base p and returns it. It returns an error if there is no such
+// allocation with this device, kind and value of the field registered, or if the allocation is a
+// pool's segment, a reservation, or memory that OpenMem or OpenPoolMem has opened.
 func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered bool) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +146,8 @@ func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered 
 	return a, nil
 }
 
-// take removes the allocation at index i of live, and adds it to freed unless it was registered.
-// The caller holds mu.
+// take removes the allocation at index i of s.live, and adds it to s.freed unless it was
+// registered. The caller holds mu.
 func (s *space) take(i int) {
 	a := s.live[i]
 	s.live = slices.Delete(s.live, i, i+1)
@@ -158,7 +158,7 @@ func (s *space) take(i int) {
 }
 
 // counts returns the bytes of memory that the allocation takes. Registered and opened memory take
-// none. A reservation takes none either: claim counts its pages.
+// none. A reservation takes none either: space.claim counts pages.
 func (a *allocation) counts() uint64 {
 	if a.registered || a.origin != nil || a.virtual != nil {
 		return 0
@@ -199,7 +199,7 @@ func (s *space) withdraw(a *allocation) bool {
 }
 
 // whyNot makes the error of freeing memory at p, where no allocation begins that the call can free.
-// i is the result of search. The caller holds mu.
+// i is the result of s.search. The caller holds mu.
 func (s *space) whyNot(p driver.Ptr, i int) error {
 	for _, a := range slices.Backward(s.freed) {
 		if a.base == p {
@@ -298,8 +298,8 @@ func (s *deviceSpace) release(p driver.Ptr, v *device, kind driver.MemKind) erro
 	return err
 }
 
-// bury drops the bytes of a removed allocation, and the oldest allocations in freed if there are
-// too many.
+// bury drops the bytes of a removed allocation, and the oldest allocations in s.freed if it has too
+// many.
 func (s *deviceSpace) bury(a *allocation) {
 	if a.virtual == nil { // the host addresses of a reservation stay valid
 		a.data.Store(nil) // a goroutine that still uses the memory keeps it alive
@@ -315,7 +315,7 @@ func (s *deviceSpace) bury(a *allocation) {
 type hostSpace struct {
 	space
 	limit uint64
-	kept  uint64 // total size of the allocations in freed
+	kept  uint64 // total size of the allocations in space.freed
 }
 
 // alloc allocates memory of a kind for v. g is the segment that the memory is for, or nil.
@@ -349,8 +349,9 @@ func (s *hostSpace) release(p driver.Ptr, v *device, kind driver.MemKind) error 
 	return err
 }
 
-// bury keeps the memory of a removed allocation until newer ones need the room. Until then the
-// garbage collector cannot use the address for something else.
+// bury keeps the memory of removed allocations, and drops the oldest when they exceed the limits
+// graveyard and graves. While memory is kept, the garbage collector cannot use its address for
+// something else.
 func (s *hostSpace) bury(a *allocation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

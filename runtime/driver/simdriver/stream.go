@@ -34,7 +34,7 @@ type stream struct {
 	asleep atomic.Bool   // the goroutine waits for operations
 
 	// The next fields are only for the goroutine that executes the stream.
-	due      time.Time // when the latency of the oldest operation ends; zero before it begins
+	due      time.Time // when the latency of the oldest operation ends; zero before the latency begins
 	timer    *time.Timer
 	pause    time.Duration // last pause before an awaited value was read again; 0 before the first pause
 	enlisted uint64        // head+1 when the stream last became a waiter
@@ -75,7 +75,7 @@ func (s *stream) note(src *stream, seq uint64) {
 	s.seen = append(s.seen, mark{src, seq})
 }
 
-// after reports whether note has recorded that the stream's next operations come after the frees
+// after reports whether s.note has recorded that the stream's next operations come after the frees
 // among the first seq operations of src. The caller holds mu.
 func (s *stream) after(src *stream, seq uint64) bool {
 	for _, m := range s.seen {
@@ -154,10 +154,10 @@ func (v *device) awaitStop() {
 // lastMoment limits how long DestroyStream waits for a kernel or OnExecute on a lost device.
 const lastMoment = 250 * time.Millisecond
 
-// awaitEnd waits until the goroutine of a dropped stream has ended. idle means that the stream
-// executes nothing, so that the goroutine ends at once. Otherwise the goroutine may be executing an
-// operation, which touches memory. awaitEnd waits without a limit for the driver's own operations,
-// which always end, but for a kernel or OnExecute only about lastMoment.
+// awaitEnd waits until the goroutine of a dropped stream has ended. If the parameter idle is true,
+// the stream executes nothing, and the goroutine ends at once. Otherwise the goroutine may be
+// executing an operation, which touches memory. awaitEnd waits without a limit for the driver's own
+// operations, which always end, but for a kernel or OnExecute only about lastMoment.
 func (s *stream) awaitEnd(idle bool) {
 	if idle {
 		<-s.ended

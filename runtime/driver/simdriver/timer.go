@@ -21,9 +21,9 @@ type timer struct {
 	at     time.Time // time of the last mark
 }
 
-// unmarked is the value of marks for a record that Record has put into a stream. Such a record is
-// complete when the stream has executed it; marks do not complete it. A record by nodes of a graph
-// is complete when each of these nodes has made a mark.
+// unmarked is the value of timer.marks for a record that Record has put into a stream. Such a
+// record is complete when the stream has executed it; marks do not complete it. A record by nodes
+// of a graph is complete when each of these nodes has made a mark.
 const unmarked = ^uint64(0)
 
 // mark makes a mark at the current time: a stream or a node of a graph has reached the record.
@@ -40,8 +40,8 @@ func (e *event) mark(record uint64) {
 	}
 }
 
-// passed reports whether a record has so many marks, and so is complete. It returns false if a
-// later record has marks, even if this record is complete.
+// passed reports whether a record has the given number of marks, and so is complete. It returns
+// false if a later record has marks, even if this record is complete.
 func (e *event) passed(record, marks uint64) bool {
 	t := e.timer
 	if t == nil {
@@ -52,7 +52,8 @@ func (e *event) passed(record, marks uint64) bool {
 	return t.marked == record && t.count >= marks
 }
 
-// NewTimer makes an event that holds the time at which a stream or a graph reaches its record.
+// NewTimer makes an event that holds the time at which a stream or a graph reaches the event's
+// record.
 func (v *device) NewTimer() (driver.Event, error) {
 	if err := v.enter(codeNewTimer, true); err != nil {
 		return 0, err

@@ -69,7 +69,7 @@ func (m *virtualMemory) hostRange(v *device, size uint64) (unsafe.Pointer, error
 // virtual begins a call about virtual memory.
 func (v *device) virtual(c code) error { return v.enterIf(c, true, v.d.caps.VirtualMem) }
 
-// endVirtual begins a call that frees something of virtual memory; see end.
+// endVirtual begins a call that frees something of virtual memory; see v.end.
 func (v *device) endVirtual(c code) (err error, ok bool) {
 	if err, ok = v.end(c); ok && !v.d.caps.VirtualMem {
 		return v.cannot(c), false
@@ -278,7 +278,8 @@ func (a *allocation) at(page int) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(a.data.Load()), page*virtualPage)
 }
 
-// UnmapPages undoes one MapPages. It does not wait. Later uses of the addresses lose the device.
+// UnmapPages undoes one MapPages. It does not wait. Uses of the addresses then lose the device,
+// until pages are mapped there again.
 func (v *device) UnmapPages(at driver.Ptr, size uint64) error {
 	err, ok := v.endVirtual(codeUnmapPages)
 	if !ok {

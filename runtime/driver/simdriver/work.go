@@ -48,14 +48,14 @@ func (s *stream) rest() {
 		}
 	}
 	s.asleep.Store(true)
-	if s.peek() == nil && !s.stopped.Load() { // from now on a goroutine that adds an operation sees asleep, and wakes this one
+	if s.peek() == nil && !s.stopped.Load() { // from now on a goroutine that adds an operation sees that s.asleep is set, and wakes this one
 		<-s.wake
 	}
 	s.asleep.Store(false)
 }
 
 // ready reports whether the operation waits neither for another stream nor for a value. An
-// operation with an error in fail waits for nothing.
+// operation with an error in o.fail waits for nothing.
 func (o *operation) ready() bool {
 	if o.code == codeWaitValue {
 		return o.fail != nil || o.reached()
@@ -68,7 +68,8 @@ func (o *operation) ready() bool {
 func (o *operation) begun() bool { return o.group != nil && o.group.begun }
 
 // meet begins the group of o, if o has one. It reports whether o can execute now: o has no group,
-// an error in fail, or a group that is over. Otherwise the stream is poked when the group is over.
+// an error in o.fail, or a group that is over. Otherwise the stream is poked when the group is
+// over.
 func (s *stream) meet(o *operation) bool {
 	g := o.group
 	if g == nil || o.fail != nil {
@@ -102,6 +103,7 @@ func (s *stream) await(o *operation) {
 
 // early reports whether the latency of o is not over yet. In that case it first waits until the
 // latency is over or the stream is poked. The caller must then check again whether o can execute.
+// The latency of a group ends early when its rank leaves the communicator.
 func (s *stream) early(o *operation) bool {
 	delay := time.Duration(s.dev.d.delays[o.code].Load())
 	if delay <= 0 {

@@ -71,8 +71,8 @@ type Library interface {
 	Want(calls ...string)
 	Live() int
 
-	// Open makes a driver over the library. If pools is true, it requests pools from drivers that
-	// have them only on request.
+	// Open makes a driver over the library. If pools is true, Open requests pools from drivers that
+	// have pools only on request.
 	Open(pools bool) (driver.Driver, error)
 	// Device opens device 0, with or without pools, and binds it to the test's thread, which stays
 	// locked until the test ends.

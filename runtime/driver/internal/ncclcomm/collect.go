@@ -74,9 +74,9 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 	return err
 }
 
-// wait waits until x is ready, if x is nonblocking. x is the rank's communicator ops. ops is
-// nonblocking in plain ranks. In other ranks ops is nonblocking if an environment variable of the
-// library says so.
+// wait waits until x is ready, if x is nonblocking. x is r.ops. In plain ranks r.ops is
+// nonblocking. In other ranks r.ops is nonblocking if an environment variable of the library says
+// so.
 func (r *rank) wait(x nccl.Comm) error {
 	for p := pause(0); ; p.wait() {
 		done := false
@@ -156,8 +156,8 @@ func hasPeer(k driver.CommOpKind) bool {
 	return false
 }
 
-// byMessages reports whether operations of a kind are made of sends and receives. These are Send
-// and Recv, and the kinds for which the library has no function.
+// byMessages reports whether operations of a kind are made of sends and receives. Send and Recv are
+// such kinds, and so is every kind for which the library has no function.
 func (r *rank) byMessages(k driver.CommOpKind) bool {
 	return k == driver.Send || k == driver.Recv || k == driver.AllToAll && !r.has.allToAll ||
 		k == driver.Gather && !r.has.gather || k == driver.Scatter && !r.has.scatter
@@ -277,8 +277,8 @@ func (r *rank) reduction(x nccl.Comm, o *driver.CommOp, t nccl.DataType) (nccl.R
 	return red, err
 }
 
-// dropFactors destroys the operators that reduction made for a group, unless the rank was aborted:
-// the abort destroys them.
+// dropFactors destroys the operators that r.reduction made for a group, unless the rank was
+// aborted: the abort destroys them.
 func (r *rank) dropFactors(x nccl.Comm) (err error) {
 	for _, red := range r.factors {
 		if r.isAborted() {

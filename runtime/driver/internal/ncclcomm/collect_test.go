@@ -172,8 +172,9 @@ func groupEnds(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestTypes checks the results of dataType. For moving elements the result is a type of the same
-// size that the release has. For reducing them it is the element type itself, or ErrUnsupported.
+// TestTypes checks the results of dataType. For moving elements the result is a type that the
+// release has and that has the same size. For reducing them the result is the element type itself,
+// or ErrUnsupported.
 func TestTypes(t *testing.T) {
 	t.Run("B114 every type is one of the same size", everyType)
 }

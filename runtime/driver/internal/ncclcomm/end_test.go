@@ -17,7 +17,7 @@ import (
 
 var reduce = []driver.CommOp{{Type: driver.Float32, Count: 1}}
 
-// within runs a function and fails the test if it takes longer than limit.
+// within runs a function, and fails the test if the function takes longer than limit.
 func within(t *testing.T, what string, limit time.Duration, fn func() error) error {
 	t.Helper()
 	start := time.Now()

@@ -120,13 +120,13 @@ func (f *fake) text(i int) []string {
 	return strings.Split(strings.TrimSuffix(string(b[:n]), "\n"), "\n")
 }
 
-// calls returns the library's calls since the last use of calls or want.
+// calls returns the library's calls since the last use of the method calls or want.
 func (f *fake) calls() []string { return f.text(1) }
 
 func (f *fake) live() int { return f.number(3) }
 
-// want fails the test unless the given calls of the library have been made since calls or want was
-// last called.
+// want fails the test unless the given calls of the library have been made since the last use of
+// the method calls or want.
 func (f *fake) want(want ...string) {
 	f.t.Helper()
 	if got := f.calls(); !slices.Equal(got, want) {

@@ -76,7 +76,7 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 		for _, more := range desc.More {
 			ids = append(ids, nccl.UniqueID{Internal: more})
 		}
-		// CommInitRankScalable returns the communicator, and the library does not write it later.
+		// CommInitRankScalable returns the communicator, and the library does not write to x later.
 		*x, err = lib.CommInitRankScalable(int32(desc.Count), int32(desc.Rank), ids, r.config(r.first()))
 	}
 	err = pending(err)
@@ -118,7 +118,7 @@ const (
 // first returns the purpose of the communicator with which the rank joins.
 func (r *rank) first() purpose {
 	if r.plain {
-		return forSource // like source, it shares nothing with other communicators
+		return forSource // the rank's only communicator shares nothing with others, like r.source
 	}
 	return forBase
 }
@@ -139,7 +139,7 @@ func (r *rank) config(p purpose) *nccl.Config {
 	return &x
 }
 
-// SplitComm begins to split source.
+// SplitComm begins to split rank.source.
 func (c *Comms) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 	const op = "split comm"
 	if color < driver.NoColor || color > math.MaxInt32 || int(int32(key)) != key {
@@ -157,7 +157,7 @@ func (c *Comms) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 	return c.add(child), nil
 }
 
-// ShrinkComm begins to shrink source.
+// ShrinkComm begins to shrink rank.source.
 func (c *Comms) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Comm, error) {
 	const op = "shrink comm"
 	child, err := c.derive(h, !abort, func(r *rank) (*split, error) {
@@ -202,7 +202,7 @@ func (c *Comms) CheckShrink(h driver.Comm) error {
 	return c.failComm("shrink comm", h, unsupported{r.lib.CommShrink(0, nil, nil, nil, 0)})
 }
 
-// derive begins to make a rank from the source of the rank h. If that source is being split
+// derive begins to make a rank from rank.source of the rank h. If rank.source is being split
 // already, derive waits for that split if wait is true, and otherwise returns an error.
 func (c *Comms) derive(h driver.Comm, wait bool, start func(*rank) (*split, error)) (*rank, error) {
 	from, _, err := c.enter(h)
@@ -335,7 +335,7 @@ func (r *rank) arrived() (bool, error) {
 	return r.by.done, r.by.err
 }
 
-// offshoot begins to split ops or source off base.
+// offshoot begins to split r.ops or r.source off r.base.
 func (r *rank) offshoot(p purpose) (err error) {
 	r.off = nil
 	r.off, err = begin(r.lib, r.base, 0, int32(r.number), r.config(p))

@@ -8,12 +8,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// since2_30 is the first release with which SuspendComm works. 2.29.7 has the functions too, but
-// they block until all ranks have called them, even on a nonblocking communicator, and the wait
-// cannot be aborted. With several ranks in one process, that release also frees memory twice.
+// since2_30 is the first release with which SuspendComm works. 2.29.7 has ncclCommSuspend and
+// ncclCommResume too, but they block until all ranks have called them, even on a nonblocking
+// communicator, and the wait cannot be aborted. With several ranks in one process, that release
+// also frees memory twice.
 const since2_30 = dl.Version(23003)
 
-// CommStats queries ops, which counts memory together with base and source.
+// CommStats queries rank.ops. The result includes the memory of rank.base and rank.source.
 func (c *Comms) CommStats(h driver.Comm) (s driver.CommStats, err error) {
 	r, x, err := c.enterAnyway(h)
 	if err == nil {
@@ -41,10 +42,10 @@ func (r *rank) stats(x nccl.Comm) (s driver.CommStats, err error) {
 	return s, r.without(err)
 }
 
-// SuspendComm suspends ops. The rank must be plain: it has no other communicators.
+// SuspendComm suspends rank.ops. The rank must be plain, so that it has no other communicators.
 func (c *Comms) SuspendComm(h driver.Comm) error { return c.rest("suspend comm", h, (*rank).suspend) }
 
-// ResumeComm resumes ops.
+// ResumeComm resumes rank.ops.
 func (c *Comms) ResumeComm(h driver.Comm) error { return c.rest("resume comm", h, (*rank).resume) }
 
 func (c *Comms) rest(op string, h driver.Comm, f func(*rank, nccl.Comm) error) error {
@@ -84,8 +85,8 @@ func (r *rank) resume(x nccl.Comm) error {
 	return r.settled(x, r.call(func() error { return r.lib.CommResume(x) }), false)
 }
 
-// settled waits until the library has suspended or resumed ops. After an error the rank becomes
-// unusable, because it is unknown which memory it still has.
+// settled waits until the library has suspended or resumed r.ops. After an error the rank becomes
+// unusable, because nobody knows which memory it still has.
 func (r *rank) settled(x nccl.Comm, err error, suspended bool) error {
 	if err == nccl.ErrorInProgress {
 		err = r.wait(x)
@@ -113,7 +114,7 @@ func (r *rank) without(err error) error {
 	return explain(r.lib, err)
 }
 
-// isSuspended returns ops, and whether the rank is suspended.
+// isSuspended returns r.ops, and whether the rank is suspended.
 func (r *rank) isSuspended() (nccl.Comm, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

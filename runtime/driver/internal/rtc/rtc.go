@@ -27,8 +27,9 @@ type Library[P any] interface {
 	GetLoweredName(p P, expression string) (string, error)
 }
 
-// Compile compiles a source with options, which replace src.Options. output fetches the image of
-// the compiled program. The returned code has the log even if the source does not compile.
+// Compile compiles a source with options, which replace src.Options. The function output fetches
+// the image of the compiled program. The returned code has the log even if the source does not
+// compile.
 func Compile[P any](lib Library[P], src *driver.Source, options []string, output func(P) ([]byte, error)) (code driver.Code, err error) {
 	names := slices.Sorted(maps.Keys(src.Headers))
 	var headers []string
@@ -76,8 +77,8 @@ func Compile[P any](lib Library[P], src *driver.Source, options []string, output
 	return code, err
 }
 
-// Fetch returns a result of a program. size returns the length of the result, and get copies its
-// content.
+// Fetch returns a result of a program. size returns the length of the result, and get copies the
+// content of the result.
 func Fetch[P any](p P, size func(P) (uint64, error), get func(P, []byte) error) ([]byte, error) {
 	n, err := size(p)
 	if err != nil || n == 0 {
@@ -102,9 +103,9 @@ func Error(by driver.CompilerInfo, source, log string, err error) *driver.Compil
 		Messages: compilelog.Parse(log), Log: log, Err: err}
 }
 
-// Build returns a text that distinguishes library files of the same version. It has the name of the
-// file, without symbolic links, and the file's size and time. The name may have more digits than
-// the version: libnvrtc.so.12.4.127.
+// Build returns a text that distinguishes library files of the same version. The text has the name
+// of the file, without symbolic links, and the file's size and time. The name may have more digits
+// than the version: libnvrtc.so.12.4.127.
 func Build(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -116,8 +117,8 @@ func Build(path string) string {
 	return fmt.Sprintf("%s %d %d", filepath.Base(path), fi.Size(), fi.ModTime().UnixNano())
 }
 
-// Options returns arch and then the source's options. It leaves out arch if the source has an
-// option with one of the names, alone or with "=" and a value.
+// Options returns the option arch and then the source's options. It leaves out arch if the source
+// has an option with one of the names, alone or with "=" and a value.
 func Options(src *driver.Source, arch string, names ...string) []string {
 	named := func(option string) bool {
 		name, _, _ := strings.Cut(option, "=")

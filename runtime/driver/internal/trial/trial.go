@@ -1,6 +1,6 @@
 // Package trial checks whether a thread can submit to a device that is not current on it. The
-// documentation of the GPU APIs does not say so for all calls, so drivers try it when they open a
-// device.
+// documentation of the GPU APIs does not say so for all calls, so drivers try the calls when they
+// open a device.
 package trial
 
 import (
@@ -14,12 +14,12 @@ import (
 )
 
 // Run reports whether a device's submitting methods work on a thread where the device is not
-// current. elsewhere calls a function on such a thread. The calling thread must be bound to the
-// device. image has a kernel "empty" without parameters; if image is nil, Run tries no kernel. wait
-// waits for a stream.
+// current. elsewhere(f) calls f on such a thread. The calling thread must be bound to the device.
+// image has a kernel "empty" without parameters; if image is nil, Run tries no kernel. wait(s)
+// waits for the stream s.
 //
 // An error means that the device is unusable. Run needs a stream, an event and a little memory, and
-// with Caps.Timers a timer. It does not try a kernel, a pool or a graph that cannot be made.
+// with Caps.Timers a timer. Run does not try a kernel, a pool or a graph that cannot be made.
 func Run(d driver.Device, image []byte, elsewhere func(f func() error) error, wait func(driver.Stream) error) (anywhere bool, err error) {
 	t := trial{d: d}
 	defer func() {
@@ -197,7 +197,7 @@ func (t *trial) free() error {
 const pattern = 0x01020304
 
 // submit calls every submitting method except Elapsed and the methods of [driver.Values],
-// [driver.Adopter] and [driver.Prefetcher]. ask calls Elapsed.
+// [driver.Adopter] and [driver.Prefetcher]. t.ask calls Elapsed.
 func (t *trial) submit() error {
 	const half = size / 2
 	d, lower, upper := t.d, t.dev.Ptr, t.dev.Ptr+half
