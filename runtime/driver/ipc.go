@@ -26,7 +26,8 @@ type IPCMem interface {
 // event, and make its streams wait for the last record in any process.
 type IPCEvents interface {
 	// NewIPCEvent makes an event that can be exported. DestroyEvent destroys it. Other processes
-	// that have opened the event must destroy theirs first. NewIPCEvent needs a bound thread.
+	// that have opened the event must destroy the events of OpenEvent first. NewIPCEvent needs a
+	// bound thread.
 	NewIPCEvent() (Event, error)
 	// ExportEvent returns a handle of an event of NewIPCEvent. It needs a bound thread.
 	ExportEvent(Event) (EventHandle, error)

@@ -7,11 +7,11 @@ type Pool uintptr
 type PoolDesc struct {
 	Kind MemKind // kind of memory: DeviceMem; HostMem if Caps.HostPools is set, and ManagedMem if Caps.ManagedPools is set
 	// MaxSize is the maximum number of reserved bytes, which the API may round up. 0 means no
-	// limit. For ManagedMem it must be 0.
+	// limit. For ManagedMem MaxSize must be 0.
 	MaxSize uint64
 
-	// Shareable lets other processes use the pool's memory; see [PoolSharing]. It is only for
-	// DeviceMem, and only if Caps.PoolSharing is set.
+	// Shareable lets other processes use the pool's memory; see [PoolSharing]. Shareable is only
+	// for pools of DeviceMem, and only if Caps.PoolSharing is set.
 	Shareable bool
 }
 
@@ -36,8 +36,8 @@ type PoolStats struct {
 	Used, UsedHigh         uint64 // bytes in allocations
 }
 
-// PoolReuse says when memory that was freed in one stream may be reused in another stream. The same
-// stream may always reuse it.
+// PoolReuse says when memory that was freed in one stream may be reused in another stream. The
+// stream of the free may always reuse the memory.
 type PoolReuse struct {
 	Events        bool // if an event orders the free before the new allocation: PoolReuseEvents
 	Opportunistic bool // if the free happens to be complete: PoolReuseOpportunistic
@@ -79,7 +79,7 @@ type Pools interface {
 	TrimPool(p Pool, keep uint64) error
 	// AccessPool allows or forbids another device of the driver to use a pool's memory. All devices
 	// may use a pool of host memory from the start. Do not call AccessPool for pools of managed
-	// memory. It needs a bound thread.
+	// memory. AccessPool needs a bound thread.
 	AccessPool(p Pool, by Device, allow bool) error
 
 	// AllocAsync allocates memory in stream order. Work that comes after the allocation in stream

@@ -238,7 +238,7 @@ func (x *blas) product(m *cublas.Multiplier) func(gpu.NativeCall) error {
 	}
 }
 
-// add returns a launch that adds a matrix twice to another one.
+// add returns a launch that adds twice the matrix in from to the matrix in to.
 func (x *blas) add(to, from gpu.Range) gpu.Op {
 	return gpu.Launch(x.saxpy, gpu.GridFor(side*side, 64), uint64(side*side), float32(2), from, to)
 }

@@ -13,8 +13,8 @@ import (
 
 var _ driver.Graphs = (*device)(nil)
 
-// A nodeParams holds a node's parameters in C's form. The bindings need it on the heap, so nodeRoom
-// recycles nodeParams.
+// A nodeParams holds a node's parameters in C's form. The bindings need nodeParams on the heap, so
+// a pool, nodeRoom, recycles them.
 type nodeParams struct {
 	kernel cuda.KernelNodeParams
 	fill   cuda.MemsetNodeParams

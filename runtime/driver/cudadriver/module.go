@@ -218,10 +218,10 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 	return driver.Function(f), info, nil
 }
 
-// params returns the sizes of a kernel's parameters. If their number is untold, it asks for one
-// index after another until the driver returns an error. The sizes are worth that failing call:
-// without them, a launch with too few arguments would make the driver read past the end of the
-// arguments.
+// params returns the sizes of a kernel's parameters. If number is the constant untold, params asks
+// the driver for one index after another until the driver returns an error. The sizes are worth
+// that failing call: without them, a launch with too few arguments would make the driver read past
+// the end of the arguments.
 func (d *device) params(f cuda.Function, number int) ([]int, error) {
 	const most = 1 << 15 // limits the loop: no kernel has parameters of more bytes
 	if number == untold {

@@ -8,7 +8,8 @@ import (
 )
 
 // defaultStreams is the highest of CUDA's handles for default streams: null, legacy and per thread.
-// Their meaning depends on the calling thread and its context, so methods refuse them.
+// Which stream such a handle means depends on the calling thread and its context, so methods refuse
+// these handles.
 const defaultStreams = 2
 
 func (d *device) noStream(op string, s driver.Stream) error {

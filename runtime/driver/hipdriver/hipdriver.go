@@ -1,8 +1,8 @@
 // Package hipdriver implements package driver for HIP, over the bindings of package hip, from ROCm
 // 5.2 on.
 //
-// It is tested with fake HIP libraries, one of which applies HIP's rules on top of CUDA. It has not
-// been run on an AMD GPU.
+// The package is tested with fake HIP libraries, one of which applies HIP's rules on top of CUDA.
+// The package has not been run on an AMD GPU.
 //
 // HIP has a current device for each thread, initially 0. Five methods change it: Bind, Unbind,
 // Enter, Leave and Close. Unbind and Close set it back to 0 on a bound thread. Creating methods of
@@ -138,15 +138,15 @@ var _ driver.Driver = (*Driver)(nil)
 // An Option changes how a driver is opened.
 type Option func(*Driver)
 
-// WithRCCL sets the options of RCCL, which is opened when it is first needed.
+// WithRCCL sets the options of RCCL, which is opened when communicators are first needed.
 func WithRCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.RCCL(opt) } }
 
 // WithHIPRTC sets the options of hipRTC, which is opened when a Compiler is first asked for.
 func WithHIPRTC(opt hiprtc.Options) Option { return func(d *Driver) { d.hiprtc = openHIPRTC(opt) } }
 
 // WithPools makes devices use HIP's own memory pools, if the release is 6.2 or newer and the device
-// has them. The package documentation lists their faults. Without it devices have no pools, and
-// package gpu uses its own.
+// has them. The package documentation lists the faults of these pools. Without WithPools devices
+// have no pools, and package gpu uses its portable pools.
 func WithPools() Option { return func(d *Driver) { d.pools = true } }
 
 // Open loads the HIP runtime's library with [hip.Open], and passes it to [New].

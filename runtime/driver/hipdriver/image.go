@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// The library gets the address of an image without its length. It trusts the sizes in the image,
-// and would read past the end of an incomplete image. So this file checks that an image is valid
-// and complete.
+// The library gets the address of an image without its length. The library trusts the sizes in the
+// image, and would read past the end of an incomplete image. So this file checks that an image is
+// valid and complete.
 
 // page is the number of bytes that the library may read of any image, however short. Code objects
 // in a bundle have this alignment.

@@ -311,7 +311,7 @@ func testRegister(b *bench) {
 	runtime.KeepAlive(mine)
 }
 
-// testEvents makes one stream wait for another one, which is busy.
+// testEvents makes one stream wait for another stream, which is busy.
 func testEvents(b *bench) {
 	d := b.d
 	from, to := b.stream(), b.stream()

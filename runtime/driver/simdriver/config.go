@@ -53,7 +53,7 @@ type Config struct {
 	// waits until the connection's other ranks have called Collect too.
 	LazyComms bool
 
-	// LingerComms makes DestroyComm wait for the other ranks to destroy theirs, unless the
+	// LingerComms makes DestroyComm wait until the other ranks call DestroyComm, unless the
 	// communicator was aborted.
 	LingerComms bool
 
@@ -66,8 +66,8 @@ type Config struct {
 	// "scale<float>". Spaces in names are ignored. Only New reads the map.
 	Kernels map[string]Kernel
 
-	// Strict refuses calls that need a bound thread on threads where the device is not current. It
-	// does nothing except on Linux and Windows, where threads can be distinguished.
+	// Strict refuses calls that need a bound thread on threads where the device is not current.
+	// Strict does nothing except on Linux and Windows, where threads can be distinguished.
 	Strict bool
 
 	// Deterministic executes operations only in Driver.Step and Driver.Run, in an order that

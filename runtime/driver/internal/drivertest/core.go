@@ -55,7 +55,7 @@ func testDevices(t *testing.T, a *API) {
 // OpenErrorsTest lists the functions that can fail while a driver and a device are opened.
 type OpenErrorsTest struct {
 	// Init has, for each function that New calls, the code that the function returns, the Op of
-	// New's error, and a part of its text.
+	// New's error, and a part of the error's text.
 	Init map[string]struct {
 		Code int
 		Op   string

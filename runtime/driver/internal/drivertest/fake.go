@@ -69,8 +69,8 @@ func (f *Fake) Set(name string, value int) {
 // File returns the library's file.
 func (f *Fake) File() string { return f.Path }
 
-// Calls returns the calls since the last use of Calls or Want. If there were none, it returns one
-// empty string.
+// Calls returns the calls since the last use of Calls or Want. If there were no calls, Calls
+// returns one empty string.
 func (f *Fake) Calls() []string { return f.Lines(1) }
 
 // Lines calls a test function that returns lines of text.
@@ -107,7 +107,7 @@ func (f *Fake) Want(want ...string) {
 }
 
 // Bound opens device 0 and binds it to the test's thread, which stays locked until the test ends.
-// It forgets the calls so far.
+// Bound also forgets the calls so far.
 func (f *Fake) Bound(d driver.Driver) driver.Device {
 	f.t.Helper()
 	runtime.LockOSThread()

@@ -77,7 +77,7 @@ func newLibrary(open func(nccl.Options) (*nccl.Library, error), opt nccl.Options
 			return nil, unsupported{err}
 		}
 		if err := tried.NotReady(lib); err != nil {
-			return nil, err // the error names each file that was found, with its own error
+			return nil, err // the error names each file that was found, with the error of that file
 		}
 		return lib, nil
 	})}
@@ -177,7 +177,7 @@ func (c *Comms) remove(r *rank) {
 	delete(c.ranks, r.handle)
 }
 
-// fail makes a driver.Error. Its arguments allocate, so it is only for error paths.
+// fail makes a driver.Error. Passing the arguments allocates, so fail is only for error paths.
 func (c *Comms) fail(op string, err error, format string, args ...any) error {
 	return c.host.Fail(op, err, fmt.Sprintf(format, args...))
 }

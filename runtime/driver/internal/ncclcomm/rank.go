@@ -41,14 +41,14 @@ type rank struct {
 
 	calling sync.Mutex // for a plain rank: held while a call of the library uses or aborts ops
 
-	// Each is 0 until the library has returned it, and after a goroutine has taken it to release or
-	// abort it.
+	// Each handle is 0 until the library has returned it, and again when a goroutine has taken it
+	// to release or abort the communicator.
 	base, ops, source nccl.Comm
 
 	from    *rank       // the rank that this rank is split or shrunk from; nil when the split or shrink is done
 	by      *split      // the split that makes this rank; its fields are protected by from.mu
 	off     *split      // the split of base that makes ops or source; or nil
-	under   *split      // the split of source that makes another rank, or nil
+	under   *split      // the split of source that makes a rank of a new communicator, or nil
 	partial []nccl.Comm // communicators of failed splits; they refer to source
 
 	has           features
@@ -62,9 +62,10 @@ type rank struct {
 	factors []nccl.RedOp // operators with factors of the current group
 }
 
-// A split is one call of CommSplit or CommShrink, which makes a communicator from another one.
+// A split is one call of CommSplit or CommShrink, which makes a communicator from another
+// communicator.
 type split struct {
-	child *nccl.Comm // the library writes to it until the split is done
+	child *nccl.Comm // the new communicator; the library may write here until the split is done
 	done  bool
 	err   error
 }
@@ -89,7 +90,7 @@ func (c *Comms) enter(h driver.Comm) (*rank, nccl.Comm, error) {
 	return r, x, err
 }
 
-// enterAnyway is enter for calls that are valid on a suspended rank too.
+// enterAnyway is like enter, but also accepts a suspended rank.
 func (c *Comms) enterAnyway(h driver.Comm) (*rank, nccl.Comm, error) {
 	r, err := c.find(h)
 	if err != nil {
@@ -173,7 +174,8 @@ func (r *rank) settle(err error) {
 	}
 }
 
-// idle waits until source is not being split. It returns an error if the rank is aborted.
+// idle waits until the communicator source is not being split. It returns an error if the rank is
+// aborted.
 func (r *rank) idle() error {
 	for p := pause(0); ; p.wait() {
 		r.mu.Lock()

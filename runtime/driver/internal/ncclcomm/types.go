@@ -15,7 +15,7 @@ const (
 )
 
 // types holds the library's types for each element type. If the library cannot reduce elements of
-// the type, operations that only move elements use move.
+// the type, operations that only move elements use the type in field move.
 var types = [...]struct {
 	reduce nccl.DataType
 	move   nccl.DataType
