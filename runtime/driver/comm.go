@@ -5,7 +5,7 @@ import "fmt"
 // Comms makes communicators ([Caps.Comms]). With a communicator devices exchange and reduce data,
 // in one process or in several. A communicator has ranks, numbered from 0. Each rank has its own
 // device. A Comm is the handle of one rank. The library, such as NCCL, is loaded when a call first
-// needs it. If it is missing, or too old for a call, that call returns the error.
+// needs it. If the library is missing, or too old for a call, that call returns the error.
 //
 // The methods of a Comm may be called from one goroutine at a time. The exceptions are AbortComm
 // and CommError: until DestroyComm they may be called at any time, also during other calls. All
@@ -56,9 +56,9 @@ type Comms interface {
 	// Collect puts operations into a stream as one group. Each operation progresses only together
 	// with its counterparts on other ranks. After [ErrUnsupported] the stream has none of the
 	// operations, and the communicator is unchanged. After another error the stream may have some
-	// of them. The first Collect that needs another rank may wait until that rank calls Collect
-	// too, or until AbortComm. All Collects of a Comm must be called on the same thread, which must
-	// be a bound thread.
+	// of the operations. The first Collect that needs another rank may wait until that rank calls
+	// Collect too, or until AbortComm. All Collects of a Comm must be called on the same thread,
+	// which must be a bound thread.
 	Collect(s Stream, c Comm, ops []CommOp) error
 
 	// RegisterComm registers memory made by Alloc with CommMem. The communicator may then use this
@@ -96,8 +96,8 @@ type CommMaking interface {
 }
 
 // A Comms may implement CommSuspension, which reports the memory of a communicator, and frees some
-// of it while the communicator is suspended. If the library does not support a call, the error is
-// ErrUnsupported, and the communicator is unchanged.
+// of that memory while the communicator is suspended. If the library does not support a call, the
+// error is ErrUnsupported, and the communicator is unchanged.
 type CommSuspension interface {
 	// CommStats returns the memory of a communicator that has been made, suspended or not.
 	// CommStats needs a bound thread.

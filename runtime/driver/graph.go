@@ -128,8 +128,8 @@ type Timers interface {
 // its condition has undefined results.
 //
 // A body may have kernel, fill, copy, test, child and conditional nodes. AddNode or Instantiate may
-// refuse other kinds of nodes in a body and in its child graphs. AddNode or Instantiate may also
-// refuse any child graph with conditional or test nodes.
+// refuse other kinds of nodes in a body and in the body's child graphs, and any child graph with
+// conditional or test nodes.
 type Conditionals interface {
 	// ReadyConditionals prepares the device for conditional nodes. It is called before the other
 	// methods. After an error the device has no conditional nodes, whatever Caps.Conditionals says.

@@ -47,9 +47,10 @@ type PoolReuse struct {
 // Pools allocates and frees memory in stream order ([Caps.Pools]).
 //
 // If [Caps.PoolsByStream] is set, memory must be freed in the stream that it was allocated in. If
-// another stream freed it, the API could give it out again while the freeing stream still uses it.
-// After the stream of the allocation has been destroyed, any other stream may free the memory. If
-// Caps.PoolsByStream is set, PoolReuseEvents is 0, and setting it to 1 is [ErrUnsupported].
+// another stream freed it, the API could give the memory out again while the freeing stream still
+// uses it. After the stream of the allocation has been destroyed, any other stream may free the
+// memory. If Caps.PoolsByStream is set, PoolReuseEvents is 0, and setting it to 1 is
+// [ErrUnsupported].
 type Pools interface {
 	// DefaultPool returns the pool that the device always has, and that is never destroyed.
 	// DefaultPool needs a bound thread.
@@ -65,9 +66,9 @@ type Pools interface {
 	// thread.
 	NewPool(PoolDesc) (Pool, error)
 	// DestroyPool destroys a pool of NewPool. If the API allows it, the pool may still have
-	// allocations. The pool's memory is then freed when all of them have been freed. While streams
-	// have work, the error may be [ErrBusy]. The pool is then not destroyed. DestroyPool needs a
-	// bound thread.
+	// allocations. The pool's memory is then freed when all allocations have been freed. While
+	// streams have work, the error may be [ErrBusy]. The pool is then not destroyed. DestroyPool
+	// needs a bound thread.
 	DestroyPool(Pool) error
 
 	// PoolAttr reads a property. It needs a bound thread.

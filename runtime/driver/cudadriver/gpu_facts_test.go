@@ -126,7 +126,7 @@ func TestGPUMemInfo(t *testing.T) {
 
 // elsewhereSaid compares facts of a device (ours) with those of another source (theirs). The three
 // lists have the same order. The other source must know the first facts, as many as need says.
-// Facts that this source does not know are logged.
+// Facts that the other source does not know are logged.
 func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) {
 	t.Helper()
 	if len(theirs) != len(names) || len(ours) != len(names) {

@@ -101,8 +101,9 @@ func (w *watch) last() error {
 	return nil
 }
 
-// drain waits at most patience for an XID error. It then reads errors until none is left, or until
-// end. It returns the last error, or 0. The caller holds w.mu.
+// drain waits for an XID error, at most for patience or a millisecond, whichever is longer. It then
+// reads errors until none is left, or until end. drain returns the last error, or 0. The caller
+// holds w.mu.
 func (w *watch) drain(patience time.Duration, end time.Time) (last health.XID) {
 	for {
 		// With a timeout of 0, Wait would return at the first error of another MIG instance, even

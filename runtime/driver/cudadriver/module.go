@@ -27,7 +27,7 @@ type compiler struct {
 type module struct {
 	code    *contents
 	library cuda.CodeLibrary // the library that the module belongs to, or 0
-	logs    *compiler        // logs that the library may write until its unload, or nil
+	logs    *compiler        // logs that library may write until Unload, or nil
 }
 
 // Load accepts a cubin, a fat binary, and PTX with or without a NUL at its end. It refuses a cubin

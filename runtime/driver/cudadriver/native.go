@@ -49,8 +49,8 @@ func (d *device) Leave(uintptr) error {
 }
 
 // BeginCapture captures in relaxed mode, so that a library and other threads may allocate memory
-// meanwhile. settle skips the stream during the capture, because a query would invalidate the
-// capture.
+// meanwhile. The method settle skips the stream during the capture, because a query would
+// invalidate the capture.
 func (d *device) BeginCapture(s driver.Stream) error {
 	if d.noGraphs != nil {
 		return d.fail("begin capture", d.noGraphs, "graphs")

@@ -36,7 +36,7 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("destroy stream", s)
 	}
-	// CUDA would destroy the stream, but let its work run on.
+	// CUDA itself would destroy a stream with pending work, and let the work run on.
 	if d.lib.StreamQuery(cuda.Stream(s)) == cuda.ErrorNotReady {
 		return d.fail("destroy stream", driver.ErrBusy, "stream %#x", uintptr(s))
 	}

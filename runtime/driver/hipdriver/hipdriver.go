@@ -26,8 +26,8 @@
 // Streams do not synchronize with HIP's default streams, which no method accepts. An event can be
 // recorded only in streams of its own device, and streams of every device can wait for it. Host
 // memory for uploads and downloads should be of kind [driver.HostMem] or registered. A copy of
-// other memory is staged, and the call may wait for it. Managed memory is available only if the
-// host may touch it while the device is working.
+// other memory is staged, and the call may wait for the copy. Managed memory is available only if
+// the host may touch it while the device is working.
 //
 // FillStrided takes one call if the library has hipMemsetD2D32Async (ROCm 7.1). Otherwise it takes
 // one call for each run of equal bytes in the pattern, four at most.
@@ -35,10 +35,10 @@
 // Processes share memory, on Linux, but no events: a wait for one of HIP's shared events blocks the
 // calling thread, and misses some records. CloseMem waits for the device. The device does not
 // implement driver.MemSharing. Before ROCm 7.1 hipMemImportFromShareableHandle seems to take the
-// address of a descriptor, and later the descriptor; AMD does not document it.
+// address of a descriptor, and later the descriptor; AMD documents neither.
 //
 // Virtual memory (hipMemCreate, hipMemMap) needs HIP 5.3, because structs had another layout
-// before, and a device with the attribute for it.
+// before, and a device with the attribute for virtual memory.
 //
 // # Memory pools
 //
@@ -72,10 +72,10 @@
 //
 // A module is a code object, which is an ELF file, or a bundle of them as hipcc --genco writes it,
 // compressed or not. HIP also reads the image after Load, so the device keeps a copy until Unload.
-// Args of a launch must have an element for each parameter, because the library reads one for each
-// without knowing the length. A launch can have fewer than 2³² threads along x. The only supported
-// launch attribute is Cooperative, from ROCm 5.5 on, and not in graphs. Priority and Carveout are
-// ignored.
+// Args of a launch must have an element for each parameter, because the library reads one element
+// for each parameter without knowing the length of Args. A launch can have fewer than 2³² threads
+// along x. The only supported launch attribute is Cooperative, from ROCm 5.5 on, and not in graphs.
+// Priority and Carveout are ignored.
 //
 // # Compiling
 //

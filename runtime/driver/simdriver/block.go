@@ -69,8 +69,9 @@ func (b *block) mem() driver.Mem {
 // begin is called when the stream executes the allocation. It makes a submitted block live.
 func (b *block) begin() { b.state.CompareAndSwap(submitted, live) }
 
-// yield is called when a stream executes the free. It overwrites the beginning of the block. It
-// returns an error if the stream of the allocation has not executed the allocation yet.
+// yield is called when a stream executes the free. It returns an error if the stream of the
+// allocation has not executed the allocation but still can. Otherwise yield overwrites the
+// beginning of the block.
 func (b *block) yield() *AccessError {
 	if b.state.Load() == submitted && b.maker.dev.down.Load() == nil && !b.maker.stopped.Load() {
 		return &AccessError{Addr: b.base, Size: b.size, Base: b.base, Length: b.size, Early: true}

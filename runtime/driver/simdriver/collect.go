@@ -223,7 +223,8 @@ func hasPeer(k driver.CommOpKind) bool {
 }
 
 // connect waits for each link that the rank has not used before, until the other ranks of the link
-// have called Collect too. comms.mu is unlocked while connect waits.
+// have called Collect too. It returns an error if the rank leaves or its device is lost meanwhile.
+// comms.mu is unlocked while connect waits.
 func (g *group) connect() error {
 	r := g.rank
 	m := r.of

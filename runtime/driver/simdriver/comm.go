@@ -59,7 +59,7 @@ type rank struct {
 
 	out     error         // reason for which the rank has left the communicator; nil until then
 	ended   chan struct{} // closed when out is set
-	orderly bool          // the rank was destroyed with nothing in flight; leaving is then an error only for ranks that still need this rank
+	orderly bool          // the rank was made, and destroyed with nothing in flight; that is an error only for ranks that still need this rank
 	secret  bool          // other ranks never notice that the rank has left
 	noticed time.Time     // time at which other ranks notice that the rank has left, unless secret
 	shrunk  *rank         // the new rank that ShrinkComm makes, if ShrinkComm aborted this rank
@@ -205,7 +205,7 @@ func (m *communicator) fail(format string, args ...any) {
 }
 
 // absent returns an error if r's device is lost, or if r has left and other ranks have noticed
-// that. If r was destroyed with nothing in flight, absent returns nil.
+// that. If r.orderly is set, absent returns nil.
 func (r *rank) absent() error {
 	if r.orderly {
 		return nil
@@ -408,8 +408,9 @@ func (r *rank) leave(why error) {
 	}
 }
 
-// DestroyComm destroys a rank. It may wait for other ranks; the rank is destroyed even if AbortComm
-// ends the wait.
+// DestroyComm destroys a rank. If operations are in flight and the rank has not left, the error is
+// ErrBusy and the rank stays. The call may wait for other ranks; the rank is destroyed even if
+// AbortComm ends the wait.
 func (v *device) DestroyComm(h driver.Comm) error {
 	err, ok := v.end(codeDestroyComm)
 	if !ok {

@@ -54,7 +54,7 @@ type Config struct {
 	LazyComms bool
 
 	// LingerComms makes DestroyComm wait until the other ranks call DestroyComm, unless the
-	// communicator was aborted.
+	// communicator was aborted or has failed.
 	LingerComms bool
 
 	// CommMemory is the number of bytes of device memory that each rank takes from the time when

@@ -90,7 +90,7 @@ func (i *Injected) Hits() uint64 {
 // stream, other operations in the call. A graph node takes the time of its operation. A Collect
 // takes its time after the ranks have met. A communicator is ready when the time of the call that
 // made it has passed since the last rank's call. 0 removes the latency. An unknown Op has no
-// effect.
+// effect. With [Config.Deterministic] latencies have no effect.
 func (d *Driver) SetLatency(op Op, t time.Duration) {
 	c, ok := codeOf(op)
 	if !ok {

@@ -94,7 +94,7 @@ func (f *Fake) Number(handle int, args ...uintptr) uint64 {
 func (f *Fake) Live() int { return int(int32(f.Number(2))) }
 
 // Want fails the test unless the calls since the last use of Calls or Want are those in want. It
-// first removes Trim from the end of each call.
+// first removes f.Trim from the end of each call.
 func (f *Fake) Want(want ...string) {
 	f.t.Helper()
 	got := f.Calls()

@@ -80,8 +80,8 @@ func newRank(lib *nccl.Library, s stage) *rank {
 	}}
 }
 
-// enter begins a call that uses a rank's ops. It returns an error if another call uses ops, or the
-// rank is suspended. Without an error, the caller must call leave.
+// enter begins a call that uses a rank's ops. It returns an error if the rank is not ready, has
+// ended or is suspended, or if another call uses ops. Without an error, the caller must call leave.
 func (c *Comms) enter(h driver.Comm) (*rank, nccl.Comm, error) {
 	r, x, err := c.enterAnyway(h)
 	if err == nil && r.suspended {
@@ -174,8 +174,8 @@ func (r *rank) settle(err error) {
 	}
 }
 
-// idle waits until the communicator source is not being split. It returns an error if the rank is
-// aborted.
+// idle waits until the communicator source is no longer being split. It returns an error if the
+// rank is aborted.
 func (r *rank) idle() error {
 	for p := pause(0); ; p.wait() {
 		r.mu.Lock()
