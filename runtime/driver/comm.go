@@ -24,7 +24,7 @@ type Comms interface {
 	// with NoColor joins no communicator, and gets a zero Comm. SplitComm needs a bound thread.
 	SplitComm(c Comm, color, key int) (Comm, error)
 	// ShrinkComm begins to make a communicator without some ranks. The excluded ranks must not call
-	// it. With abort, ShrinkComm first aborts all work on c, and afterwards c can only be
+	// ShrinkComm. With abort, ShrinkComm first aborts all work on c, and afterwards c can only be
 	// destroyed. The other ranks do not take this abort for a failure of this rank. ShrinkComm
 	// needs a bound thread.
 	ShrinkComm(c Comm, exclude []int, abort bool) (Comm, error)

@@ -58,7 +58,7 @@ type Pools interface {
 	// CurrentPool returns the device's current pool, which other code in the process may use too.
 	// That is the default pool until SetCurrentPool is called. CurrentPool needs a bound thread.
 	CurrentPool() (Pool, error)
-	// SetCurrentPool makes a pool of this device the current one. It needs a bound thread.
+	// SetCurrentPool makes a pool of this device the current pool. It needs a bound thread.
 	SetCurrentPool(Pool) error
 
 	// NewPool makes a pool. This device can use the pool's memory. If the memory is HostMem or

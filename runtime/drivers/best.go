@@ -19,7 +19,7 @@ const variable = "PUREGPU_DRIVER"
 // Best opens the best driver that has a device: CUDA, else HIP, else the simulated GPU.
 //
 // If Best takes the simulated GPU, it logs a warning, in one line, that says why it could not take
-// a GPU. It logs the full error of each driver that cannot be used at level debug. With
+// a GPU. At level debug it logs the full error of each driver that cannot be used. With
 // [WithoutSim] Best returns an error instead, which is [ErrNoGPU] and has the errors of the
 // drivers.
 //

@@ -78,8 +78,7 @@ func WithCUDA(opt cuda.Options) Option { return func(o *options) { o.cuda = opt 
 // WithHIP sets the options for the library of the HIP runtime.
 func WithHIP(opt hip.Options) Option { return func(o *options) { o.hip = opt } }
 
-// WithNCCL sets the options for NCCL, which the CUDA driver opens when communicators are first
-// needed.
+// WithNCCL sets the options for NCCL, which the CUDA driver opens when a call first needs NCCL.
 func WithNCCL(opt nccl.Options) Option { return func(o *options) { o.nccl = opt } }
 
 // WithNVRTC sets the options for NVRTC, which the CUDA driver opens when a Compiler is first asked
@@ -93,8 +92,7 @@ func WithNVJitLink(opt nvjitlink.Options) Option { return func(o *options) { o.n
 // WithNVML sets the options for NVML, which the CUDA driver opens for the first device.
 func WithNVML(opt nvml.Options) Option { return func(o *options) { o.nvml = opt } }
 
-// WithRCCL sets the options for RCCL, which the HIP driver opens when communicators are first
-// needed.
+// WithRCCL sets the options for RCCL, which the HIP driver opens when a call first needs RCCL.
 func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
 
 // WithHIPRTC sets the options for hipRTC, which the HIP driver opens when a Compiler is first asked

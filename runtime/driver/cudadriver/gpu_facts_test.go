@@ -150,7 +150,7 @@ func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) 
 }
 
 // TestGPUFactsElsewhere compares facts of all devices with nvidia-smi, Linux and PyTorch, and their
-// links with the matrix of nvidia-smi, as far as these are available.
+// links with the matrix of nvidia-smi, as far as these sources are available.
 func TestGPUFactsElsewhere(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)

@@ -326,7 +326,7 @@ func TestGPUCuBLAS(t *testing.T) {
 	})
 }
 
-// TestGPUCuBLASRecorded records the products once, and executes them 1,000 times with other
+// TestGPUCuBLASRecorded records the products once, and executes them 1,000 times with different
 // matrices.
 func TestGPUCuBLASRecorded(t *testing.T) {
 	x := openBlas(t)
@@ -391,8 +391,8 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 			if v, err := s.Query(); v != executions || uint64(compared) != executions || err != nil {
 				t.Errorf("%d executions are over and %d results were compared, %v; want %d", v, compared, err, executions)
 			}
-			// Without a graph an execution calls both functions. With a graph it calls those whose
-			// ranges have changed, at least the second.
+			// Without a graph an execution calls both functions. With a graph it calls the
+			// functions whose ranges have changed, at least the second.
 			least := 2 * executions
 			if mode == gpu.GraphMode {
 				least = executions

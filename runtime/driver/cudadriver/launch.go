@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Launch passes l.Args to CUDA as they are, because CUDA copies the arguments before its call
+// Launch passes l.Args to CUDA as they are, because CUDA copies the arguments before the call
 // returns.
 func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if s <= defaultStreams {
@@ -40,7 +40,7 @@ const launchEvents = 12030
 const dependent = 9
 
 // A launchParams holds a launch or node with attributes in C's form. The bindings need launchParams
-// on the heap, so a pool, launchRoom, recycles them.
+// on the heap, so a sync.Pool, launchRoom, recycles them.
 type launchParams struct {
 	config cuda.LaunchConfig
 	attrs  [6]cuda.LaunchAttribute

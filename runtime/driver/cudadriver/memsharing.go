@@ -53,7 +53,7 @@ func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (virt
 	return virtual, shares, err
 }
 
-// setPhysical sets the properties of physical memory, and finds its granularity. It reports whether
+// setPhysical sets the properties of physical memory, and finds the granularity. It reports whether
 // the device has physical memory with these properties.
 func (d *device) setPhysical(p *physical, prop cuda.MemAllocationProp) (able bool, err error) {
 	p.prop = prop

@@ -76,7 +76,7 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	return driver.Module(m), nil
 }
 
-// loadImage loads device code. If hasLibraries is set, it loads a library and gets the context's
+// loadImage loads device code. If d.hasLibraries is set, it loads a library and gets the context's
 // module from the library. Otherwise it loads a module. While the CUDA driver compiles a module, no
 // thread can submit to the context, but a library is compiled without the context. hasLibraries is
 // not set if the driver loads eagerly, because such a driver would load a library into all

@@ -68,7 +68,7 @@ func lost(r hip.Result) bool {
 
 // refused reports whether err is "launch failure" although HIP has only refused a launch. HIP
 // returns this error for a kernel that crashed, and also for a block with too many threads. After a
-// crash every call fails. So refused calls ask, which makes another call of HIP.
+// crash every call fails. So refused calls the function ask, which makes another call of HIP.
 func refused(err error, ask func() error) bool {
 	if !errors.Is(err, hip.ErrorLaunchFailure) {
 		return false

@@ -138,7 +138,7 @@ var _ driver.Driver = (*Driver)(nil)
 // An Option changes how a driver is opened.
 type Option func(*Driver)
 
-// WithRCCL sets the options of RCCL, which is opened when communicators are first needed.
+// WithRCCL sets the options of RCCL, which is opened when a call first needs RCCL.
 func WithRCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.RCCL(opt) } }
 
 // WithHIPRTC sets the options of hipRTC, which is opened when a Compiler is first asked for.
@@ -197,7 +197,7 @@ func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 	return d, nil
 }
 
-// others lists the other library files that were found, each with its error.
+// others lists the library files that were found, except lib's own, each with its error.
 func others(lib *hip.Library) string {
 	var b strings.Builder
 	for _, a := range lib.Attempts() {

@@ -72,7 +72,7 @@ func checkBundle(image []byte) (targets []string, _ error) {
 }
 
 // keep returns a copy of an image. The library may read the copy until Unload. The copy begins at a
-// multiple of page, is at least a page long, and has a NUL after the image.
+// multiple of the constant page, has at least page bytes, and has a NUL after the image.
 func keep(image []byte) []byte {
 	b := make([]byte, page+max(page, len(image)+1))
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % page

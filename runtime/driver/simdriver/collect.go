@@ -44,8 +44,8 @@ type area struct {
 // anyone stands for all ranks in the names of lines and links.
 const anyone = -1
 
-// A link connects all ranks, or a sender and a receiver. It is complete when each of them has
-// called Collect for a group that uses the link.
+// A link connects all ranks, or a sender and a receiver. It is complete when each rank of the link
+// has called Collect for a group that uses the link.
 type link struct {
 	missing int
 	done    chan struct{} // closed when no rank is missing

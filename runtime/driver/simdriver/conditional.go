@@ -134,9 +134,9 @@ func (x *exec) condition(c driver.Condition) *condition {
 	return at
 }
 
-// track sets tracks, which says whether the tasks of an exec record the memory that they use. The
-// tasks record it if the graph leaves some tasks unordered. The tasks of a body's exec also record
-// it if the parent's tasks do.
+// track sets x.tracks, which says whether the tasks of an exec record the memory that they use.
+// Tasks do that if the graph leaves some tasks unordered, or if x is the exec of a body and the
+// parent's tasks do that.
 func (x *exec) track() {
 	x.tracks = x.before != nil || x.parent != nil && x.parent.tracks
 	for _, b := range x.bodies {
@@ -206,7 +206,7 @@ func (r *run) stepBody(t *task, s *stream, choose func(int) int) (more bool, err
 
 // gather adds the memory that the last run of the body has used to the uses of the conditional
 // task, up to maxRuns accesses. It leaves out repeated accesses. It also leaves out the writes of
-// kernels with a View, because they are uncertain.
+// kernels with a View, because those writes are uncertain.
 func (t *task) gather() {
 	if !t.exec.tracks {
 		return

@@ -14,8 +14,8 @@ const AnyDevice = -1
 
 // A Fault makes calls fail.
 //
-// A call that frees or destroys something does so even if a fault makes it fail. The launch of a
-// graph is a call. Its nodes are not.
+// A call that frees or destroys something does its work even if a fault makes the call fail. The
+// launch of a graph is a call. Its nodes are not.
 type Fault struct {
 	Op     Op  // the calls that fail; "" means all
 	Device int // the device of the calls, or AnyDevice, which is the only value that matches OpDevices
@@ -50,8 +50,8 @@ type faults struct {
 	list []*Injected
 }
 
-// Inject adds a fault. A call that matches several faults fails with the one that was added first.
-// A fault whose N is not 0 is removed after the call that it selects.
+// Inject adds a fault. A call that matches several faults fails with the fault that was added
+// first. A fault whose N is not 0 is removed after the call that N selects.
 func (d *Driver) Inject(f Fault) *Injected {
 	i := &Injected{d: d, f: f}
 	d.faults.mu.Lock()

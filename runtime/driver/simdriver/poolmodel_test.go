@@ -133,7 +133,7 @@ func (w *poolWorld) alloc(s int) {
 	w.where = append(w.where, fmt.Sprintf("%d+%x", i, m.Ptr&(1<<48-1)))
 }
 
-// use checks the contents of a block in a stream, and writes new ones.
+// use checks the contents of a block in a stream, and writes new contents.
 func (w *poolWorld) use(s int, b *poolBlock) {
 	w.before(s, b.last, b.at)
 	value := byte(1 + w.r.IntN(255))

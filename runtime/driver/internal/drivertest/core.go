@@ -234,8 +234,8 @@ type ErrorsTest struct {
 	Before    func(Device)        // if not nil, called before a function is made to fail
 }
 
-// testErrors checks the error of each operation of All when one of its functions fails, for each
-// kind of error.
+// testErrors checks the error of each operation of All when one of the operation's native functions
+// fails, for each kind of error.
 func testErrors(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	d := f.Device(true)

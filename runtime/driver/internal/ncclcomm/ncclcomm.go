@@ -55,7 +55,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Library is NCCL or RCCL, opened when it is first needed. The devices of a driver share it.
+// A Library is NCCL or RCCL, opened when it is first needed. The devices of a driver share one
+// Library.
 type Library struct {
 	get func() (*nccl.Library, error)
 
@@ -98,7 +99,7 @@ func (l *Library) cname(name string) (*byte, error) {
 	return p, err
 }
 
-// keep keeps a rank alive forever, because a thread of the library may still write to it.
+// keep keeps a rank alive forever, because a thread of the library may still write to the rank.
 func (l *Library) keep(r *rank) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -160,9 +160,9 @@ func (r *rank) look() {
 	}
 }
 
-// settle records that the split of source has ended with err. If the split failed, its communicator
-// must be released after source, because that communicator refers to source's abort flag. The
-// caller holds mu.
+// settle records that the split of source has ended with err. If the split failed, the new
+// communicator must be released after source, because the new communicator refers to source's abort
+// flag. The caller holds mu.
 func (r *rank) settle(err error) {
 	s := r.under
 	if s == nil {
