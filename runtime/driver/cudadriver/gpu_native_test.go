@@ -36,8 +36,8 @@ func TestGPUCapture(t *testing.T) {
 	index, _ := load(t, d, kernels.Basic, "index")
 	dev, host := alloc(t, d, driver.DeviceMem, 4*n), alloc(t, d, driver.HostMem, 4*n)
 	words := unsafe.Slice((*uint32)(host.Host), n)
-	// capture records a fill of the half that begins at word half, kernels that number the other
-	// half, and a copy of all words to the host.
+	// capture records a fill of n/2 words from index half on, kernels that number the other words,
+	// and a copy of all words to the host.
 	capture := func(with, base uint32, half, times int) (g driver.Graph) {
 		t.Helper()
 		elsewhere(t, d, func() error {

@@ -504,7 +504,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 		t.Errorf("unknown kind of node: %v", err)
 	}
 
-	// A launch in another stream waits for the previous launch.
+	// A launch of an exec in another stream waits for the exec's previous launch.
 	dev := d.(*device)
 	dev.setCaptured(stream0, false) // NewStream does this for its streams
 	dev.setCaptured(stream1, false)
@@ -599,8 +599,9 @@ func TestLastError(t *testing.T) {
 }
 
 // TestLaunchLost makes calls fail with "launch failure". From a query this error always means a
-// lost device. From the other calls it may mean a refused launch, so the driver then calls the
-// function ask. The device counts as lost only if ask returns an error that means a lost device.
+// lost device. From the other calls it may mean a refused launch, so the driver then calls the HIP
+// function whose name is in ask. The device counts as lost only if that function returns an error
+// that means a lost device.
 func TestLaunchLost(t *testing.T) {
 	f := newFake(t, hip70)
 	d := f.device()

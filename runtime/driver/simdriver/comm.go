@@ -109,7 +109,7 @@ func (v *device) NewUniqueID() (driver.UniqueID, error) {
 }
 
 // NewComm makes one rank. A mistake in desc is an error of this call. A disagreement between ranks
-// is an error of CommReady on all of them.
+// is an error of CommReady on all ranks.
 func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	if err := v.communicate(codeNewComm, true); err != nil {
 		return 0, err
@@ -347,7 +347,8 @@ func (v *device) CommError(h driver.Comm) error {
 }
 
 // AbortComm ends the operations in flight of this rank. The other ranks notice that this rank has
-// left, but their own operations stay in flight.
+// left, but their own operations stay in flight. AbortComm also aborts the ranks that are being
+// made from this rank, and the rank that this rank is being made from.
 func (v *device) AbortComm(h driver.Comm) error {
 	err, ok := v.end(codeAbortComm)
 	if !ok {

@@ -35,9 +35,9 @@ type Config struct {
 	Apart bool
 
 	// Links, if not nil, replaces Apart. It returns the result of Link from one device to another,
-	// by their indexes. If the kind is [driver.LinkNone], EnablePeer and AccessPool fail. Links may
-	// be called concurrently. If Links is nil and Apart is not set, the kind of each link is
-	// unknown, the rank is 0, and all access works.
+	// by their indexes. If the kind is [driver.LinkNone], EnablePeer fails, and so does AccessPool
+	// for pools of device memory. Links may be called concurrently. If Links is nil and Apart is
+	// not set, the kind of each link is unknown, the rank is 0, and all access works.
 	Links func(from, to int) driver.Link
 
 	// Machine is the machine on which the driver is a process. Processes of one Machine can open

@@ -489,8 +489,8 @@ func TestForeignSplit(t *testing.T) {
 	}
 }
 
-// TestPlainEnds checks that AbortComm works on a plain rank that is being made, that has a group
-// waiting in the library, and that is idle.
+// TestPlainEnds checks that AbortComm works on plain ranks: while the rank is being made, while a
+// group waits in the library, and while the rank is idle.
 func TestPlainEnds(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("stuck init", 1)

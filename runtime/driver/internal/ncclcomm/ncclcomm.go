@@ -148,7 +148,7 @@ func (c *Comms) find(h driver.Comm) (*rank, error) {
 	return r, nil
 }
 
-// made returns the rank with a handle if the rank is ready, or nil.
+// made returns the rank with a handle if the rank is in the stage made, or nil.
 func (c *Comms) made(h driver.Comm) *rank {
 	r, err := c.find(h)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 var types = [...]struct {
 	reduce nccl.DataType
 	move   nccl.DataType
-	since  dl.Version // first release that has reduce
+	since  dl.Version // first release that has the type in field reduce
 }{
 	driver.Int8:       {reduce: nccl.Int8},
 	driver.Uint8:      {reduce: nccl.Uint8},
