@@ -10,7 +10,8 @@ import (
 )
 
 // CommError returns the error of an aborted or failed rank. For any other rank it asks the library
-// about the communicator ops, or about base until ops is made.
+// about the communicator ops, or about base until ops is made. If neither is made, CommError
+// returns nil.
 func (c *Comms) CommError(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
