@@ -142,7 +142,7 @@ func (m *matrix) times(o *matrix) (p matrix) {
 	return p
 }
 
-// want returns the expected result of the tests: (a·b + 2a)·b.
+// want returns the expected result of the tests: (m·b + 2m)·b.
 func (m *matrix) want(b *matrix) matrix {
 	c := m.times(b)
 	for i := range c {

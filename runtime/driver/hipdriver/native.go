@@ -43,8 +43,8 @@ func (d *device) Enter() (uintptr, error) {
 	return uintptr(before), nil
 }
 
-// Leave makes the device current again that was current before Enter. The parameter was is that
-// device's index, the result of Enter.
+// Leave makes the device current again that was current before Enter. The parameter, the result of
+// Enter, is that device's index.
 func (d *device) Leave(was uintptr) error {
 	if err := d.lib.SetDevice(int32(was)); err != nil {
 		return d.fail("leave", err, "restore the thread's current device")

@@ -16,7 +16,7 @@ func (x *cluster) with(cs []driver.Comm) *cluster {
 	return &y
 }
 
-// sums checks that an AllReduce of the ranks' numbers gives the numbers want on each rank.
+// sums checks that an AllReduce of the ranks' numbers leaves want[i] on device i.
 func (x *cluster) sums(t testing.TB, want ...int32) {
 	t.Helper()
 	ms := x.numbers(t, 1)

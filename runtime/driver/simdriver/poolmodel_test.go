@@ -29,7 +29,7 @@ type poolWorld struct {
 
 	time   []int   // for each stream, the number of operations submitted
 	frees  []int   // for each stream, the number of frees submitted
-	seen   [][]int // seen[s][o]: the next operation of stream s comes after so many operations of stream o
+	seen   [][]int // seen[s][o]: how many operations of stream o come before the next operation of stream s
 	blocks []*poolBlock
 	live   []*poolBlock // blocks that are not freed yet
 	where  []string     // address of each allocation

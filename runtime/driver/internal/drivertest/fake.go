@@ -54,8 +54,8 @@ func Programs(t testing.TB, path string) int {
 	return int(int32(n))
 }
 
-// Set makes the function with this name return value from now on, or work normally again if value
-// is 0. The fake's source has settings with other names too.
+// Set makes the function with this name return the number value from now on, or work normally again
+// if value is 0. The fake's source has settings with other names too.
 func (f *Fake) Set(name string, value int) {
 	f.t.Helper()
 	c, err := dl.CString(name)

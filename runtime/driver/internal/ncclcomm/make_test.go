@@ -311,8 +311,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestOld checks that, with releases that lack functions, calls that need these return errors, and
-// other calls work.
+// TestOld checks that, with releases that lack functions, calls that need the missing functions
+// return errors, and other calls work.
 func TestOld(t *testing.T) {
 	symbol := func(t *testing.T, err error, name string) {
 		t.Helper()

@@ -37,7 +37,7 @@ var types = [...]struct {
 	driver.Float8E5M2: {reduce: nccl.Float8e5m2, move: nccl.Uint8, since: since2_24},
 }
 
-// dataType returns the library's type for an element type. computes means that the operation
+// dataType returns the library's type for an element type. If computes is set, the operation
 // reduces elements. have is the library's release. 0 means an unknown release, which counts as new.
 func dataType(t driver.ElementType, computes bool, have dl.Version) (nccl.DataType, error) {
 	x := &types[t]
