@@ -28,7 +28,7 @@ type position struct {
 }
 
 // reached reports whether the event's last record is complete. An event that was never recorded
-// counts as complete. The caller holds mu.
+// counts as complete. The caller holds e.mu.
 func (e *event) reached() bool {
 	return e.stream == nil || e.stream.done.Load() >= e.seq || e.timer != nil && e.passed(e.timer.record, e.timer.marks)
 }
@@ -110,7 +110,7 @@ func (v *device) Record(h driver.Event, sh driver.Stream) error {
 	return nil
 }
 
-// recordable returns an error if the event cannot be recorded now. The caller holds mu.
+// recordable returns an error if the event cannot be recorded now. The caller holds e.mu.
 func (e *event) recordable(h driver.Event) error {
 	if err := e.usable(h); err != nil || e.dev.d.caps.RerecordEvents {
 		return err

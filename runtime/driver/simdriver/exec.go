@@ -327,7 +327,7 @@ func (x *exec) recordable() error {
 	return nil
 }
 
-// launch adds a launch to a stream. The caller holds mu and the mutexes of the timers.
+// launch adds a launch to a stream. The caller holds x.mu and the mutexes of the timers.
 func (x *exec) launch(s *stream, later error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

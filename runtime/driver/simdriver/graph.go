@@ -133,7 +133,7 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 	return g.add(codeAddNode, h, n, after)
 }
 
-// add adds a node to the graph. The caller holds mu.
+// add adds a node to the graph. The caller holds g.mu.
 func (g *graph) add(c code, h driver.Graph, n node, after []driver.Node) (driver.Node, error) {
 	for i, a := range after {
 		at, ok := g.index[a]

@@ -137,7 +137,7 @@ func (r *rank) call(f func() error) error {
 	return f()
 }
 
-// usable returns nil, or why the rank cannot be used. The caller holds mu.
+// usable returns nil, or why the rank cannot be used. The caller holds r.mu.
 func (r *rank) usable() error {
 	switch {
 	case r.aborted:
@@ -150,7 +150,7 @@ func (r *rank) usable() error {
 	return r.err
 }
 
-// look calls settle if the split of source has completed or failed. The caller holds mu.
+// look calls settle if the split of source has completed or failed. The caller holds r.mu.
 func (r *rank) look() {
 	if r.under == nil || r.source == 0 {
 		return
@@ -162,7 +162,7 @@ func (r *rank) look() {
 
 // settle records that the split of source has ended with err. If the split failed, the new
 // communicator must be released after source, because the new communicator refers to source's abort
-// flag. The caller holds mu.
+// flag. The caller holds r.mu.
 func (r *rank) settle(err error) {
 	s := r.under
 	if s == nil {
