@@ -11,7 +11,7 @@ import (
 // A making is a call that ranks of a communicator make together: SplitComm, ShrinkComm, NewWindow,
 // SuspendComm or ResumeComm. The ranks that take part make these calls in the same order. So a
 // rank's call belongs to the oldest making that still lacks a call of this rank; for the exception
-// see join.
+// see the method join.
 type making struct {
 	of        *communicator
 	code      code

@@ -102,8 +102,8 @@ func (x *exec) build(nodes []node) {
 
 // add adds the nodes of a graph. Nodes without predecessors run after entry, if entry is not nil.
 // add returns the task of each node; for a child node, this is the task after the child's nodes.
-// Nodes that have no name get the parameter name. For the nodes of a child node, at any depth,
-// outer is the outermost child node. Otherwise outer is 0.
+// The argument name is for nodes that have no name of their own. For the nodes of a child node, at
+// any depth, outer is the outermost child node. Otherwise outer is 0.
 func (x *exec) add(nodes []node, entry *task, name string, outer driver.Node) []*task {
 	tasks := make([]*task, len(nodes))
 	for i := range nodes {

@@ -104,8 +104,8 @@ func (w *poolWorld) before(s, o, time int) {
 	w.seen[s][o] = w.time[o]
 }
 
-// alloc allocates a block in a stream. It checks that no other block at the same addresses may
-// still be in use.
+// alloc allocates a block in a stream. It checks that all other blocks at the same addresses were
+// freed and, if w.strict is set, that they cannot still be in use.
 func (w *poolWorld) alloc(s int) {
 	i := w.r.IntN(2)
 	n := 1 + w.r.Uint64N(1<<(1+w.r.UintN(14)))
