@@ -5,7 +5,7 @@ import "fmt"
 // Comms makes communicators ([Caps.Comms]). With a communicator devices exchange and reduce data,
 // in one process or in several. A communicator has ranks, numbered from 0. Each rank has its own
 // device. A Comm is the handle of one rank. The library, such as NCCL, is loaded when a call first
-// needs it. If it is missing, or too old for a call, that call returns the error.
+// needs it. If the library is missing, or too old for a call, that call returns the error.
 //
 // The methods of a Comm may be called from one goroutine at a time. The exceptions are AbortComm
 // and CommError: until DestroyComm they may be called at any time, also during other calls. All
@@ -24,29 +24,31 @@ type Comms interface {
 	// with NoColor joins no communicator, and gets a zero Comm. SplitComm needs a bound thread.
 	SplitComm(c Comm, color, key int) (Comm, error)
 	// ShrinkComm begins to make a communicator without some ranks. The excluded ranks must not call
-	// it. With abort, ShrinkComm first aborts all work on c, and afterwards c can only be
+	// ShrinkComm. With abort, ShrinkComm first aborts all work on c, and afterwards c can only be
 	// destroyed. The other ranks do not take this abort for a failure of this rank. ShrinkComm
 	// needs a bound thread.
 	ShrinkComm(c Comm, exclude []int, abort bool) (Comm, error)
 	// CommReady reports whether a communicator has been made. After an error only AbortComm,
-	// CommError and DestroyComm may be called. It needs a bound thread.
+	// CommError and DestroyComm may be called. CommReady needs a bound thread.
 	CommReady(Comm) (bool, error)
 	// CommRank returns the rank and the number of ranks of a communicator that has been made. It
 	// may be called on any thread.
 	CommRank(Comm) (rank, count int, err error)
-	// CommError returns the error of a communicator that has failed or was aborted, for example
-	// because another rank has ended. Otherwise it returns nil. It may be called on any thread.
+	// CommError returns the error of a communicator that was aborted or has failed, for example
+	// because another rank has ended. Otherwise CommError returns nil. It may be called on any
+	// thread.
 	CommError(Comm) error
-	// AbortComm ends all work on a communicator. Calls that other threads are making with it return
-	// errors. Work in streams ends, and the memory that the work writes is undefined. When the
-	// other threads' calls have returned, only AbortComm, CommError and DestroyComm may be called.
-	// AbortComm returns soon, whatever the other ranks do. Aborting again does nothing. While
-	// SplitComm or ShrinkComm makes a new communicator, aborting the old or the new one, or
-	// destroying the new one, aborts both. AbortComm needs a bound thread.
+	// AbortComm ends all work on a communicator. Calls that other threads are making with the
+	// communicator return errors. Work in streams ends, and the memory that the work writes is
+	// undefined. When the other threads' calls have returned, only AbortComm, CommError and
+	// DestroyComm may be called. AbortComm returns soon, whatever the other ranks do. Aborting
+	// again does nothing. While SplitComm or ShrinkComm makes a new communicator, aborting the old
+	// or the new communicator, or destroying the new one, aborts both. AbortComm needs a bound
+	// thread.
 	AbortComm(Comm) error
 	// DestroyComm destroys a communicator with its registrations and windows. Unless the
 	// communicator was aborted, its work in streams must be complete, and the call may wait until
-	// the other ranks destroy theirs, or until AbortComm. The library may have to resume a
+	// the other ranks call DestroyComm, or until AbortComm. The library may have to resume a
 	// suspended communicator first, and then waits for the other ranks too. DestroyComm needs a
 	// bound thread.
 	DestroyComm(Comm) error
@@ -54,9 +56,9 @@ type Comms interface {
 	// Collect puts operations into a stream as one group. Each operation progresses only together
 	// with its counterparts on other ranks. After [ErrUnsupported] the stream has none of the
 	// operations, and the communicator is unchanged. After another error the stream may have some
-	// of them. The first Collect that needs another rank may wait until that rank calls Collect
-	// too, or until AbortComm. All Collects of a Comm must be called on the same thread, which must
-	// be a bound thread.
+	// of the operations. The first Collect that needs another rank may wait until that rank calls
+	// Collect too, or until AbortComm. All Collects of a Comm must be called on the same thread,
+	// which must be a bound thread.
 	Collect(s Stream, c Comm, ops []CommOp) error
 
 	// RegisterComm registers memory made by Alloc with CommMem. The communicator may then use this
@@ -72,12 +74,12 @@ type Comms interface {
 	ReleaseCommMemory(c Comm, m CommMemory) error
 }
 
-// A Comms may implement CommLimits, which says in advance which operations are not supported. Its
-// methods may be called on any thread. For a Comm that is not yet made, or was destroyed, they
-// return nil.
+// A Comms may implement CommLimits, which says in advance which operations are not supported. The
+// methods may be called on any thread. For a Comm that is not yet made, or was destroyed, the
+// methods return nil.
 type CommLimits interface {
-	// CheckOp returns the ErrUnsupported with which Collect would refuse an operation, or nil. It
-	// ignores Src, Dst and Count.
+	// CheckOp returns the ErrUnsupported with which Collect would refuse an operation, or nil.
+	// CheckOp ignores Src, Dst and Count.
 	CheckOp(Comm, CommOp) error
 	// CheckShrink returns the ErrUnsupported with which ShrinkComm would refuse the communicator,
 	// or nil.
@@ -94,23 +96,23 @@ type CommMaking interface {
 }
 
 // A Comms may implement CommSuspension, which reports the memory of a communicator, and frees some
-// of it while the communicator is suspended. If the library does not support a call, the error is
-// ErrUnsupported, and the communicator is unchanged.
+// of that memory while the communicator is suspended. If the library does not support a call, the
+// error is ErrUnsupported, and the communicator is unchanged.
 type CommSuspension interface {
-	// CommStats returns the memory of a communicator that has been made, suspended or not. It needs
-	// a bound thread.
+	// CommStats returns the memory of a communicator that has been made, suspended or not.
+	// CommStats needs a bound thread.
 	CommStats(Comm) (CommStats, error)
 	// SuspendComm frees the memory that a communicator does not need until ResumeComm, and keeps
-	// its connections. All ranks must call it. It waits for the other ranks, or until AbortComm.
-	// The communicator must be idle, and the call may wait for all other work of the device. While
-	// the communicator is suspended, only ResumeComm, CommStats, CommReady, CommRank, CommError,
-	// AbortComm and DestroyComm may be called. After an error other than ErrUnsupported, only
-	// AbortComm, CommError and DestroyComm may be called. A library may require CommDesc.Plain.
-	// SuspendComm needs a bound thread.
+	// the connections. All ranks must call SuspendComm, which waits for the other ranks, or until
+	// AbortComm. The communicator must be idle, and the call may wait for all other work of the
+	// device. While the communicator is suspended, only ResumeComm, CommStats, CommReady, CommRank,
+	// CommError, AbortComm and DestroyComm may be called. After an error other than ErrUnsupported,
+	// only AbortComm, CommError and DestroyComm may be called. A library may require
+	// CommDesc.Plain. SuspendComm needs a bound thread.
 	SuspendComm(Comm) error
-	// ResumeComm allocates the memory again. All ranks must call it. It waits for the other ranks,
-	// or until AbortComm. After an error, such as ErrOutOfMemory, only AbortComm, CommError and
-	// DestroyComm may be called. It needs a bound thread.
+	// ResumeComm allocates the memory again. All ranks must call ResumeComm, which waits for the
+	// other ranks, or until AbortComm. After an error, such as ErrOutOfMemory, only AbortComm,
+	// CommError and DestroyComm may be called. ResumeComm needs a bound thread.
 	ResumeComm(Comm) error
 }
 
@@ -151,7 +153,7 @@ type CommDesc struct {
 	Plain bool
 
 	// More holds further ids, made on other ranks. The list must be the same on all ranks. With
-	// several ids, thousands of ranks find each other faster. Older libraries do not support them.
+	// several ids, thousands of ranks find each other faster. Older libraries support only one id.
 	More []UniqueID
 }
 
@@ -160,7 +162,7 @@ type CommOp struct {
 	Kind      CommOpKind
 	Type      ElementType
 	Reduction Reduction
-	Scale     [8]byte // for PreMulSum: the factor, an element of Type, in its first bytes
+	Scale     [8]byte // for PreMulSum: the factor, an element of Type, in the first bytes of Scale
 	Src, Dst  Ptr
 	Count     uint64 // number of elements; see the kinds
 	Peer      int    // the root's rank, or the rank to send to or receive from

@@ -51,8 +51,8 @@ type Source struct {
 	Options []string          // options for the compiler, as the compiler defines them
 	Names   []string          // expressions, such as scale<float>, to be looked up in Code.Names
 
-	// Link holds more sources, which must not have Link themselves. They are compiled and linked
-	// with this one. Only the compiler that [Linkers].Linker returns accepts a source with Link.
+	// Link holds more sources, which must not have Link themselves. They are compiled, and linked
+	// with this source. Only the compiler that [Linkers].Linker returns accepts a source with Link.
 	// Code.Names has the names of all sources.
 	Link        []Source
 	LinkOptions []string // options for the linker, as the linker defines them

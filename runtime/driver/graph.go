@@ -28,8 +28,8 @@ const (
 	WhileNode                  // as IfNode
 )
 
-// A Condition decides whether a conditional node runs its body. It belongs to a graph. Zero means
-// no condition.
+// A Condition decides whether a conditional node runs its body. A Condition belongs to one graph.
+// Zero means no condition.
 type Condition uint64
 
 // A Test is the operation of a TestNode. The condition becomes true if the number that the node
@@ -42,7 +42,7 @@ type Test struct {
 // A NodeOp is the operation of a node. Kind decides which fields are used.
 type NodeOp struct {
 	Kind     NodeKind
-	Launch   Launch // the call reads its Args, and does not keep them
+	Launch   Launch // the call reads Launch.Args, and does not keep them
 	Dst, Src Ptr
 	Pattern  uint32
 	Width    int    // bytes per element: 1, 2 or 4
@@ -85,10 +85,11 @@ func (op *NodeOp) String() string {
 type Graphs interface {
 	// NewGraph makes an empty graph. It needs a bound thread.
 	NewGraph() (Graph, error)
-	// DestroyGraph destroys a graph. Its execs stay valid. It needs a bound thread.
+	// DestroyGraph destroys a graph. The graph's execs stay valid. DestroyGraph needs a bound
+	// thread.
 	DestroyGraph(Graph) error
-	// AddNode adds a node that runs after the given nodes. No node may be given twice. It needs a
-	// bound thread.
+	// AddNode adds a node that runs after the given nodes. No node may be given twice. AddNode
+	// needs a bound thread.
 	AddNode(g Graph, after []Node, op *NodeOp) (Node, error)
 
 	// Instantiate makes an executable graph. It needs a bound thread.
@@ -99,9 +100,9 @@ type Graphs interface {
 	// not affected. The graph must not have been destroyed. The node's kind cannot change. Neither
 	// can the function and the attributes of a kernel node. The API may refuse other sizes, strides
 	// and kinds of memory for fills and copies. SetNode is for kernel, fill and copy nodes. If
-	// Caps.Capture is set, it is also for child nodes: the new child may differ from the old one
-	// only in ways that SetNode allows. If Caps.Conditionals is set, it is also for nodes in
-	// bodies, and for test nodes, of which only Src may change. Any thread may call it.
+	// Caps.Capture is set, SetNode is also for child nodes: the new child may differ from the old
+	// one only in ways that SetNode allows. If Caps.Conditionals is set, SetNode is also for nodes
+	// in bodies, and for test nodes, of which only Src may change. Any thread may call it.
 	SetNode(x Exec, n Node, op *NodeOp) error
 	// SetNodes is SetNode for several nodes. It may cost less than several calls of SetNode. After
 	// an error any of the nodes may have been set. Any thread may call it.
@@ -113,8 +114,8 @@ type Graphs interface {
 
 // Timers makes events that record times ([Caps.Timers]).
 type Timers interface {
-	// NewTimer makes an event that records the time at which a stream reaches it. It needs a bound
-	// thread. DestroyEvent destroys the timer.
+	// NewTimer makes an event that records the time at which a stream reaches the event. NewTimer
+	// needs a bound thread. DestroyEvent destroys the timer.
 	NewTimer() (Event, error)
 	// Elapsed returns the time between the last records of two timers. Streams must have reached
 	// both. Any thread may call it.
@@ -127,12 +128,12 @@ type Timers interface {
 // its condition has undefined results.
 //
 // A body may have kernel, fill, copy, test, child and conditional nodes. AddNode or Instantiate may
-// refuse other kinds of nodes in a body and in its child graphs. They may refuse any child graph
-// with conditional or test nodes.
+// refuse other kinds of nodes in a body and in the body's child graphs, and any child graph with
+// conditional or test nodes.
 type Conditionals interface {
 	// ReadyConditionals prepares the device for conditional nodes. It is called before the other
-	// methods. If it returns an error, the device has no conditional nodes, whatever
-	// Caps.Conditionals says. It needs a bound thread.
+	// methods. After an error the device has no conditional nodes, whatever Caps.Conditionals says.
+	// ReadyConditionals needs a bound thread.
 	ReadyConditionals() error
 	// NewCondition makes a condition for a conditional node of a graph. It needs a bound thread.
 	// DestroyGraph destroys the condition too.

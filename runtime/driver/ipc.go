@@ -25,8 +25,9 @@ type IPCMem interface {
 // IPCEvents shares events with other processes ([Caps.IPCEvents]). Each process may record a shared
 // event, and make its streams wait for the last record in any process.
 type IPCEvents interface {
-	// NewIPCEvent makes an event that can be exported. DestroyEvent destroys it. Other processes
-	// that have opened the event must destroy theirs first. NewIPCEvent needs a bound thread.
+	// NewIPCEvent makes an event that can be exported. DestroyEvent destroys it. Before that, other
+	// processes must destroy the events that OpenEvent has returned to them. NewIPCEvent needs a
+	// bound thread.
 	NewIPCEvent() (Event, error)
 	// ExportEvent returns a handle of an event of NewIPCEvent. It needs a bound thread.
 	ExportEvent(Event) (EventHandle, error)

@@ -7,11 +7,11 @@ type Pool uintptr
 type PoolDesc struct {
 	Kind MemKind // kind of memory: DeviceMem; HostMem if Caps.HostPools is set, and ManagedMem if Caps.ManagedPools is set
 	// MaxSize is the maximum number of reserved bytes, which the API may round up. 0 means no
-	// limit. For ManagedMem it must be 0.
+	// limit. For ManagedMem MaxSize must be 0.
 	MaxSize uint64
 
-	// Shareable lets other processes use the pool's memory; see [PoolSharing]. It is only for
-	// DeviceMem, and only if Caps.PoolSharing is set.
+	// Shareable lets other processes use the pool's memory; see [PoolSharing]. Shareable is only
+	// for pools of DeviceMem, and only if Caps.PoolSharing is set.
 	Shareable bool
 }
 
@@ -36,8 +36,8 @@ type PoolStats struct {
 	Used, UsedHigh         uint64 // bytes in allocations
 }
 
-// PoolReuse says when memory that was freed in one stream may be reused in another stream. The same
-// stream may always reuse it.
+// PoolReuse says when memory that was freed in one stream may be reused in another stream. The
+// stream of the free may always reuse the memory.
 type PoolReuse struct {
 	Events        bool // if an event orders the free before the new allocation: PoolReuseEvents
 	Opportunistic bool // if the free happens to be complete: PoolReuseOpportunistic
@@ -47,9 +47,10 @@ type PoolReuse struct {
 // Pools allocates and frees memory in stream order ([Caps.Pools]).
 //
 // If [Caps.PoolsByStream] is set, memory must be freed in the stream that it was allocated in. If
-// another stream freed it, the API could give it out again while the freeing stream still uses it.
-// After the stream of the allocation has been destroyed, any other stream may free the memory. If
-// Caps.PoolsByStream is set, PoolReuseEvents is 0, and setting it to 1 is [ErrUnsupported].
+// another stream freed it, the API could give the memory out again while the freeing stream still
+// uses it. After the stream of the allocation has been destroyed, any other stream may free the
+// memory. If Caps.PoolsByStream is set, PoolReuseEvents is 0, and setting it to 1 is
+// [ErrUnsupported].
 type Pools interface {
 	// DefaultPool returns the pool that the device always has, and that is never destroyed.
 	// DefaultPool needs a bound thread.
@@ -57,7 +58,7 @@ type Pools interface {
 	// CurrentPool returns the device's current pool, which other code in the process may use too.
 	// That is the default pool until SetCurrentPool is called. CurrentPool needs a bound thread.
 	CurrentPool() (Pool, error)
-	// SetCurrentPool makes a pool of this device the current one. It needs a bound thread.
+	// SetCurrentPool makes a pool of this device the current pool. It needs a bound thread.
 	SetCurrentPool(Pool) error
 
 	// NewPool makes a pool. This device can use the pool's memory. If the memory is HostMem or
@@ -65,9 +66,9 @@ type Pools interface {
 	// thread.
 	NewPool(PoolDesc) (Pool, error)
 	// DestroyPool destroys a pool of NewPool. If the API allows it, the pool may still have
-	// allocations. The pool's memory is then freed when all of them have been freed. While streams
-	// have work, the error may be [ErrBusy]. The pool is then not destroyed. DestroyPool needs a
-	// bound thread.
+	// allocations. The pool's memory is then freed when all allocations have been freed. While
+	// streams have work, the error may be [ErrBusy]. The pool is then not destroyed. DestroyPool
+	// needs a bound thread.
 	DestroyPool(Pool) error
 
 	// PoolAttr reads a property. It needs a bound thread.
@@ -79,7 +80,7 @@ type Pools interface {
 	TrimPool(p Pool, keep uint64) error
 	// AccessPool allows or forbids another device of the driver to use a pool's memory. All devices
 	// may use a pool of host memory from the start. Do not call AccessPool for pools of managed
-	// memory. It needs a bound thread.
+	// memory. AccessPool needs a bound thread.
 	AccessPool(p Pool, by Device, allow bool) error
 
 	// AllocAsync allocates memory in stream order. Work that comes after the allocation in stream

@@ -9,7 +9,7 @@ type Values interface {
 	// writes of the stream. Any thread may call it.
 	WriteValue(s Stream, p Ptr, value uint64) error
 	// WaitValue makes later work of the stream wait until the number at p is at least value. The
-	// API tests the sign of the 64-bit difference, so the two must be less than 2⁶³ apart. Any
-	// thread may call it.
+	// API tests the sign of the 64-bit difference, so the two numbers must be less than 2⁶³ apart.
+	// Any thread may call it.
 	WaitValue(s Stream, p Ptr, value uint64) error
 }

@@ -18,9 +18,10 @@ const variable = "PUREGPU_DRIVER"
 
 // Best opens the best driver that has a device: CUDA, else HIP, else the simulated GPU.
 //
-// If Best takes the simulated GPU, it logs a warning, in one line, that says why it could not take a
-// GPU. It logs the full error of each driver that cannot be used at level debug. With [WithoutSim]
-// it returns an error instead, which is [ErrNoGPU] and has the errors of the drivers.
+// If Best takes the simulated GPU, it logs a warning, in one line, that says why it could not take
+// a GPU. At level debug it logs the full error of each driver that cannot be used. With
+// [WithoutSim] Best returns an error instead, which is [ErrNoGPU] and has the errors of the
+// drivers.
 //
 // If the environment variable PUREGPU_DRIVER is set to cuda, hip or sim, Best opens only that
 // driver and logs nothing. If that driver is unusable or has no device, the error says why. For any

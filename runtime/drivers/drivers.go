@@ -2,14 +2,14 @@
 // by number, UUID or PCI address.
 //
 // Use [Best] in programs that run on any GPU: it takes CUDA if CUDA has a device, else HIP, and
-// else the simulated GPU, with a warning in the log. With [WithoutSim] it returns an error instead
-// of the simulated GPU. The user can choose the driver with the environment variable
+// else the simulated GPU, with a warning in the log. With [WithoutSim] Best returns an error
+// instead of the simulated GPU. The user can choose the driver with the environment variable
 // PUREGPU_DRIVER: cuda, hip or sim.
 //
 // If the environment variable PUREGPU_TRACE names a file, the returned driver writes a trace of its
-// devices to it; see package [github.com/puregpu/puregpu/runtime/trace]. Two drivers of a program
-// write two files. Without PUREGPU_TRACE, if an NVIDIA profiler has set NVTX_INJECTION64_PATH, the
-// returned driver shows the profiler the labels of GPU work; see package
+// devices to that file; see package [github.com/puregpu/puregpu/runtime/trace]. Two drivers of a
+// program write two files. Without PUREGPU_TRACE, if an NVIDIA profiler has set
+// NVTX_INJECTION64_PATH, the returned driver shows the profiler the labels of GPU work; see package
 // [github.com/puregpu/puregpu/runtime/trace/nvtxtrace].
 package drivers
 
@@ -78,7 +78,7 @@ func WithCUDA(opt cuda.Options) Option { return func(o *options) { o.cuda = opt 
 // WithHIP sets the options for the library of the HIP runtime.
 func WithHIP(opt hip.Options) Option { return func(o *options) { o.hip = opt } }
 
-// WithNCCL sets the options for NCCL, which the CUDA driver opens when it is first needed.
+// WithNCCL sets the options for NCCL, which the CUDA driver opens when a call first needs NCCL.
 func WithNCCL(opt nccl.Options) Option { return func(o *options) { o.nccl = opt } }
 
 // WithNVRTC sets the options for NVRTC, which the CUDA driver opens when a Compiler is first asked
@@ -92,7 +92,7 @@ func WithNVJitLink(opt nvjitlink.Options) Option { return func(o *options) { o.n
 // WithNVML sets the options for NVML, which the CUDA driver opens for the first device.
 func WithNVML(opt nvml.Options) Option { return func(o *options) { o.nvml = opt } }
 
-// WithRCCL sets the options for RCCL, which the HIP driver opens when it is first needed.
+// WithRCCL sets the options for RCCL, which the HIP driver opens when a call first needs RCCL.
 func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
 
 // WithHIPRTC sets the options for hipRTC, which the HIP driver opens when a Compiler is first asked
@@ -100,9 +100,9 @@ func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt 
 func WithHIPRTC(opt hiprtc.Options) Option { return func(o *options) { o.hiprtc = opt } }
 
 // WithLibraryDirs adds folders that are searched for every library, after the folders of the
-// library's own options ([dl.Options].Dirs) and before all other places. They are not searched for
-// a library whose file is named by [dl.Options].Path or the library's environment variable. A
-// folder may be Python's site-packages with NVIDIA's wheels.
+// library's own options ([dl.Options].Dirs) and before all other places. The added folders are not
+// searched for a library whose file is named by [dl.Options].Path or the library's environment
+// variable. A folder may be Python's site-packages with NVIDIA's wheels.
 func WithLibraryDirs(dirs ...string) Option {
 	return func(o *options) { o.dirs = append(o.dirs, dirs...) }
 }
@@ -136,13 +136,13 @@ func collect(opts []Option) (o options) {
 
 // Open opens a driver by name. A driver without devices is not an error, except for HIP: its driver
 // does not start without a device, and the error is [hip.ErrorNoDevice]. Open blocks while the
-// library's start-up code runs, which may take long. It ignores PUREGPU_DRIVER.
+// library's start-up code runs, which may take long. Open ignores PUREGPU_DRIVER.
 func Open(name string, opts ...Option) (driver.Driver, error) {
 	return traced(collect(opts).open(name))
 }
 
 // traced returns a driver that writes a trace, or that shows labels to an NVIDIA profiler, if the
-// environment asks for it. Otherwise it returns d.
+// environment asks for one of them. Otherwise traced returns d.
 func traced(d driver.Driver, err error) (driver.Driver, error) {
 	if err != nil {
 		return nil, err

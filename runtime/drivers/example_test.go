@@ -66,7 +66,8 @@ func ExampleWithLogger() {
 	logger.Info("open", "driver", d.Name())
 }
 
-// A program that ships NCCL names its file. The file is opened when communicators are first needed.
+// A program that ships NCCL says where the library's file is. The file is opened when a call first
+// needs NCCL.
 func ExampleWithNCCL() {
 	d, err := drivers.Open(drivers.CUDA, drivers.WithNCCL(nccl.Options{Path: "/opt/program/lib/libnccl.so.2"}))
 	if err != nil {

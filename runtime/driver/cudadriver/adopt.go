@@ -17,8 +17,8 @@ func (d *device) noAdopt(op string) error {
 	return d.fail(op, driver.ErrUnsupported, "streams of other code")
 }
 
-// AdoptStream does not add the stream to d.streams. settle queries the streams there, and a query
-// could invalidate a capture that the stream's owner has begun.
+// AdoptStream does not add the stream to d.streams. The method settle queries the streams there,
+// and a query could invalidate a capture that the stream's owner has begun.
 func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	const op = "adopt stream"
 	if !d.caps.Adopt {

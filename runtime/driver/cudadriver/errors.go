@@ -25,8 +25,8 @@ func wrap(op string, err error) *driver.Error {
 	return e
 }
 
-// fail is wrap with the device and a description of the object. Its arguments allocate, so it is
-// only for error paths.
+// fail is like wrap, but adds the device and a description of the object. Passing the arguments
+// allocates, so fail is only for error paths.
 func (d *device) fail(op string, err error, format string, args ...any) error {
 	e := wrap(op, fmt.Errorf("device %d (%s): %s: %w", d.info.Index, d.info.Name, fmt.Sprintf(format, args...), err))
 	if e.Lost {

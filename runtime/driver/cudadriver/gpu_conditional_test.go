@@ -179,7 +179,7 @@ func TestGPUConditional(t *testing.T) {
 	run(0, 7, 3, 0, 1, 0, 0, 9)
 	copy(w, []uint32{2, 0, 4, 0, 0, 0, 0, 0})
 	run(0, 0, 4, 2, 0, 0, 8, 9)
-	// From here on the body counts in w[8] and copies from w[9], and the last test in it reads
+	// From here on the body counts in w[8] and copies from w[9], and the body's last test reads
 	// w[10].
 	lastOp.Src = at(10)
 	ok(t, d.SetNodes(x, []driver.Node{a, plus, last}, []driver.NodeOp{

@@ -125,8 +125,8 @@ func TestGPUMemInfo(t *testing.T) {
 }
 
 // elsewhereSaid compares facts of a device (ours) with those of another source (theirs). The three
-// lists have the same order. The other source must know the first need facts. Facts that it does
-// not know are logged.
+// lists have the same order. The other source must know the first facts, as many as need says.
+// Facts that the other source does not know are logged.
 func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) {
 	t.Helper()
 	if len(theirs) != len(names) || len(ours) != len(names) {
@@ -150,7 +150,7 @@ func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) 
 }
 
 // TestGPUFactsElsewhere compares facts of all devices with nvidia-smi, Linux and PyTorch, and their
-// links with the matrix of nvidia-smi, as far as these are available.
+// links with the matrix of nvidia-smi, as far as these sources are available.
 func TestGPUFactsElsewhere(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)

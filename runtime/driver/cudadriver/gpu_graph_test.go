@@ -217,7 +217,7 @@ func TestGPUGraphSetNode(t *testing.T) {
 			t.Errorf("SetNode allocates %v times, %v", n, sink)
 		}
 	}
-	// The driver may refuse other sizes and kinds of memory.
+	// The driver may refuse to change a node's size or kinds of memory.
 	for name, err := range map[string]error{
 		"a longer fill":        d.SetNode(x, fill, &driver.NodeOp{Kind: driver.FillNode, Dst: dev.Ptr, Pattern: 3, Width: 4, Count: 2 * n}),
 		"a shorter fill":       d.SetNode(x, fill, &driver.NodeOp{Kind: driver.FillNode, Dst: dev.Ptr, Pattern: 3, Width: 4, Count: 4}),

@@ -36,8 +36,8 @@ func TestGPUCapture(t *testing.T) {
 	index, _ := load(t, d, kernels.Basic, "index")
 	dev, host := alloc(t, d, driver.DeviceMem, 4*n), alloc(t, d, driver.HostMem, 4*n)
 	words := unsafe.Slice((*uint32)(host.Host), n)
-	// capture records a fill of the half that begins at word half, kernels that number the other
-	// half, and a copy of all words to the host.
+	// capture records a fill of n/2 words from index half on, kernels that number the other words,
+	// and a copy of all words to the host.
 	capture := func(with, base uint32, half, times int) (g driver.Graph) {
 		t.Helper()
 		elsewhere(t, d, func() error {
@@ -142,7 +142,7 @@ func (m *matrix) times(o *matrix) (p matrix) {
 	return p
 }
 
-// want returns the expected result of the tests: (a·b + 2a)·b.
+// want returns the expected result of the tests: (m·b + 2m)·b.
 func (m *matrix) want(b *matrix) matrix {
 	c := m.times(b)
 	for i := range c {
@@ -238,7 +238,7 @@ func (x *blas) product(m *cublas.Multiplier) func(gpu.NativeCall) error {
 	}
 }
 
-// add returns a launch that adds a matrix twice to another one.
+// add returns a launch that adds twice the matrix in from to the matrix in to.
 func (x *blas) add(to, from gpu.Range) gpu.Op {
 	return gpu.Launch(x.saxpy, gpu.GridFor(side*side, 64), uint64(side*side), float32(2), from, to)
 }
@@ -326,7 +326,7 @@ func TestGPUCuBLAS(t *testing.T) {
 	})
 }
 
-// TestGPUCuBLASRecorded records the products once, and executes them 1,000 times with other
+// TestGPUCuBLASRecorded records the products once, and executes them 1,000 times with different
 // matrices.
 func TestGPUCuBLASRecorded(t *testing.T) {
 	x := openBlas(t)
@@ -391,8 +391,8 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 			if v, err := s.Query(); v != executions || uint64(compared) != executions || err != nil {
 				t.Errorf("%d executions are over and %d results were compared, %v; want %d", v, compared, err, executions)
 			}
-			// Without a graph an execution calls both functions. With a graph it calls those whose
-			// ranges have changed, at least the second.
+			// Without a graph an execution calls both functions. With a graph it calls the
+			// functions whose ranges have changed, at least the second.
 			least := 2 * executions
 			if mode == gpu.GraphMode {
 				least = executions

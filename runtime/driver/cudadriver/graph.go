@@ -13,8 +13,8 @@ import (
 
 var _ driver.Graphs = (*device)(nil)
 
-// A nodeParams holds a node's parameters in C's form. The bindings need it on the heap, so nodeRoom
-// recycles nodeParams.
+// A nodeParams holds a node's parameters in C's form. The bindings need nodeParams on the heap, so
+// a sync.Pool, nodeRoom, recycles them.
 type nodeParams struct {
 	kernel cuda.KernelNodeParams
 	fill   cuda.MemsetNodeParams
@@ -146,9 +146,9 @@ func (d *device) addKernel(g cuda.Graph, deps []cuda.GraphNode, p *nodeParams) (
 	return d.lib.GraphAddKernelNodeV1(g, deps, p.kernelV1())
 }
 
-// addKernelEx is addKernel for a launch with attributes. If the only predecessor of a dependent
-// kernel is a kernel, and hasEdges is set, the edge begins at launch_dependents of the predecessor.
-// In all other cases the kernel waits until its predecessors have ended.
+// addKernelEx is like addKernel, for a launch with attributes. If the only predecessor of a
+// dependent kernel is a kernel, and d.hasEdges is set, the edge begins at launch_dependents of the
+// predecessor. In all other cases the kernel waits until its predecessors have ended.
 func (d *device) addKernelEx(g cuda.Graph, deps []cuda.GraphNode, a *driver.LaunchAttrs, p *nodeParams) (n cuda.GraphNode, err error) {
 	if err := d.lacksAttrs(a); err != nil {
 		return 0, err
@@ -222,7 +222,7 @@ func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error 
 	return d.SetNodes(x, []driver.Node{n}, unsafe.Slice(op, 1))
 }
 
-// SetNodes makes the context current, because some driver releases crash without it.
+// SetNodes makes the context current, because some driver releases crash without a current context.
 func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
 	if d.noGraphs != nil {
 		return d.fail("set node", d.noGraphs, "graphs")

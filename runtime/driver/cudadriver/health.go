@@ -13,7 +13,8 @@ import (
 
 const (
 	// xidPatience is how long the first error of a lost device waits at most for NVML to report the
-	// XID error. On an H200 NVML reports it half a millisecond before CUDA returns its error.
+	// XID error. On an H200 NVML reports the XID error half a millisecond before CUDA returns an
+	// error.
 	xidPatience = 20 * time.Millisecond
 	// askPatience is how long the first error of a lost device waits at most for calls of NVML,
 	// which may hang if the GPU hangs.
@@ -72,7 +73,7 @@ func (w *watch) stop() {
 }
 
 // of adds the last XID error to the error of a lost device. The first call for a device may wait
-// for xidPatience, or for askPatience if NVML hangs. Calls after it do not wait.
+// for xidPatience, or for askPatience if NVML hangs. Later calls do not wait.
 func (w *watch) of(err error) error {
 	w.explain.Do(func() { w.suffix = within(askPatience, w.last) })
 	if w.suffix == nil {
@@ -83,7 +84,7 @@ func (w *watch) of(err error) error {
 
 // last reads the recorded XID errors. It returns an error for the last of them, or nil if there is
 // none. Errors that NVML has already recorded may be older than the loss, so last also waits for a
-// new one.
+// new error.
 func (w *watch) last() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,8 +101,9 @@ func (w *watch) last() error {
 	return nil
 }
 
-// drain waits at most patience for an XID error. It then reads errors until none is left, or until
-// end. It returns the last error, or 0. The caller holds w.mu.
+// drain waits for an XID error, at most for patience or a millisecond, whichever is longer. It then
+// reads errors until none is left, or until end. drain returns the last error, or 0. The caller
+// holds w.mu.
 func (w *watch) drain(patience time.Duration, end time.Time) (last health.XID) {
 	for {
 		// With a timeout of 0, Wait would return at the first error of another MIG instance, even

@@ -49,8 +49,8 @@ func TestNothingFails(t *testing.T) {
 				if what == "function" {
 					continue // depends on the loaded libraries; tested below
 				}
-				// A call may be unsupported. The package must then refuse it without a failing call
-				// of the CUDA driver.
+				// A call may be unsupported. The package must then refuse the call without a
+				// failing call of the CUDA driver.
 				if err := call(); !errors.Is(err, driver.ErrUnsupported) {
 					ok(t, err)
 				}

@@ -10,12 +10,12 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// The CUDA driver gets the address of an image without its length. It trusts the sizes in the
-// image, and would read past the end of an incomplete image. So this file checks that an image is
-// complete.
+// The CUDA driver gets the address of an image without its length. The driver trusts the sizes in
+// the image, and would read past the end of an incomplete image. So this file checks that an image
+// is complete.
 
 // prepare checks an image. It returns the image in the form that the driver needs, and the name of
-// its format.
+// the image's format.
 func prepare(image []byte) (_ []byte, form string, _ error) {
 	switch {
 	case len(image) == 0:

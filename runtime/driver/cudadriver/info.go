@@ -26,7 +26,8 @@ func describe(lib *cuda.Library, index int, id cuda.Device) (driver.Info, error)
 	if info.Memory, err = lib.DeviceTotalMem(id); err != nil {
 		return info, fmt.Errorf("size of memory: %w", err)
 	}
-	// The newer form returns the UUID of a MIG instance, the older one the UUID of its GPU.
+	// The newer function returns the UUID of a MIG instance, the older function the UUID of the
+	// instance's GPU.
 	uuid, hasNewer := lib.DeviceGetUuidV1, lib.HasSymbol("cuDeviceGetUuid_v2")
 	if hasNewer {
 		uuid = lib.DeviceGetUuid

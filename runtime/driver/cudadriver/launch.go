@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Launch passes l.Args to CUDA as they are, because CUDA copies the arguments before its call
+// Launch passes l.Args to CUDA as they are, because CUDA copies the arguments before the call
 // returns.
 func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if s <= defaultStreams {
@@ -39,8 +39,8 @@ const launchEvents = 12030
 // dependent is the first major compute capability whose kernels can wait for preceding kernels.
 const dependent = 9
 
-// A launchParams holds a launch or node with attributes in C's form. The bindings need it on the
-// heap, so launchRoom recycles launchParams.
+// A launchParams holds a launch or node with attributes in C's form. The bindings need launchParams
+// on the heap, so a sync.Pool, launchRoom, recycles them.
 type launchParams struct {
 	config cuda.LaunchConfig
 	attrs  [6]cuda.LaunchAttribute
@@ -136,7 +136,8 @@ func (d *device) lacksAttrs(a *driver.LaunchAttrs) error {
 	return nil
 }
 
-// maxCluster returns the maximum number of blocks in a cluster of a kernel, or 0 if it is unknown.
+// maxCluster returns the maximum number of blocks in a cluster of a kernel, or 0 if that number is
+// unknown.
 func (d *device) maxCluster(f cuda.Function) int {
 	p := launchRoom.Get().(*launchParams)
 	defer p.drop()

@@ -22,7 +22,7 @@ func openNVJitLink(opt nvjitlink.Options) func() (*nvjitlink.Library, error) {
 			return nil, unsupported{err} // the error says what was searched for, where, and what to install
 		}
 		if err := tried.NotReady(lib); err != nil {
-			return nil, err // the error names each file that was found, with its own error
+			return nil, err // the error names each file that was found, with the error of that file
 		}
 		return lib, nil
 	})

@@ -23,7 +23,7 @@ type physical struct {
 }
 
 // askPhysical finds out whether the device can map physical memory, and whether processes can share
-// this memory.
+// physical memory.
 func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (virtual, shares bool, err error) {
 	if lacks(d.lib, "virtual-memory") != nil {
 		return false, false, nil
@@ -53,7 +53,7 @@ func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (virt
 	return virtual, shares, err
 }
 
-// setPhysical sets the properties of physical memory, and finds its granularity. It reports whether
+// setPhysical sets the properties of physical memory, and finds the granularity. It reports whether
 // the device has physical memory with these properties.
 func (d *device) setPhysical(p *physical, prop cuda.MemAllocationProp) (able bool, err error) {
 	p.prop = prop
@@ -84,8 +84,8 @@ func (d *device) allocShareable(size uint64) (driver.Mem, error) {
 	return d.mapped(op, h, size)
 }
 
-// mapped maps shareable physical memory and gives the device access. It takes over the caller's
-// handle and releases it, because the mapping has its own reference, which keeps the memory alive.
+// mapped maps shareable physical memory and gives the device access. It always releases the
+// caller's handle. The mapping keeps the memory alive.
 func (d *device) mapped(op string, h cuda.MemGenericAllocationHandle, size uint64) (driver.Mem, error) {
 	n := d.physical.whole(size)
 	p, err := d.lib.MemAddressReserve(n, 0, 0, 0)

@@ -27,7 +27,7 @@ type compiler struct {
 type module struct {
 	code    *contents
 	library cuda.CodeLibrary // the library that the module belongs to, or 0
-	logs    *compiler        // logs that the library may write until its unload, or nil
+	logs    *compiler        // logs that library may write until Unload, or nil
 }
 
 // Load accepts a cubin, a fat binary, and PTX with or without a NUL at its end. It refuses a cubin
@@ -76,7 +76,7 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	return driver.Module(m), nil
 }
 
-// loadImage loads device code. If hasLibraries is set, it loads a library and gets the context's
+// loadImage loads device code. If d.hasLibraries is set, it loads a library and gets the context's
 // module from the library. Otherwise it loads a module. While the CUDA driver compiles a module, no
 // thread can submit to the context, but a library is compiled without the context. hasLibraries is
 // not set if the driver loads eagerly, because such a driver would load a library into all
@@ -218,10 +218,10 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 	return driver.Function(f), info, nil
 }
 
-// params returns the sizes of a kernel's parameters. If their number is untold, it asks for one
-// index after another until the driver returns an error. The sizes are worth that failing call:
-// without them, a launch with too few arguments would make the driver read past the end of the
-// arguments.
+// params returns the sizes of a kernel's parameters. If number is the constant untold, params asks
+// the driver for one index after another until the driver returns an error. The sizes are worth
+// that failing call: without them, a launch with too few arguments would make the driver read past
+// the end of the arguments.
 func (d *device) params(f cuda.Function, number int) ([]int, error) {
 	const most = 1 << 15 // limits the loop: no kernel has parameters of more bytes
 	if number == untold {

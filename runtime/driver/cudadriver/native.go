@@ -12,8 +12,8 @@ var (
 	_ driver.Capturer = (*device)(nil)
 )
 
-// A Native holds the CUDA handles of a device of this package. It is valid until the device is
-// closed.
+// A Native holds the CUDA handles of a device of this package. The handles are valid until the
+// device is closed.
 type Native struct {
 	Library *cuda.Library
 	Device  cuda.Device  // the device's ordinal, which the CUDA runtime library uses too
@@ -49,8 +49,8 @@ func (d *device) Leave(uintptr) error {
 }
 
 // BeginCapture captures in relaxed mode, so that a library and other threads may allocate memory
-// meanwhile. settle skips the stream during the capture, because a query would invalidate the
-// capture.
+// meanwhile. The method settle skips the stream during the capture, because a query would
+// invalidate the capture.
 func (d *device) BeginCapture(s driver.Stream) error {
 	if d.noGraphs != nil {
 		return d.fail("begin capture", d.noGraphs, "graphs")
@@ -84,8 +84,8 @@ func (d *device) EndCapture(s driver.Stream) (driver.Graph, error) {
 	return driver.Graph(g), nil
 }
 
-// listStream adds a stream to d.streams if asked is true. Otherwise it removes the stream. settle
-// queries the streams in d.streams.
+// listStream adds a stream to d.streams if asked is true. Otherwise it removes the stream. The
+// method settle queries the streams in d.streams.
 func (d *device) listStream(s driver.Stream, asked bool) {
 	d.streamsMu.Lock()
 	defer d.streamsMu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// releases lists the CUDA releases from 11.0 on. Each has the newest PTX version that it writes and
-// its driver reads, and the branch of its driver. Release 12.6 writes the PTX of 12.5.
+// releases lists the CUDA releases from 11.0 on. Each entry has the newest PTX version that the
+// release writes and its driver reads, and the branch of that driver. Release 12.6 writes the PTX
+// of 12.5.
 var releases = []struct{ ptx, cuda, driver int }{
 	{70, 110, 450}, {71, 111, 455}, {72, 112, 460}, {73, 113, 465}, {74, 114, 470}, {75, 115, 495}, {76, 116, 510}, {77, 117, 515},
 	{78, 118, 520}, {80, 120, 525}, {81, 121, 530}, {82, 122, 535}, {83, 123, 545}, {84, 124, 550}, {85, 125, 555}, {86, 127, 565},

@@ -8,7 +8,8 @@ import (
 )
 
 // defaultStreams is the highest of CUDA's handles for default streams: null, legacy and per thread.
-// Their meaning depends on the calling thread and its context, so methods refuse them.
+// Which stream such a handle means depends on the calling thread and its context, so methods refuse
+// these handles.
 const defaultStreams = 2
 
 func (d *device) noStream(op string, s driver.Stream) error {
@@ -35,7 +36,7 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("destroy stream", s)
 	}
-	// CUDA would destroy the stream, but let its work run on.
+	// CUDA itself would destroy a stream with pending work, and let the work run on.
 	if d.lib.StreamQuery(cuda.Stream(s)) == cuda.ErrorNotReady {
 		return d.fail("destroy stream", driver.ErrBusy, "stream %#x", uintptr(s))
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // TestSubmittingSetsContext tests a driver that needs a context for every call. Several threads
-// submit at once. Some have no context, the others that of another device. After each call the
-// thread must have the same context as before.
+// submit at once. Some have no context, the others have the context of another device. After each
+// call the thread must have the same context as before.
 func TestSubmittingSetsContext(t *testing.T) {
 	f := newFake(t, 13000)
 	f.Set("bound", 1)

@@ -141,7 +141,7 @@ func init() { // init avoids an initialization cycle: the functions use suite
 				"enter": {"cuCtxPushCurrent_v2"}, "leave": {"cuCtxPopCurrent_v2"}, "begin capture": {"cuStreamBeginCapture_v2"}, "end capture": {"cuStreamEndCapture"},
 			},
 			// After a host pool was made, upload and download use other functions. This test
-			// expects the usual ones.
+			// expects the usual functions.
 			Before: func(d drivertest.Device) { d.(*device).hostPools.list.Store(nil) },
 		},
 		Pools: drivertest.PoolsTest{

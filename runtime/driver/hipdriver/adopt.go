@@ -21,8 +21,8 @@ func (d *device) noAdopt(op string) error {
 	return d.refuse(op, driver.ErrUnsupported, "streams of other code")
 }
 
-// AdoptStream does not add the stream to d.streams. busy queries those streams, and a query could
-// invalidate a capture that the stream's owner has begun.
+// AdoptStream does not add the stream to d.streams. The method busy queries the streams there, and
+// a query could invalidate a capture that the stream's owner has begun.
 func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	const op = "adopt stream"
 	if !d.caps.Adopt {

@@ -23,7 +23,7 @@ func openHIPRTC(opt hiprtc.Options) func() (*hiprtc.Library, error) {
 			return nil, unsupported{err} // the error says what was searched for, where, and what to install
 		}
 		if err := tried.NotReady(lib); err != nil {
-			return nil, err // the error names each file that was found, with its own error
+			return nil, err // the error names each file that was found, with the error of that file
 		}
 		return lib, nil
 	})
@@ -76,8 +76,8 @@ func (c *compilerFor) output(p hiprtc.Program) ([]byte, error) {
 	return image, err
 }
 
-// errNoCode is the error if options such as -fgpu-rdc made no code object. hipRTC makes bitcode for
-// them from 5.3 on.
+// errNoCode is the error if options such as -fgpu-rdc made no code object. From 5.3 on, hipRTC
+// makes bitcode for such options.
 var errNoCode = fmt.Errorf("the options give no code object, so nothing can be loaded: %w", driver.ErrUnsupported)
 
 // filled returns the source with a newline in place of each empty text, because HIP 5.2 refuses an

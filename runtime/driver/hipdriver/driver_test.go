@@ -190,7 +190,7 @@ func TestProbe(t *testing.T) {
 		t.Error("copies do nothing, but submitting does not set it")
 	}
 	f.Set("idle", 0)
-	// If Open cannot make a graph, it does not try to launch one.
+	// If Open cannot make a graph, it does not try to launch a graph.
 	for _, name := range []string{"hipGraphCreate", "hipGraphInstantiateWithFlags"} {
 		f.Set(name, int(hip.ErrorOutOfMemory))
 		f.Set("bound hipGraphLaunch", 1)
@@ -286,7 +286,7 @@ func TestThreads(t *testing.T) {
 			}
 		}
 	}
-	// If the thread's current device is another one, Close does not change it.
+	// If another device is current on the thread, Close leaves that device current.
 	d, err := f.driver().Open(0)
 	if err != nil {
 		t.Fatal(err)
@@ -504,7 +504,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 		t.Errorf("unknown kind of node: %v", err)
 	}
 
-	// A launch in another stream waits for the previous launch.
+	// A launch of an exec in another stream waits for the exec's previous launch.
 	dev := d.(*device)
 	dev.setCaptured(stream0, false) // NewStream does this for its streams
 	dev.setCaptured(stream1, false)
@@ -562,8 +562,8 @@ func testFakeGraphs(t *testing.T, f *fake) {
 }
 
 // TestLastError sets the thread's last error, as other code would, and checks that it is still set
-// after each call. Before HIP 7.0 this is impossible, because every call of HIP replaces the last
-// error.
+// after each call. Before HIP 7.0 the error does not stay set, because every call of HIP replaces
+// the last error.
 func TestLastError(t *testing.T) {
 	for _, release := range []dl.Version{hip64, hip70} {
 		f := newFake(t, release)
@@ -598,9 +598,10 @@ func TestLastError(t *testing.T) {
 	}
 }
 
-// TestLaunchLost makes calls fail with "launch failure". For a query this always means a lost
-// device. For the other calls it may mean a refused launch, so the driver then calls the function
-// ask. The device counts as lost only if ask returns an error that means a lost device.
+// TestLaunchLost makes calls fail with "launch failure". From a query this error always means a
+// lost device. From the other calls it may mean a refused launch, so the driver then calls the HIP
+// function whose name is in ask. The device counts as lost only if that function returns an error
+// that means a lost device.
 func TestLaunchLost(t *testing.T) {
 	f := newFake(t, hip70)
 	d := f.device()

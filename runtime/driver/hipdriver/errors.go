@@ -25,21 +25,21 @@ func wrap(op string, err error) *driver.Error {
 	return e
 }
 
-// failed is wrap for an error that the library returned on this thread. It clears the thread's last
-// error.
+// failed calls wrap for an error that the library returned on this thread, and clears the thread's
+// last error.
 func failed(lib *hip.Library, op string, err error) *driver.Error {
 	lib.GetLastError()
 	return wrap(op, err)
 }
 
-// refuse makes an error. It calls no function of the library. Its arguments allocate, so it is only
-// for error paths.
+// refuse makes an error, and calls no function of the library. Passing the arguments allocates, so
+// refuse is only for error paths.
 func (d *device) refuse(op string, err error, format string, args ...any) *driver.Error {
 	return wrap(op, fmt.Errorf("device %d (%s): %s: %w", d.info.Index, d.info.Name, fmt.Sprintf(format, args...), err))
 }
 
-// fail is refuse for an error that the library returned on this thread. It clears the thread's last
-// error.
+// fail calls refuse for an error that the library returned on this thread, and clears the thread's
+// last error.
 func (d *device) fail(op string, err error, format string, args ...any) *driver.Error {
 	d.lib.GetLastError()
 	return d.refuse(op, err, format, args...)
@@ -52,7 +52,7 @@ func (e unsupported) Unwrap() []error { return []error{e.error, driver.ErrUnsupp
 
 // lost reports whether the result r means that the device is unusable, so that every later call
 // fails too. Any other error concerns only the call that returned it. "Context is destroyed" does
-// not mean a lost device: HIP returns it for a stream that does not exist.
+// not mean a lost device: HIP returns that error for a stream that does not exist.
 func lost(r hip.Result) bool {
 	switch r {
 	case hip.ErrorDeinitialized, // the process is ending
@@ -68,7 +68,7 @@ func lost(r hip.Result) bool {
 
 // refused reports whether err is "launch failure" although HIP has only refused a launch. HIP
 // returns this error for a kernel that crashed, and also for a block with too many threads. After a
-// crash every call fails. So refused calls ask, which makes another call of HIP.
+// crash every call fails. So refused calls the function ask, which makes another call of HIP.
 func refused(err error, ask func() error) bool {
 	if !errors.Is(err, hip.ErrorLaunchFailure) {
 		return false

@@ -1,8 +1,8 @@
 // Package hipdriver implements package driver for HIP, over the bindings of package hip, from ROCm
 // 5.2 on.
 //
-// It is tested with fake HIP libraries, one of which applies HIP's rules on top of CUDA. It has not
-// been run on an AMD GPU.
+// The package is tested with fake HIP libraries, one of which applies HIP's rules on top of CUDA.
+// The package has not been run on an AMD GPU.
 //
 // HIP has a current device for each thread, initially 0. Five methods change it: Bind, Unbind,
 // Enter, Leave and Close. Unbind and Close set it back to 0 on a bound thread. Creating methods of
@@ -26,8 +26,8 @@
 // Streams do not synchronize with HIP's default streams, which no method accepts. An event can be
 // recorded only in streams of its own device, and streams of every device can wait for it. Host
 // memory for uploads and downloads should be of kind [driver.HostMem] or registered. A copy of
-// other memory is staged, and the call may wait for it. Managed memory is available only if the
-// host may touch it while the device is working.
+// other memory is staged, and the call may wait for the copy. Managed memory is available only if
+// the host may touch it while the device is working.
 //
 // FillStrided takes one call if the library has hipMemsetD2D32Async (ROCm 7.1). Otherwise it takes
 // one call for each run of equal bytes in the pattern, four at most.
@@ -35,10 +35,10 @@
 // Processes share memory, on Linux, but no events: a wait for one of HIP's shared events blocks the
 // calling thread, and misses some records. CloseMem waits for the device. The device does not
 // implement driver.MemSharing. Before ROCm 7.1 hipMemImportFromShareableHandle seems to take the
-// address of a descriptor, and later the descriptor; AMD does not document it.
+// address of a descriptor, and later the descriptor; AMD documents neither.
 //
 // Virtual memory (hipMemCreate, hipMemMap) needs HIP 5.3, because structs had another layout
-// before, and a device with the attribute for it.
+// before, and a device with the attribute for virtual memory.
 //
 // # Memory pools
 //
@@ -72,10 +72,10 @@
 //
 // A module is a code object, which is an ELF file, or a bundle of them as hipcc --genco writes it,
 // compressed or not. HIP also reads the image after Load, so the device keeps a copy until Unload.
-// Args of a launch must have an element for each parameter, because the library reads one for each
-// without knowing the length. A launch can have fewer than 2³² threads along x. The only supported
-// launch attribute is Cooperative, from ROCm 5.5 on, and not in graphs. Priority and Carveout are
-// ignored.
+// Args of a launch must have an element for each parameter, because the library reads one element
+// for each parameter without knowing the length of Args. A launch can have fewer than 2³² threads
+// along x. The only supported launch attribute is Cooperative, from ROCm 5.5 on, and not in graphs.
+// Priority and Carveout are ignored.
 //
 // # Compiling
 //
@@ -138,15 +138,15 @@ var _ driver.Driver = (*Driver)(nil)
 // An Option changes how a driver is opened.
 type Option func(*Driver)
 
-// WithRCCL sets the options of RCCL, which is opened when it is first needed.
+// WithRCCL sets the options of RCCL, which is opened when a call first needs RCCL.
 func WithRCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.RCCL(opt) } }
 
 // WithHIPRTC sets the options of hipRTC, which is opened when a Compiler is first asked for.
 func WithHIPRTC(opt hiprtc.Options) Option { return func(d *Driver) { d.hiprtc = openHIPRTC(opt) } }
 
 // WithPools makes devices use HIP's own memory pools, if the release is 6.2 or newer and the device
-// has them. The package documentation lists their faults. Without it devices have no pools, and
-// package gpu uses its own.
+// has them. The package documentation lists the faults of these pools. Without WithPools devices
+// have no pools, and package gpu uses its portable pools.
 func WithPools() Option { return func(d *Driver) { d.pools = true } }
 
 // Open loads the HIP runtime's library with [hip.Open], and passes it to [New].
@@ -197,7 +197,7 @@ func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 	return d, nil
 }
 
-// others lists the other library files that were found, each with its error.
+// others lists the library files that were found, except lib's own, each with its error.
 func others(lib *hip.Library) string {
 	var b strings.Builder
 	for _, a := range lib.Attempts() {

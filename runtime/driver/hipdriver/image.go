@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// The library gets the address of an image without its length. It trusts the sizes in the image,
-// and would read past the end of an incomplete image. So this file checks that an image is valid
-// and complete.
+// The library gets the address of an image without its length. The library trusts the sizes in the
+// image, and would read past the end of an incomplete image. So this file checks that an image is
+// valid and complete.
 
 // page is the number of bytes that the library may read of any image, however short. Code objects
 // in a bundle have this alignment.
@@ -72,7 +72,7 @@ func checkBundle(image []byte) (targets []string, _ error) {
 }
 
 // keep returns a copy of an image. The library may read the copy until Unload. The copy begins at a
-// multiple of page, is at least a page long, and has a NUL after the image.
+// multiple of the constant page, has at least page bytes, and has a NUL after the image.
 func keep(image []byte) []byte {
 	b := make([]byte, page+max(page, len(image)+1))
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % page

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Launch passes Args as they are. The library copies the arguments before it returns.
+// Launch passes Args as they are. The library copies the arguments before the call returns.
 func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if s <= defaultStreams {
 		return d.noStream("launch", s)

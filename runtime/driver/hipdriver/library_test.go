@@ -311,7 +311,7 @@ func testRegister(b *bench) {
 	runtime.KeepAlive(mine)
 }
 
-// testEvents makes one stream wait for another one, which is busy.
+// testEvents makes one stream wait for another stream, which is busy.
 func testEvents(b *bench) {
 	d := b.d
 	from, to := b.stream(), b.stream()
@@ -521,7 +521,7 @@ func testGraphs(b *bench) {
 	b.ok(d.LaunchGraph(s, x))
 	b.finish(s)
 	check(0x01010101, 0x03030303, 0)
-	// Later launches do other work in another stream, and wait for earlier launches.
+	// A later launch, with changed nodes and in another stream, waits for earlier launches.
 	over := b.busy(s)
 	clear(words)
 	b.ok(d.LaunchGraph(s, x))

@@ -12,8 +12,8 @@ var (
 	_ driver.Capturer = (*device)(nil)
 )
 
-// A Native holds the HIP handles of a device of this package. It is valid until the device is
-// closed.
+// A Native holds the HIP handles of a device of this package. The handles are valid until the
+// device is closed.
 type Native struct {
 	Library *hip.Library
 	Device  int32 // the device's index
@@ -43,8 +43,8 @@ func (d *device) Enter() (uintptr, error) {
 	return uintptr(before), nil
 }
 
-// Leave makes the device current again that was current before Enter. Its index is was, the result
-// of Enter.
+// Leave makes the device current again that was current before Enter. The parameter, the result of
+// Enter, is that device's index.
 func (d *device) Leave(was uintptr) error {
 	if err := d.lib.SetDevice(int32(was)); err != nil {
 		return d.fail("leave", err, "restore the thread's current device")

@@ -49,7 +49,7 @@ func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods
 }
 
 // TestSubmittingMakesNothing checks in the source code that submitting methods make no objects. HIP
-// would make an object on the thread's current device, which may be another one.
+// would make an object on the thread's current device, which need not be the method's device.
 func TestSubmittingMakesNothing(t *testing.T) {
 	c := regexp.MustCompile(`(?m)^C: (hip\w+), since`)
 	native := map[string]string{} // C names of functions by method name of hip.Library

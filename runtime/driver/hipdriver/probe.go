@@ -19,8 +19,8 @@ func (d *device) probe(devices int) (anywhere bool, err error) {
 	if d.lib.Version() < fromStream {
 		return false, nil
 	}
-	// The device is current on this thread. It may be current on another thread too, so elsewhere
-	// chooses another device there.
+	// The device is current on this thread. The device may be current on the other thread too, so
+	// the function elsewhere makes a different device current there.
 	elsewhere := func(f func() error) error {
 		return trial.OnAnother(func() error { return d.withoutDevice(devices, f) })
 	}

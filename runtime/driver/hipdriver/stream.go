@@ -9,7 +9,8 @@ import (
 )
 
 // defaultStreams is the highest of HIP's handles for default streams: null, legacy and per thread.
-// Their meaning depends on the calling thread and its device, so methods refuse them.
+// Which stream such a handle means depends on the calling thread and its device, so methods refuse
+// these handles.
 const defaultStreams = 2
 
 func (d *device) noStream(op string, s driver.Stream) error {
@@ -50,7 +51,7 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	}
 	d.mu.Lock() // meanwhile no goroutine may query the stream, or order a launch after a launch in it
 	defer d.mu.Unlock()
-	// HIP would destroy the stream, but let its work run on.
+	// HIP itself would destroy a stream with pending work, and let the work run on.
 	if !d.streams[s] && d.lib.StreamQuery(hip.Stream(s)) == hip.ErrorNotReady {
 		if d.reminds {
 			d.lib.GetLastError()

@@ -21,7 +21,7 @@ var moreSpec = dl.Spec{
 	Symbols: []dl.Symbol{{Name: "hipMemsetD2D32Async", Since: 7_01_00000, Set: 1, Sig: "wwwwww"}},
 }
 
-// openMore opens the functions of more. It returns nil if the library has none of them.
+// openMore opens the functions of more. It returns nil if the library lacks hipMemsetD2D32Async.
 func openMore(lib *hip.Library) *more {
 	m := new(more)
 	if err := m.Open(&moreSpec, m.fns[:], dl.Options{Path: lib.Path()}); err != nil || !m.HasSymbol("hipMemsetD2D32Async") {
@@ -56,7 +56,7 @@ func (m *more) memsetD2D32Async(dst hip.DevicePtr, pitch uint64, value uint32, w
 
 // tryStrided finds the unit of hipMemsetD2D32Async's width. The unit is an element in the
 // documentation and in CUDA, and a byte in AMD's own tests. If the function works with neither unit
-// on a device, FillStrided does not use it there.
+// on a device, FillStrided does not use the function there.
 func (d *device) tryStrided() (err error) {
 	if d.more == nil {
 		return nil

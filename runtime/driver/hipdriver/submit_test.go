@@ -16,9 +16,9 @@ import (
 )
 
 // TestSubmittingSetsDevice tests an old release, which needs the device to be current, and a newer
-// release for which Open finds that it needs this too. Several threads submit at once, without a
-// chosen device or with another one. Every call runs with the right device, and each thread has its
-// own device again afterwards.
+// release for which Open finds the same need. Several threads submit at once, without a chosen
+// device or with another device. Every call runs with the right device, and each thread has its own
+// device again afterwards.
 func TestSubmittingSetsDevice(t *testing.T) {
 	for _, release := range []dl.Version{hip52, hip71} {
 		for mine := range 2 {

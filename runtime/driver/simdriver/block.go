@@ -25,7 +25,7 @@ type block struct {
 	prev, next *block // neighbours in the segment's list of blocks; protected by segment.mu
 }
 
-// The states of a block. A stream changes them when it executes the allocation and the free.
+// The states of a block. A stream changes the state when it executes the allocation and the free.
 const (
 	submitted uint32 = iota // the stream has not executed the allocation
 	live
@@ -54,7 +54,7 @@ type segment struct {
 	dug int // number of ended blocks that were noted in graves
 }
 
-// scraps is the maximum number of bytes of a block that are overwritten when it is freed.
+// scraps is the maximum number of bytes of a block that are overwritten when the block is freed.
 const scraps = 4 << 10
 
 // mem returns the block as AllocAsync returns it.
@@ -66,11 +66,12 @@ func (b *block) mem() driver.Mem {
 	return m
 }
 
-// begin makes the block live: its stream executes the allocation.
+// begin is called when the stream executes the allocation. It makes a submitted block live.
 func (b *block) begin() { b.state.CompareAndSwap(submitted, live) }
 
-// yield is called when a stream executes the free. It overwrites the beginning of the block. It
-// returns an error if the stream of the allocation has not executed the allocation yet.
+// yield is called when a stream executes the free. It returns an error if the stream of the
+// allocation has not executed the allocation but still can. Otherwise yield overwrites the
+// beginning of the block.
 func (b *block) yield() *AccessError {
 	if b.state.Load() == submitted && b.maker.dev.down.Load() == nil && !b.maker.stopped.Load() {
 		return &AccessError{Addr: b.base, Size: b.size, Base: b.base, Length: b.size, Early: true}
@@ -84,8 +85,8 @@ func (b *block) yield() *AccessError {
 	return nil
 }
 
-// end ends the block, because its free has executed, or never will. The caller must not use b
-// afterwards.
+// end ends the block, because the block's free has executed, or will never execute. The caller must
+// not use b afterwards.
 func (b *block) end() {
 	p := b.pool
 	if !b.state.CompareAndSwap(live, freed) {

@@ -8,9 +8,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A group holds the operations that one Collect has put into a stream. It begins when the stream
-// reaches it. It is over when all its parts are done, when a part has failed, or when its rank has
-// left the communicator.
+// A group holds the operations that one Collect has put into a stream. A group begins when the
+// stream reaches it. A group is over when all its parts are done, when a part has failed, or when
+// the group's rank has left the communicator.
 type group struct {
 	rank   *rank
 	stream *stream
@@ -37,15 +37,15 @@ type part struct {
 type area struct {
 	ptr        driver.Ptr
 	size       uint64
-	registered *commMemory // registration of the memory; nil if it has none
+	registered *commMemory // nil if the memory is not registered
 	bytes      []byte      // set during execution
 }
 
 // anyone stands for all ranks in the names of lines and links.
 const anyone = -1
 
-// A link connects all ranks, or a sender and a receiver. It is complete when each of them has
-// called Collect for a group that uses it.
+// A link connects all ranks, or a sender and a receiver. It is complete when each rank of the link
+// has called Collect for a group that uses the link.
 type link struct {
 	missing int
 	done    chan struct{} // closed when no rank is missing
@@ -63,7 +63,7 @@ func (p *part) line() [2]int {
 	return [2]int{anyone, anyone}
 }
 
-// needs reports whether a group that r has begun waits for the rank other.
+// needs reports whether a group in r.begun waits for the rank whose number is other.
 func (r *rank) needs(other int) bool {
 	for _, g := range r.begun {
 		for i := range g.parts {
@@ -179,8 +179,8 @@ func (p *part) become(op *driver.CommOp) error {
 	return nil
 }
 
-// sides returns the sizes of Src and Dst of an operation on one of n ranks, in multiples of its
-// Count. Both are 0 if there is no such kind of operation.
+// sides returns the sizes of Src and Dst of an operation on one of n ranks, in multiples of
+// op.Count. Both are 0 if the kind of op is unknown.
 func sides(op *driver.CommOp, number, n int) (src, dst int) {
 	root := func(n int) int {
 		if number == op.Peer {
@@ -223,7 +223,8 @@ func hasPeer(k driver.CommOpKind) bool {
 }
 
 // connect waits for each link that the rank has not used before, until the other ranks of the link
-// have called Collect too. mu is unlocked while it waits.
+// have called Collect too. It returns an error if the rank leaves or its device is lost meanwhile.
+// comms.mu is unlocked while connect waits.
 func (g *group) connect() error {
 	r := g.rank
 	m := r.of

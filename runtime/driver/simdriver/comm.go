@@ -31,7 +31,7 @@ type comms struct {
 
 // A communicator is the state that its ranks share.
 type communicator struct {
-	id    driver.UniqueID // zero if the communicator was made from another one
+	id    driver.UniqueID // zero if the communicator was made from another communicator
 	ranks []*rank         // by number; each is nil until that rank has joined
 	came  int
 	live  int       // number of ranks that are not destroyed, including ranks whose NewComm disagreed with others
@@ -59,10 +59,10 @@ type rank struct {
 
 	out     error         // reason for which the rank has left the communicator; nil until then
 	ended   chan struct{} // closed when out is set
-	orderly bool          // the rank was destroyed with nothing in flight; this is an error only for ranks that still need the rank
+	orderly bool          // the rank was made, and destroyed with nothing in flight; that is an error only for ranks that still need this rank
 	secret  bool          // other ranks never notice that the rank has left
 	noticed time.Time     // time at which other ranks notice that the rank has left, unless secret
-	shrunk  *rank         // the new rank that ShrinkComm makes, if ShrinkComm aborted this one
+	shrunk  *rank         // the new rank that ShrinkComm makes, if ShrinkComm aborted this rank
 	leaving bool          // the rank is destroyed, or waits in DestroyComm
 
 	awaits *making // the rank's call of NewWindow, SuspendComm or ResumeComm that is waiting
@@ -109,7 +109,7 @@ func (v *device) NewUniqueID() (driver.UniqueID, error) {
 }
 
 // NewComm makes one rank. A mistake in desc is an error of this call. A disagreement between ranks
-// is an error of CommReady on all of them.
+// is an error of CommReady on all ranks.
 func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	if err := v.communicate(codeNewComm, true); err != nil {
 		return 0, err
@@ -146,7 +146,7 @@ func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 }
 
 // newRank makes a rank that is in no communicator yet. It returns nil if there are too many ranks.
-// The caller holds mu, here and for the helpers below, except await.
+// The caller holds comms.mu, here and for the helpers below, except await.
 func (v *device) newRank(name string) *rank {
 	r := &rank{dev: v, name: name, ended: make(chan struct{}), count: make(map[[2]int]uint64), linked: make(map[[2]int]bool)}
 	r.id = driver.Comm(v.d.comms.ranks.add(r))
@@ -204,8 +204,8 @@ func (m *communicator) fail(format string, args ...any) {
 	}
 }
 
-// absent returns why r has left, or that its device is lost. It returns nil if r is still there or
-// was destroyed with nothing in flight, or if other ranks have not noticed yet that it has left.
+// absent returns an error if r's device is lost, or if r has left and other ranks have noticed
+// that. If r.orderly is set, absent returns nil.
 func (r *rank) absent() error {
 	if r.orderly {
 		return nil
@@ -346,8 +346,9 @@ func (v *device) CommError(h driver.Comm) error {
 	return nil
 }
 
-// AbortComm ends the operations in flight of this rank. The other ranks notice that it has left,
-// but their own operations stay in flight.
+// AbortComm ends the operations in flight of this rank. The other ranks notice that this rank has
+// left, but their own operations stay in flight. AbortComm also aborts the ranks that are being
+// made from this rank, and the rank that this rank is being made from.
 func (v *device) AbortComm(h driver.Comm) error {
 	err, ok := v.end(codeAbortComm)
 	if !ok {
@@ -408,8 +409,9 @@ func (r *rank) leave(why error) {
 	}
 }
 
-// DestroyComm destroys a rank. It may wait for other ranks; the rank is destroyed even if AbortComm
-// ends the wait.
+// DestroyComm destroys a rank. If operations are in flight and the rank has not left, the error is
+// ErrBusy and the rank stays. The call may wait for other ranks; the rank is destroyed even if
+// AbortComm ends the wait.
 func (v *device) DestroyComm(h driver.Comm) error {
 	err, ok := v.end(codeDestroyComm)
 	if !ok {
@@ -483,7 +485,8 @@ func (d *Driver) forgetRank(r *rank) {
 	}
 }
 
-// await waits until done is closed, r has left, or its device is lost. The caller must not hold mu.
+// await waits until done is closed, r has left, or r's device is lost. The caller must not hold
+// comms.mu.
 func (r *rank) await(c code, done <-chan struct{}) error {
 	select {
 	case <-done:
@@ -513,11 +516,11 @@ func (v *device) clearComms() {
 	})
 }
 
-// KillComm makes a rank of a communicator leave as if its process had died. Its operations in
-// streams end, and its waiting calls return. All its later calls fail, except AbortComm,
-// DestroyComm, and CommRank if CommReady has returned true. Operations of other ranks stay in
-// flight. The other ranks' CommError reports the death once notice has passed, or never if notice
-// is negative.
+// KillComm makes a rank of a communicator leave as if the rank's process had died. The rank's
+// operations in streams end, and its waiting calls return. All its later calls fail, except
+// AbortComm, DestroyComm, and CommRank if CommReady has returned true. Operations of other ranks
+// stay in flight. The other ranks' CommError reports the death after the duration notice, or never
+// if notice is negative.
 func (d *Driver) KillComm(c driver.Comm, notice time.Duration) error {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

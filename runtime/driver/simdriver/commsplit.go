@@ -10,7 +10,8 @@ import (
 
 // A making is a call that ranks of a communicator make together: SplitComm, ShrinkComm, NewWindow,
 // SuspendComm or ResumeComm. The ranks that take part make these calls in the same order. So a
-// rank's call belongs to the oldest making that still lacks a call of this rank.
+// rank's call belongs to the oldest making that still lacks a call of this rank; for the exception
+// see the method join.
 type making struct {
 	of        *communicator
 	code      code
@@ -97,8 +98,8 @@ func (r *rank) join(g *making, c *caller) (*making, error) {
 	return g, nil
 }
 
-// meet joins a making and waits until all ranks have joined. The caller holds mu, which is unlocked
-// while meet waits.
+// meet joins a making and waits until all ranks have joined. The caller holds comms.mu, which is
+// unlocked while meet waits.
 func (r *rank) meet(c code, g *making) (*making, error) {
 	g, err := r.join(g, new(caller))
 	if err != nil {

@@ -16,7 +16,7 @@ func (x *cluster) with(cs []driver.Comm) *cluster {
 	return &y
 }
 
-// sums checks that an AllReduce of the ranks' numbers gives want on each rank.
+// sums checks that an AllReduce of the ranks' numbers leaves want[i] on device i.
 func (x *cluster) sums(t testing.TB, want ...int32) {
 	t.Helper()
 	ms := x.numbers(t, 1)
@@ -97,7 +97,7 @@ func TestShrinkComm(t *testing.T) {
 				kids[i] = must(comms(x.vs[i]).ShrinkComm(x.cs[i], exclude, abort))(t)
 			}
 			// ShrinkComm does not involve the excluded ranks 0 and 2. So they may call SplitComm,
-			// the next call of all ranks, before the other ranks call ShrinkComm.
+			// the next call of all ranks, before ranks 1 and 3 call ShrinkComm.
 			again := make([]driver.Comm, 4)
 			split := func(i int) { again[i] = must(comms(x.vs[i]).SplitComm(x.cs[i], 0, 0))(t) }
 			split(2)
@@ -177,8 +177,8 @@ func TestShrinkAbort(t *testing.T) {
 }
 
 // TestShrinkOneByOne calls ShrinkComm with abort on one rank after another. The excluded rank then
-// sees an error. A rank that has not yet called sees an error only if the first rank's new
-// communicator has ended by then.
+// sees an error. A rank that has not yet called ShrinkComm sees an error only if the first rank's
+// new communicator has ended by then.
 func TestShrinkOneByOne(t *testing.T) {
 	for how, end := range map[string]func(x *cluster, kid driver.Comm) error{
 		"all come":                    nil,

@@ -12,7 +12,7 @@ var _ driver.CommSuspension = (*device)(nil)
 var errShares = fmt.Errorf("it did not join with CommDesc.Plain; only such communicators can be suspended: %w", driver.ErrUnsupported)
 
 // take allocates the memory that r needs on its device. If there is not enough, r leaves the
-// communicator. The caller holds the communicators' mu, as for give and resume.
+// communicator. The caller holds comms.mu, as for give and resume.
 func (r *rank) take() error {
 	n, limit := r.dev.d.comms.needs, r.dev.d.memory
 	s := &r.dev.space

@@ -82,7 +82,7 @@ func TestSuspendComm(t *testing.T) {
 }
 
 // TestSuspendCommErrors suspends ranks that are not plain, or have operations in flight, and a rank
-// while the other rank makes no call or a different one.
+// while the other rank makes no call or a different call.
 func TestSuspendCommErrors(t *testing.T) {
 	x := newCluster(t, 2, simdriver.Config{})
 	refused(t, suspend(comms(x.vs[0]), x.cs[0]), driver.ErrUnsupported, "CommDesc.Plain")
@@ -133,7 +133,7 @@ func TestResumeCommOutOfMemory(t *testing.T) {
 		m := alloc(t, x.vs[0], driver.DeviceMem, 4<<20)
 		v, w := comms(x.vs[0]), comms(x.vs[1])
 		done := begin(func() error { return resume(w, x.cs[1]) })
-		synctest.Wait() // w must wait before v fails: later it would find v's rank dead
+		synctest.Wait() // w must wait before v fails: later w would find v's rank dead
 		refused(t, resume(v, x.cs[0]), driver.ErrOutOfMemory)
 		refused(t, w.CommError(x.cs[1]), simdriver.ErrRankGone)
 		check(t, w.AbortComm(x.cs[1]))

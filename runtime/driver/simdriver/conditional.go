@@ -11,7 +11,7 @@ import (
 
 var _ driver.Conditionals = (*device)(nil)
 
-// A condition is the condition of a conditional node in an exec. Test nodes set it.
+// A condition is the condition of a conditional node in an exec. Test nodes set the condition.
 type condition struct{ on atomic.Bool }
 
 // top returns the graph that g belongs to. This is g itself, unless g is a body.
@@ -27,7 +27,7 @@ func (v *device) ReadyConditionals() error {
 	return v.enterIf(codeReadyConditionals, true, v.d.caps.Conditionals)
 }
 
-// NewCondition makes a condition. In a new exec it is false until a test node sets it.
+// NewCondition makes a condition. In a new exec the condition is false until a test node sets it.
 func (v *device) NewCondition(h driver.Graph) (driver.Condition, error) {
 	if err := v.enterIf(codeNewCondition, true, v.d.caps.Conditionals); err != nil {
 		return 0, err
@@ -48,7 +48,7 @@ func (v *device) NewCondition(h driver.Graph) (driver.Condition, error) {
 }
 
 // checkCondition returns an error if c is not a condition of the graph. If takes is true, c is for
-// a conditional node, and must not have been used for another one.
+// a conditional node, and must not have been used for another conditional node.
 func (g *graph) checkCondition(code code, c driver.Condition, takes bool) error {
 	g = g.top()
 	g.mu.Lock()
@@ -134,9 +134,9 @@ func (x *exec) condition(c driver.Condition) *condition {
 	return at
 }
 
-// track sets tracks, which says whether the tasks of an exec record the memory that they use. The
-// tasks record it if the graph leaves some tasks unordered. The tasks of a body's exec also record
-// it if the parent's tasks do.
+// track sets x.tracks, which says whether the tasks of an exec record the memory that they use.
+// Tasks do that if the graph leaves some tasks unordered, or if x is the exec of a body and the
+// parent's tasks do that.
 func (x *exec) track() {
 	x.tracks = x.before != nil || x.parent != nil && x.parent.tracks
 	for _, b := range x.bodies {
@@ -206,7 +206,7 @@ func (r *run) stepBody(t *task, s *stream, choose func(int) int) (more bool, err
 
 // gather adds the memory that the last run of the body has used to the uses of the conditional
 // task, up to maxRuns accesses. It leaves out repeated accesses. It also leaves out the writes of
-// kernels with a View, because they are uncertain.
+// kernels with a View, because those writes are uncertain.
 func (t *task) gather() {
 	if !t.exec.tracks {
 		return

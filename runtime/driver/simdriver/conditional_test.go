@@ -79,7 +79,7 @@ func TestConditional(t *testing.T) {
 		run(101, 5)
 		l.w[0], l.w[1] = 3, 0
 		// The body of launch i adds 7 to w[2+i]. The first launch executes its body three times,
-		// until w[0] is 0. So the other launches do not execute theirs.
+		// until w[0] is 0. So the other launches do not execute their bodies.
 		for i := range 4 {
 			op := addOp(l.f, l.at(2+i), 7)
 			check(t, graphs(v).SetNode(l.x, l.add, &op))

@@ -35,9 +35,9 @@ type Config struct {
 	Apart bool
 
 	// Links, if not nil, replaces Apart. It returns the result of Link from one device to another,
-	// by their indexes. If the kind is [driver.LinkNone], EnablePeer and AccessPool fail. Links may
-	// be called concurrently. If Links is nil and Apart is not set, the kind of each link is
-	// unknown, the rank is 0, and all access works.
+	// by their indexes. If the kind is [driver.LinkNone], EnablePeer fails, and so does AccessPool
+	// for pools of device memory. Links may be called concurrently. If Links is nil and Apart is
+	// not set, the kind of each link is unknown, the rank is 0, and all access works.
 	Links func(from, to int) driver.Link
 
 	// Machine is the machine on which the driver is a process. Processes of one Machine can open
@@ -53,8 +53,8 @@ type Config struct {
 	// waits until the connection's other ranks have called Collect too.
 	LazyComms bool
 
-	// LingerComms makes DestroyComm wait for the other ranks to destroy theirs, unless the
-	// communicator was aborted.
+	// LingerComms makes DestroyComm wait until the other ranks call DestroyComm, unless the
+	// communicator was aborted or has failed.
 	LingerComms bool
 
 	// CommMemory is the number of bytes of device memory that each rank takes from the time when
@@ -66,8 +66,8 @@ type Config struct {
 	// "scale<float>". Spaces in names are ignored. Only New reads the map.
 	Kernels map[string]Kernel
 
-	// Strict refuses calls that need a bound thread on threads where the device is not current. It
-	// does nothing except on Linux and Windows, where threads can be distinguished.
+	// Strict refuses calls that need a bound thread on threads where the device is not current.
+	// Strict does nothing except on Linux and Windows, where threads can be distinguished.
 	Strict bool
 
 	// Deterministic executes operations only in Driver.Step and Driver.Run, in an order that

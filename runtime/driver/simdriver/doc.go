@@ -13,11 +13,11 @@
 // places on 64-bit Linux; elsewhere a second place is ErrUnsupported.
 //
 // The ranks of a communicator are devices of one Driver. A collective waits in its stream, like a
-// kernel, until the streams of all ranks have reached it. Then it executes for all of them. If
-// ranks disagree, or one leaves, operations that need all ranks hang until AbortComm, and CommError
-// returns an error. As with NCCL, only ranks that joined with CommDesc.Plain can be suspended.
-// DestroyComm resumes a suspended rank first, so it waits for the other ranks. Floats are reduced
-// as float64 and rounded once; integers wrap.
+// kernel, until the streams of all ranks have reached it. Then the collective executes for all
+// ranks. If ranks disagree, or one leaves, operations that need all ranks hang until AbortComm, and
+// CommError returns an error. As with NCCL, only ranks that joined with CommDesc.Plain can be
+// suspended. DestroyComm resumes a suspended rank first, so it waits for the other ranks. Floats
+// are reduced as float64 and rounded once; integers wrap.
 //
 // A multiprocessor holds as many blocks of a kernel as four limits of [driver.Info] allow: threads
 // in whole warps, blocks, registers (32 for every thread), and shared memory.
@@ -25,7 +25,7 @@
 // A stream that waits for a value in memory polls it at least once a millisecond. Values are read
 // and written atomically, and the program must do so too.
 //
-// Drivers with the same [Machine] are processes of one machine. They can share memory and events.
+// Drivers with the same [Machine] are processes of one machine, and can share memory and events.
 //
 // The compiler reads only the names of the kernels in a source. Each must be in [Config.Kernels].
 // The compiler does not find kernels that a macro makes. It does find kernels that a preprocessor

@@ -97,7 +97,7 @@ func (s *stream) answer() {
 // doomed reports whether the stream waits for work that can never execute. Such work is in a
 // destroyed stream, or on a device that is lost or closed.
 func (s *stream) doomed() bool {
-	var chain []*stream // each stream in it waits for the next
+	var chain []*stream // each stream in the chain waits for the next
 	for at := s; at.dev.down.Load() == nil && !at.stopped.Load() || at == s; {
 		a, ok := at.ask(nil)
 		if !ok || a.source == nil || len(chain) == 100 { // at most 100, because answers of running streams may form a circle

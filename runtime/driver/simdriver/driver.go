@@ -153,7 +153,7 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 }
 
 // Current returns the index of the device that is current on the calling thread. It returns false
-// if there is none, and always if threads cannot be distinguished: see [Config.Strict].
+// if no device is current, and always if threads cannot be distinguished: see [Config.Strict].
 func (d *Driver) Current() (device int, ok bool) { return d.threads.bound() }
 
 // device returns the device with an index.

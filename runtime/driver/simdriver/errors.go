@@ -38,11 +38,11 @@ type AccessError struct {
 	Base   driver.Ptr    // address of the nearest allocation; 0 if there is none
 	Length uint64        // size of that allocation in bytes
 	Freed  bool          // that allocation was freed
-	Early  bool          // that allocation is of a pool, and its stream has not made it yet
+	Early  bool          // that allocation is of a pool, and the stream of AllocAsync has not executed the allocation yet
 	Barred bool          // that allocation is shareable or in another device's pool, and this device has no access
 	Apart  bool          // that allocation is another device's, and kernels of this device have no access
 
-	Opened   bool // that allocation is another process's; with Freed, that process has freed it, or this one has closed it
+	Opened   bool // that allocation is another process's; with Freed, that process has freed it, or this process has closed it
 	Unmapped bool // that allocation is a reservation, and no pages are mapped at the address; with Barred, this device has no access to the pages
 	ReadOnly bool // that allocation is memory of the program that was registered as read-only
 }

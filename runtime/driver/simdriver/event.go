@@ -12,7 +12,7 @@ import (
 type event struct {
 	dev    *device
 	timer  *timer       // holds the time of the last record; nil unless NewTimer made the event
-	waits  atomic.Int32 // number of operations in streams that wait for one of its records
+	waits  atomic.Int32 // number of operations in streams that wait for a record of the event
 	opened bool         // another process has made the event
 	*position
 }
@@ -23,12 +23,12 @@ type position struct {
 	mu     sync.Mutex
 	stream *stream  // stream of the last record; nil if there is none
 	seq    uint64   // the record is complete when the stream has executed this many operations
-	users  []*event // the event in each process that shares it; nil if it is not shared
-	gone   bool     // the process that made the event has destroyed it, so no other process may use it
+	users  []*event // the event of each process that shares the position; nil if the position is not shared
+	gone   bool     // the process that made the event has destroyed the event, so no other process may use it
 }
 
 // reached reports whether the event's last record is complete. An event that was never recorded
-// counts as complete. The caller holds mu.
+// counts as complete. The caller holds e.mu.
 func (e *event) reached() bool {
 	return e.stream == nil || e.stream.done.Load() >= e.seq || e.timer != nil && e.passed(e.timer.record, e.timer.marks)
 }
@@ -110,7 +110,7 @@ func (v *device) Record(h driver.Event, sh driver.Stream) error {
 	return nil
 }
 
-// recordable returns an error if the event cannot be recorded now. The caller holds mu.
+// recordable returns an error if the event cannot be recorded now. The caller holds e.mu.
 func (e *event) recordable(h driver.Event) error {
 	if err := e.usable(h); err != nil || e.dev.d.caps.RerecordEvents {
 		return err

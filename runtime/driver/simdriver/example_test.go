@@ -22,7 +22,7 @@ func scale(g *simdriver.Grid, x driver.Ptr, n uint32, a float32) error {
 	return nil
 }
 
-// A program that loads PTX runs Go functions in place of the kernels in it.
+// A program loads PTX, and Go functions run in place of the PTX's kernels.
 func Example() {
 	d := simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"scale": simdriver.MustKernel(scale)}})
 	v, err := d.Open(0)

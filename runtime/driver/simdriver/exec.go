@@ -29,7 +29,7 @@ type exec struct {
 
 	conditions map[driver.Condition]*condition // conditions of the graph, shared with the bodies
 	bodies     []*exec                         // execs of the conditional nodes' bodies
-	parent     *exec                           // if this exec is a body, the exec of its conditional node
+	parent     *exec                           // if this is the exec of a body, the exec that has the body's conditional node
 	at         int                             // index of the conditional node's task in parent
 }
 
@@ -102,8 +102,8 @@ func (x *exec) build(nodes []node) {
 
 // add adds the nodes of a graph. Nodes without predecessors run after entry, if entry is not nil.
 // add returns the task of each node; for a child node, this is the task after the child's nodes.
-// Nodes without a name get name. For the nodes of a child node, at any depth, outer is the
-// outermost child node. Otherwise outer is 0.
+// The argument name is for nodes that have no name of their own. For the nodes of a child node, at
+// any depth, outer is the outermost child node. Otherwise outer is 0.
 func (x *exec) add(nodes []node, entry *task, name string, outer driver.Node) []*task {
 	tasks := make([]*task, len(nodes))
 	for i := range nodes {
@@ -244,7 +244,7 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 		}
 		return nil
 	}
-	x = t.exec // the same exec, or that of a body in it; the mutex locked above protects both
+	x = t.exec // the same exec, or the exec of one of its bodies; the mutex locked above protects both
 	if was := x.plan.ops[t.index].call; was != nil && was.attrs != op.Launch.Attrs {
 		return failf(codeSetNode, "node %#x: %w: the attributes of its launch are %+v and cannot change to %+v", uint64(nh), ErrInvalidValue, was.attrs, op.Launch.Attrs)
 	} else if was != nil && was.f != f {
@@ -327,7 +327,7 @@ func (x *exec) recordable() error {
 	return nil
 }
 
-// launch adds a launch to a stream. The caller holds mu and the mutexes of the timers.
+// launch adds a launch to a stream. The caller holds x.mu and the mutexes of the timers.
 func (x *exec) launch(s *stream, later error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

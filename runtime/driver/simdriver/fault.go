@@ -14,8 +14,8 @@ const AnyDevice = -1
 
 // A Fault makes calls fail.
 //
-// A call that frees or destroys something does so even if a fault makes it fail. The launch of a
-// graph is a call. Its nodes are not.
+// A call that frees or destroys something does its work even if a fault makes the call fail. The
+// launch of a graph is a call. Its nodes are not.
 type Fault struct {
 	Op     Op  // the calls that fail; "" means all
 	Device int // the device of the calls, or AnyDevice, which is the only value that matches OpDevices
@@ -31,8 +31,8 @@ type Fault struct {
 	OOM  bool // the error means out of memory
 	Lost bool // the call loses the device
 
-	// AtExecution lets a submitting call succeed, and loses the device when its operation executes.
-	// N counts the calls, not the operations.
+	// AtExecution lets a submitting call succeed, and loses the device when the call's operation
+	// executes. N counts the calls, not the operations.
 	AtExecution bool
 }
 
@@ -50,8 +50,8 @@ type faults struct {
 	list []*Injected
 }
 
-// Inject adds a fault. A call that matches several faults fails with the one that was added first.
-// A fault whose N is not 0 is removed after the call that it selects.
+// Inject adds a fault. A call that matches several faults fails with the fault that was added
+// first. A fault whose N is not 0 is removed after the call that N selects.
 func (d *Driver) Inject(f Fault) *Injected {
 	i := &Injected{d: d, f: f}
 	d.faults.mu.Lock()
@@ -87,9 +87,10 @@ func (i *Injected) Hits() uint64 {
 }
 
 // SetLatency gives each operation of a kind a duration. Submitted operations take the time in the
-// stream, others in the call. A graph node takes the time of its operation. A Collect takes its
-// time after the ranks have met. A communicator is ready when the time of the call that made it has
-// passed since the last rank's call. 0 removes the latency. An unknown Op has no effect.
+// stream, other operations in the call. A graph node takes the time of its operation. A Collect
+// takes its time after the ranks have met. A communicator is ready when the time of the call that
+// made it has passed since the last rank's call. 0 removes the latency. An unknown Op has no
+// effect. With [Config.Deterministic] latencies have no effect.
 func (d *Driver) SetLatency(op Op, t time.Duration) {
 	c, ok := codeOf(op)
 	if !ok {
@@ -138,7 +139,8 @@ func (d *Driver) meet(v *device, c code) (later, err error) {
 	return nil, &driver.Error{Driver: driverName, Op: c.String(), Err: cause, Lost: f.Lost, OOM: f.OOM}
 }
 
-// strike counts a call for each fault that it matches, and returns the fault that makes it fail.
+// strike counts a call for each fault that the call matches, and returns the fault that makes the
+// call fail.
 func (d *Driver) strike(v *device, c code) (f Fault, ok bool) {
 	fs := &d.faults
 	fs.mu.Lock()

@@ -32,7 +32,8 @@ func (x *goFunctions) get(v *device, name string) *function {
 	return f
 }
 
-// RunGo launches a Go function as a kernel with one thread. Package standin describes it.
+// RunGo launches a Go function as a kernel with one thread. Package standin describes such
+// functions.
 func (v *device) RunGo(h driver.Stream, name string, fn func(standin.Memory) error) error {
 	later, err := v.submit(codeLaunch)
 	if err != nil {

@@ -22,8 +22,8 @@ type graph struct {
 	total int // number of nodes, including nodes of child graphs
 
 	conditions map[driver.Condition]bool // conditions made for this graph; true if a conditional node has the condition; nil in a body
-	root       *graph                    // if this is a body, the outermost graph that contains it
-	bodies     []driver.Graph            // all bodies inside this graph, also those inside other bodies; nil in a body
+	root       *graph                    // if this is a body, the outermost graph that contains the body
+	bodies     []driver.Graph            // all bodies inside this graph, also bodies inside bodies; nil in a body
 }
 
 // A node is one node of a graph. It is immutable.
@@ -83,7 +83,7 @@ func (v *device) DestroyGraph(h driver.Graph) error {
 }
 
 // AddNode adds a node. It checks the operation, except addresses, which are checked when the node
-// executes. after must not name a node twice.
+// executes. The list after must not name a node twice.
 func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, error) {
 	if err := v.graphing(codeAddNode); err != nil {
 		return 0, err
@@ -133,7 +133,7 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 	return g.add(codeAddNode, h, n, after)
 }
 
-// add adds a node to the graph. The caller holds mu.
+// add adds a node to the graph. The caller holds g.mu.
 func (g *graph) add(c code, h driver.Graph, n node, after []driver.Node) (driver.Node, error) {
 	for i, a := range after {
 		at, ok := g.index[a]

@@ -282,7 +282,7 @@ func TestSetNode(t *testing.T) {
 			}
 			check(t, graphs(v).LaunchGraph(s, x))
 		}
-		check(t, graphs(v).LaunchGraph(s, y)) // y is of the same graph, and SetNode has not changed it
+		check(t, graphs(v).LaunchGraph(s, y)) // y is of the same graph, and SetNode has not changed y
 		want = append(want, 1000)
 		run := func() {
 			e := record(t, v, s)
@@ -348,7 +348,7 @@ func TestGraphConcurrent(t *testing.T) {
 	}
 }
 
-// TestGraphSerial launches one exec in several streams. Its launches run one after another.
+// TestGraphSerial launches one exec in several streams. The launches run one after another.
 func TestGraphSerial(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		var got []driver.Stream // not protected, so that the race detector checks the order of launches

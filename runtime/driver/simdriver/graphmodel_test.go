@@ -195,8 +195,9 @@ func (d *drawing) ordered(t *testing.T, at map[driver.Node]int) {
 	}
 }
 
-// run launches a graph a few times and changes the graph in between. It reports whether the memory
-// then equals the model. If skip is set, it instead reports whether there is no OrderError.
+// run launches an exec of a random graph a few times and sets nodes of the exec in between. It
+// reports whether the memory then equals the model. If w.skip is set, it instead reports whether
+// there is no OrderError.
 func (w *graphWorld) run(depth int) bool {
 	var streams []driver.Stream
 	for range 3 {

@@ -77,8 +77,8 @@ func indices(n [3]uint32) iter.Seq[[3]uint32] {
 	}
 }
 
-// Global finds a variable of the kernel's module by name. It returns its address and its size in
-// bytes.
+// Global finds a variable of the kernel's module by name. It returns the variable's address and
+// size in bytes.
 func (g *Grid) Global(name string) (driver.Ptr, uint64, bool) {
 	if g.module == nil {
 		return 0, 0, false

@@ -56,7 +56,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// refused ends the test unless err matches want and its text contains all of words.
+// refused ends the test unless err matches want and the text of err contains all of words.
 func refused(t testing.TB, err, want error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {

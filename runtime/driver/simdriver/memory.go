@@ -80,7 +80,7 @@ func (v *device) Register(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
 }
 
 // RegisterReadOnly is Register for memory that devices must not write. Fills, copies, uploads and
-// WriteValue lose the device if they write to it through the address that RegisterReadOnly
+// WriteValue lose the device if they write to the memory through the address that RegisterReadOnly
 // returned.
 func (v *device) RegisterReadOnly(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
 	return v.register(p, size, v.d.caps.ReadOnlyRegister, true)

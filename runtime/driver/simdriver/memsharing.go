@@ -18,8 +18,8 @@ type sharedMem struct {
 	holders int         // number of allocations that have the memory, in all processes; at 0 the export ends
 }
 
-// lose removes an allocation from the holders of its exported memory, if it has any. The allocation
-// was freed, or its process has ended. The caller holds mu.
+// lose removes the allocation a from the holders of the exported memory that a has, if any. The
+// allocation was freed, or its process has ended. The caller holds m.mu.
 func (m *Machine) lose(a *allocation) {
 	s := a.shared
 	if s == nil {

@@ -30,7 +30,7 @@ type function struct {
 }
 
 // Load makes a module from PTX, a cubin, a fat binary, an AMD code object, a bundle, or text with a
-// line in the form of [Image]. It reads the names, parameter sizes, static shared memory and
+// line in the form of [Image]. Load reads the names, parameter sizes, static shared memory and
 // cluster sizes of the kernels, and the variables without initial values. The code is neither
 // compiled nor run.
 func (v *device) Load(b []byte) (driver.Module, error) {
@@ -239,7 +239,7 @@ func (v *device) launchWith(h driver.Stream, l *driver.Launch, later error) erro
 	return nil
 }
 
-// checkLaunch checks a launch, except Begun, and returns its kernel.
+// checkLaunch checks a launch, except the field Begun, and returns the launch's kernel.
 func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 	f := v.d.functions.get(uintptr(l.Function))
 	if f == nil {

@@ -82,9 +82,9 @@ const maxRuns = 256
 // the order of all pairs takes too much memory.
 const maxOrdered = 4096
 
-// findOrder sets before: for each task, the tasks before it. before stays nil if the graph orders
-// all tasks that do something, because then no accesses need to be compared. It also stays nil for
-// more than maxOrdered tasks.
+// findOrder sets x.before: for each task, the tasks that the graph orders before that task.
+// x.before stays nil if the graph orders all tasks that do something, because then no accesses need
+// to be compared. x.before also stays nil for more than maxOrdered tasks.
 func (x *exec) findOrder() {
 	if len(x.tasks) > maxOrdered {
 		return
@@ -150,8 +150,8 @@ func (u *uses) view(t *task, at driver.Ptr, memory []byte) {
 	copyUnseen(v.before, memory)
 }
 
-// note records the memory that an operation has used. Of a kernel it records the bytes that changed
-// in its Views; read has recorded its ReadViews.
+// note records the memory that an operation has used. For a kernel, note records the bytes that
+// changed in the kernel's Views; the method read has recorded the kernel's ReadViews.
 func (u *uses) note(t *task, o *operation) {
 	switch o.code {
 	case codeFill:
@@ -175,9 +175,9 @@ func (u *uses) note(t *task, o *operation) {
 	}
 }
 
-// addRuns appends the pieces of a View that have changed, at most maxRuns. It hides its reads from
-// the race detector, because other nodes may be writing bytes of the View that this kernel does not
-// use.
+// addRuns appends the pieces of a View that have changed, at most maxRuns. addRuns hides its reads
+// from the race detector, because other nodes may be writing bytes of the View that this kernel
+// does not use.
 //
 //go:norace
 func (v *viewed) addRuns(to []access) []access {

@@ -29,7 +29,7 @@ type poolWorld struct {
 
 	time   []int   // for each stream, the number of operations submitted
 	frees  []int   // for each stream, the number of frees submitted
-	seen   [][]int // seen[s][o]: the next operation of stream s comes after so many operations of stream o
+	seen   [][]int // seen[s][o]: how many operations of stream o come before the next operation of stream s
 	blocks []*poolBlock
 	live   []*poolBlock // blocks that are not freed yet
 	where  []string     // address of each allocation
@@ -104,8 +104,8 @@ func (w *poolWorld) before(s, o, time int) {
 	w.seen[s][o] = w.time[o]
 }
 
-// alloc allocates a block in a stream. It checks that no other block at the same addresses may
-// still be in use.
+// alloc allocates a block in a stream. It checks that all other blocks at the same addresses were
+// freed and, if w.strict is set, that they cannot still be in use.
 func (w *poolWorld) alloc(s int) {
 	i := w.r.IntN(2)
 	n := 1 + w.r.Uint64N(1<<(1+w.r.UintN(14)))
@@ -133,7 +133,7 @@ func (w *poolWorld) alloc(s int) {
 	w.where = append(w.where, fmt.Sprintf("%d+%x", i, m.Ptr&(1<<48-1)))
 }
 
-// use checks the contents of a block in a stream, and writes new ones.
+// use checks the contents of a block in a stream, and writes new contents.
 func (w *poolWorld) use(s int, b *poolBlock) {
 	w.before(s, b.last, b.at)
 	value := byte(1 + w.r.IntN(255))

@@ -15,7 +15,7 @@ type stepper struct {
 // Step executes one ready operation, and reports whether there was one. An operation is ready when
 // all earlier operations of its stream have executed, its waits are complete, and the stream is not
 // stalled. If several streams have a ready operation, [Config.Seed] chooses. A graph launch takes
-// at least one step. It takes one for each operation that its nodes execute, and one when a
+// at least one step. It takes one step for each operation that its nodes execute, and one when a
 // conditional node finds its condition false. Seed chooses among the ready nodes too. A Collect
 // takes one step to begin, and one more to end if it waits for other ranks. Without
 // [Config.Deterministic] Step does nothing and returns false.

@@ -141,7 +141,7 @@ func TestRerecord(t *testing.T) {
 			v := vs[0]
 			a, b := stream(t, v), stream(t, v)
 			e := record(t, v, a)
-			check(t, v.Record(e, a)) // allowed: the previous record is complete, and nothing waits for it
+			check(t, v.Record(e, a)) // allowed: the previous record is complete, and nothing waits for that record
 			check(t, d.StallStream(a))
 			check(t, v.Record(e, a))
 			err := v.Record(e, a)
@@ -300,8 +300,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestManySubmitters submits from several goroutines to the same streams and events, while others
-// query the driver.
+// TestManySubmitters submits from several goroutines to the same streams and events, while other
+// goroutines query the driver.
 func TestManySubmitters(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2})
 	v, w := vs[0], vs[1]

@@ -23,8 +23,8 @@ type task struct {
 	uses  uses        // used only if exec.tracks is set
 	after []*task
 	inner []*task // only for the second task of a child node: the tasks of the child's nodes
-	next  []*task // tasks that come after this one, except heirs
-	heirs []*task // tasks that this task's goroutine starts: the first on itself, the others on new goroutines
+	next  []*task // tasks that come after this task, except heirs
+	heirs []*task // tasks that start after this task: the first on this task's goroutine, the others on new goroutines
 
 	wait  sync.WaitGroup // counts the unfinished tasks in after, except the task whose heir this task is
 	start func()         // t.spawned
@@ -143,7 +143,7 @@ func (t *task) chain() {
 }
 
 // finish releases the tasks after t, and starts all heirs of t but the first on new goroutines. It
-// returns the first heir, or nil if there is none. The caller must execute it.
+// returns the first heir, which the caller must execute, or nil if t has no heir.
 func (t *task) finish() *task {
 	for _, n := range t.next {
 		n.wait.Done()

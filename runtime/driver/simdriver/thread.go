@@ -20,7 +20,7 @@ func (t *threads) bind(device int) {
 	t.mu.Unlock()
 }
 
-// unbind makes device no longer current on the calling thread, if it is.
+// unbind leaves the calling thread without a current device if device is current there.
 func (t *threads) unbind(device int) {
 	if t.id == nil {
 		return

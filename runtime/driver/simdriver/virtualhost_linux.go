@@ -17,7 +17,7 @@ type pageMemory struct{ offset int64 }
 // A pageStore holds the physical memory of a device in a file without a path. Parts of the file are
 // mapped at the host addresses of reservations.
 type pageStore struct {
-	file *os.File // the garbage collector closes it with the device
+	file *os.File // the garbage collector closes the file with the device
 	end  int64
 	old  map[uint64][]int64 // offsets of free places by size
 }

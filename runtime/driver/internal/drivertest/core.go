@@ -55,7 +55,7 @@ func testDevices(t *testing.T, a *API) {
 // OpenErrorsTest lists the functions that can fail while a driver and a device are opened.
 type OpenErrorsTest struct {
 	// Init has, for each function that New calls, the code that the function returns, the Op of
-	// New's error, and a part of its text.
+	// New's error, and a part of the error's text.
 	Init map[string]struct {
 		Code int
 		Op   string
@@ -234,8 +234,8 @@ type ErrorsTest struct {
 	Before    func(Device)        // if not nil, called before a function is made to fail
 }
 
-// testErrors checks the error of each operation of All when one of its functions fails, for each
-// kind of error.
+// testErrors checks the error of each operation of All when one of the operation's native functions
+// fails, for each kind of error.
 func testErrors(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	d := f.Device(true)

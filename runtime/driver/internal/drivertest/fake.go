@@ -54,8 +54,8 @@ func Programs(t testing.TB, path string) int {
 	return int(int32(n))
 }
 
-// Set makes the function with this name return value from now on, or work normally again if value
-// is 0. The fake's source has settings with other names too.
+// Set makes the function with this name return the number value from now on, or work normally again
+// if value is 0. The fake's source has settings with other names too.
 func (f *Fake) Set(name string, value int) {
 	f.t.Helper()
 	c, err := dl.CString(name)
@@ -69,8 +69,8 @@ func (f *Fake) Set(name string, value int) {
 // File returns the library's file.
 func (f *Fake) File() string { return f.Path }
 
-// Calls returns the calls since the last use of Calls or Want. If there were none, it returns one
-// empty string.
+// Calls returns the calls since the last use of Calls or Want. If there were no calls, Calls
+// returns one empty string.
 func (f *Fake) Calls() []string { return f.Lines(1) }
 
 // Lines calls a test function that returns lines of text.
@@ -94,7 +94,7 @@ func (f *Fake) Number(handle int, args ...uintptr) uint64 {
 func (f *Fake) Live() int { return int(int32(f.Number(2))) }
 
 // Want fails the test unless the calls since the last use of Calls or Want are those in want. It
-// first removes Trim from the end of each call.
+// first removes f.Trim from the end of each call.
 func (f *Fake) Want(want ...string) {
 	f.t.Helper()
 	got := f.Calls()
@@ -107,7 +107,7 @@ func (f *Fake) Want(want ...string) {
 }
 
 // Bound opens device 0 and binds it to the test's thread, which stays locked until the test ends.
-// It forgets the calls so far.
+// Bound also forgets the calls so far.
 func (f *Fake) Bound(d driver.Driver) driver.Device {
 	f.t.Helper()
 	runtime.LockOSThread()

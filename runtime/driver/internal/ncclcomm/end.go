@@ -10,7 +10,8 @@ import (
 )
 
 // CommError returns the error of an aborted or failed rank. For any other rank it asks the library
-// about ops, or about base until ops is made.
+// about the communicator ops, or about base until ops is made. If neither is made, CommError
+// returns nil.
 func (c *Comms) CommError(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
@@ -55,8 +56,8 @@ func (c *Comms) AbortComm(h driver.Comm) error {
 	return nil
 }
 
-// end aborts a rank. If the rank is still being split or shrunk from another rank, end aborts the
-// other rank too.
+// end aborts a rank. If the rank is still being split or shrunk from another rank, end aborts that
+// rank too.
 func (c *Comms) end(r *rank) error {
 	r.mu.Lock()
 	if r.aborted {
@@ -73,7 +74,7 @@ func (c *Comms) end(r *rank) error {
 		}
 		from.mu.Unlock()
 	}
-	r.look() // if a split of source is complete, its result is kept
+	r.look() // if a split of source is complete, the new communicator is kept
 	r.aborted = true
 	close(r.abort)
 	list := []nccl.Comm{r.source, r.base}
@@ -97,7 +98,7 @@ func (c *Comms) end(r *rank) error {
 			from.mu.Unlock()
 		}
 		var errs []error
-		r.calling.Lock() // on a plain rank, waits for a call of the library to return, which it does soon
+		r.calling.Lock() // on a plain rank, waits for a call of the library to return, which the call does soon
 		for _, x := range list {
 			errs = append(errs, r.drop(x))
 		}
@@ -197,7 +198,7 @@ func (c *Comms) release(r *rank) error {
 }
 
 // free finalizes and destroys a communicator that nothing uses any more. If the rank was aborted,
-// or finalizing fails, it aborts the communicator.
+// or finalizing fails, free aborts the communicator.
 func (r *rank) free(x nccl.Comm) error {
 	if x == 0 {
 		return nil
@@ -223,8 +224,9 @@ func (r *rank) free(x nccl.Comm) error {
 	return nil
 }
 
-// apart runs f on another thread with the device current, and waits for it. After the rank is
-// aborted, apart waits only for c.patience, and returns errLeft if f is still running then.
+// apart runs f on another thread with the device current, and waits for f. After the rank is
+// aborted, apart waits only for the duration c.patience, and returns errLeft if f is still running
+// then.
 func (c *Comms) apart(r *rank, f func() error) error {
 	done := make(chan error, 1)
 	go func() {

@@ -311,8 +311,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestOld checks that, with releases that lack functions, calls that need these return errors, and
-// other calls work.
+// TestOld checks that, with releases that lack functions, calls that need the missing functions
+// return errors, and other calls work.
 func TestOld(t *testing.T) {
 	symbol := func(t *testing.T, err error, name string) {
 		t.Helper()
@@ -489,8 +489,8 @@ func TestForeignSplit(t *testing.T) {
 	}
 }
 
-// TestPlainEnds checks that AbortComm works on a plain rank while it is made, while a group waits
-// in the library, and while it is idle.
+// TestPlainEnds checks that AbortComm works on plain ranks: while the rank is being made, while a
+// group waits in the library, and while the rank is idle.
 func TestPlainEnds(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("stuck init", 1)

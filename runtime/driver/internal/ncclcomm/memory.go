@@ -31,7 +31,7 @@ func (c *Comms) MemAlloc(size uint64) (driver.Ptr, error) {
 }
 
 // outOfMemory adds ErrOutOfMemory to errors whose text says so, because the library has no code for
-// it.
+// that error.
 func outOfMemory(err error) error {
 	if err != nil && strings.Contains(err.Error(), "out of memory") {
 		err = fmt.Errorf("%w: %w", driver.ErrOutOfMemory, err)

@@ -7,25 +7,25 @@
 // (CommDesc.Plain) has three communicators of the library:
 //
 //   - base is nonblocking, so its creation can be polled and aborted. All ranks split ops and
-//     source off base. base has splitShare, so the three share one abort flag, connections and
-//     memory.
-//   - ops is blocking, and is used for operations and registrations. A nonblocking one would start
-//     a thread for each group, and its caller would have to wait for that thread.
-//   - source is nonblocking. Other ranks are split or shrunk from it. It has no splitShare, so
-//     those ranks have an abort flag and all other state of their own.
+//     source off base. base has NCCL's option splitShare, so the three share one abort flag,
+//     connections and memory.
+//   - ops is blocking, and is used for operations and registrations. A nonblocking communicator
+//     would start a thread for each group, and the caller would have to wait for that thread.
+//   - source is nonblocking. Other ranks are split or shrunk from source. source has no splitShare,
+//     so those ranks have an abort flag and all other state of their own.
 //
-// No call on base or source blocks. So a goroutine calls the library with them only under the
-// rank's mutex, or after it has taken them from the rank to release or abort them. This way any
-// goroutine can abort them at any time. An abort joins the library's threads that work for them,
-// and sets the abort flag, which ends the calls and operations in flight in ops. DestroyComm later
-// releases ops, when no call uses it any more.
+// No call on base or source blocks. So a goroutine calls the library with base or source only under
+// the rank's mutex, or after it has taken them from the rank to release or abort them. This way any
+// goroutine can abort base and source at any time. An abort joins the library's threads that work
+// for base or source, and sets the abort flag, which ends the calls and operations in flight in
+// ops. DestroyComm later releases ops, when no call uses it any more.
 //
 // The library can stop a split only by aborting the communicator that is being split. So until a
-// split is complete, aborting the new rank also aborts the rank that it is made from.
+// split is complete, aborting the new rank also aborts the rank that the new one is made from.
 //
 // Destroying a communicator may wait for other ranks: the library waits for its own threads, and
 // these wait for other ranks. Nothing can interrupt the wait. So the call runs on a separate
-// thread, which is left behind if it does not end soon after AbortComm.
+// thread, which is left behind if the call does not end soon after AbortComm.
 //
 // A plain rank has one communicator, ops, which is nonblocking. The caller of a group polls until
 // the library's thread has issued the group. All calls on ops return at once. They are made one at
@@ -33,8 +33,8 @@
 //
 // The library cannot suspend communicators that share memory, as base, ops and source do. So only
 // plain ranks can be suspended. The library cannot release a suspended communicator completely
-// either. So DestroyComm resumes it first, on all ranks. An abort of a suspended communicator leaks
-// some memory.
+// either. So DestroyComm first resumes the communicator, on all ranks. An abort of a suspended
+// communicator leaks some memory.
 //
 // Before 2.18 there is one communicator, ops, which is blocking. NewComm waits for the other ranks.
 // AbortComm aborts the communicator while other calls may use it, which is as unsafe as the
@@ -55,7 +55,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Library is NCCL or RCCL, opened when it is first needed. The devices of a driver share it.
+// A Library is NCCL or RCCL, opened when it is first needed. The devices of a driver share one
+// Library.
 type Library struct {
 	get func() (*nccl.Library, error)
 
@@ -77,7 +78,7 @@ func newLibrary(open func(nccl.Options) (*nccl.Library, error), opt nccl.Options
 			return nil, unsupported{err}
 		}
 		if err := tried.NotReady(lib); err != nil {
-			return nil, err // the error names each file that was found, with its own error
+			return nil, err // the error names each file that was found, with the error of that file
 		}
 		return lib, nil
 	})}
@@ -98,7 +99,7 @@ func (l *Library) cname(name string) (*byte, error) {
 	return p, err
 }
 
-// keep keeps a rank alive forever, because a thread of the library may still write to it.
+// keep keeps a rank alive forever, because a thread of the library may still write to the rank.
 func (l *Library) keep(r *rank) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +148,7 @@ func (c *Comms) find(h driver.Comm) (*rank, error) {
 	return r, nil
 }
 
-// made returns the rank with a handle if the rank is ready, or nil.
+// made returns the rank with a handle if the rank is in the stage made, or nil.
 func (c *Comms) made(h driver.Comm) *rank {
 	r, err := c.find(h)
 	if err != nil {
@@ -177,7 +178,7 @@ func (c *Comms) remove(r *rank) {
 	delete(c.ranks, r.handle)
 }
 
-// fail makes a driver.Error. Its arguments allocate, so it is only for error paths.
+// fail makes a driver.Error. Passing the arguments allocates, so fail is only for error paths.
 func (c *Comms) fail(op string, err error, format string, args ...any) error {
 	return c.host.Fail(op, err, fmt.Sprintf(format, args...))
 }

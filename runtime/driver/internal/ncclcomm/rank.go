@@ -41,14 +41,14 @@ type rank struct {
 
 	calling sync.Mutex // for a plain rank: held while a call of the library uses or aborts ops
 
-	// Each is 0 until the library has returned it, and after a goroutine has taken it to release or
-	// abort it.
+	// Each handle is 0 until the library has returned it, and again when a goroutine has taken it
+	// to release or abort the communicator.
 	base, ops, source nccl.Comm
 
 	from    *rank       // the rank that this rank is split or shrunk from; nil when the split or shrink is done
 	by      *split      // the split that makes this rank; its fields are protected by from.mu
 	off     *split      // the split of base that makes ops or source; or nil
-	under   *split      // the split of source that makes another rank, or nil
+	under   *split      // the split of source that makes a rank of a new communicator, or nil
 	partial []nccl.Comm // communicators of failed splits; they refer to source
 
 	has           features
@@ -62,9 +62,10 @@ type rank struct {
 	factors []nccl.RedOp // operators with factors of the current group
 }
 
-// A split is one call of CommSplit or CommShrink, which makes a communicator from another one.
+// A split is one call of CommSplit or CommShrink, which makes a communicator from another
+// communicator.
 type split struct {
-	child *nccl.Comm // the library writes to it until the split is done
+	child *nccl.Comm // the new communicator; the library may write here until the split is done
 	done  bool
 	err   error
 }
@@ -79,8 +80,8 @@ func newRank(lib *nccl.Library, s stage) *rank {
 	}}
 }
 
-// enter begins a call that uses a rank's ops. It returns an error if another call uses ops, or the
-// rank is suspended. Without an error, the caller must call leave.
+// enter begins a call that uses a rank's ops. It returns an error if the rank is not ready, has
+// ended or is suspended, or if another call uses ops. Without an error, the caller must call leave.
 func (c *Comms) enter(h driver.Comm) (*rank, nccl.Comm, error) {
 	r, x, err := c.enterAnyway(h)
 	if err == nil && r.suspended {
@@ -89,7 +90,7 @@ func (c *Comms) enter(h driver.Comm) (*rank, nccl.Comm, error) {
 	return r, x, err
 }
 
-// enterAnyway is enter for calls that are valid on a suspended rank too.
+// enterAnyway is like enter, but also accepts a suspended rank.
 func (c *Comms) enterAnyway(h driver.Comm) (*rank, nccl.Comm, error) {
 	r, err := c.find(h)
 	if err != nil {
@@ -136,7 +137,7 @@ func (r *rank) call(f func() error) error {
 	return f()
 }
 
-// usable returns nil, or why the rank cannot be used. The caller holds mu.
+// usable returns nil, or why the rank cannot be used. The caller holds r.mu.
 func (r *rank) usable() error {
 	switch {
 	case r.aborted:
@@ -149,7 +150,7 @@ func (r *rank) usable() error {
 	return r.err
 }
 
-// look calls settle if the split of source has completed or failed. The caller holds mu.
+// look calls settle if the split of source has completed or failed. The caller holds r.mu.
 func (r *rank) look() {
 	if r.under == nil || r.source == 0 {
 		return
@@ -159,9 +160,9 @@ func (r *rank) look() {
 	}
 }
 
-// settle records that the split of source has ended with err. If the split failed, its communicator
-// must be released after source, because that communicator refers to source's abort flag. The
-// caller holds mu.
+// settle records that the split of source has ended with err. If the split failed, the new
+// communicator must be released after source, because the new communicator refers to source's abort
+// flag. The caller holds r.mu.
 func (r *rank) settle(err error) {
 	s := r.under
 	if s == nil {
@@ -173,7 +174,8 @@ func (r *rank) settle(err error) {
 	}
 }
 
-// idle waits until source is not being split. It returns an error if the rank is aborted.
+// idle waits until the communicator source is no longer being split. It returns an error if the
+// rank is aborted.
 func (r *rank) idle() error {
 	for p := pause(0); ; p.wait() {
 		r.mu.Lock()

@@ -15,11 +15,11 @@ const (
 )
 
 // types holds the library's types for each element type. If the library cannot reduce elements of
-// the type, operations that only move elements use move.
+// the type, operations that only move elements use the type in field move.
 var types = [...]struct {
 	reduce nccl.DataType
 	move   nccl.DataType
-	since  dl.Version // first release that has reduce
+	since  dl.Version // first release that has the type in field reduce
 }{
 	driver.Int8:       {reduce: nccl.Int8},
 	driver.Uint8:      {reduce: nccl.Uint8},
@@ -37,7 +37,7 @@ var types = [...]struct {
 	driver.Float8E5M2: {reduce: nccl.Float8e5m2, move: nccl.Uint8, since: since2_24},
 }
 
-// dataType returns the library's type for an element type. computes means that the operation
+// dataType returns the library's type for an element type. If computes is set, the operation
 // reduces elements. have is the library's release. 0 means an unknown release, which counts as new.
 func dataType(t driver.ElementType, computes bool, have dl.Version) (nccl.DataType, error) {
 	x := &types[t]
