@@ -50,6 +50,11 @@ func (v *device) link(w *device) driver.Link {
 	return driver.Link{Atomics: true, Arrays: true}
 }
 
+// reaches reports whether v can use memory of w, which may be a device of another process.
+func (v *device) reaches(w *device) bool {
+	return v.index == w.index || v.d.caps.Peers && v.link(w).Kind != driver.LinkNone
+}
+
 // registers is the number of registers that a thread of any kernel has.
 const registers = 32
 

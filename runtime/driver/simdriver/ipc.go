@@ -147,8 +147,8 @@ func (v *device) ExportMem(m driver.Mem) (driver.MemHandle, error) {
 	return h, nil
 }
 
-// OpenMem opens memory of another process. Opening memory of another device needs Caps.Peers, and
-// fails if Config.Apart is set.
+// OpenMem opens memory of another process. Opening memory of another device needs Caps.Peers and a
+// link between the devices.
 func (v *device) OpenMem(h driver.MemHandle) (driver.Mem, error) {
 	if err := v.enter(codeOpenMem, true); err != nil {
 		return driver.Mem{}, err
@@ -165,7 +165,7 @@ func (v *device) OpenMem(h driver.MemHandle) (driver.Mem, error) {
 		return driver.Mem{}, failf(codeOpenMem, "memory of another process: %w: it was not exported, it was freed, or its process has ended", ErrInvalidHandle)
 	case origin.dev.d == v.d:
 		return driver.Mem{}, failf(codeOpenMem, "%d bytes at %#x: %w", origin.size, uint64(origin.base), driver.ErrSameProcess)
-	case origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
+	case !v.reaches(origin.dev):
 		return driver.Mem{}, failf(codeOpenMem, "memory of device %d on device %d: the hardware has no link: %w", origin.dev.index, v.index, driver.ErrUnsupported)
 	}
 	a, err := v.space.open(v, origin)

@@ -194,15 +194,30 @@ func TestIPCClosed(t *testing.T) {
 	refused(t, drain(t, vs[1], s), driver.ErrLost, "were freed there or closed here")
 }
 
-// TestIPCApart checks that memory cannot be opened on a device without a link to the memory's
-// device.
+// TestIPCApart checks that memory can be opened on another device if and only if that device has a
+// link to the memory's device.
 func TestIPCApart(t *testing.T) {
-	ds, vs := processes(t, 2, simdriver.Config{Devices: 2, Apart: true})
-	name := must(shared(vs[0]).ExportMem(alloc(t, vs[0], driver.DeviceMem, 64)))(t)
-	far := must(ds[1].Open(1))(t)
-	defer far.Close()
-	_, err := shared(far).OpenMem(name)
-	refused(t, err, driver.ErrUnsupported, "memory of device 0 on device 1")
+	link := func(kind driver.LinkKind) func(from, to int) driver.Link {
+		return func(from, to int) driver.Link { return driver.Link{Kind: kind} }
+	}
+	for name, c := range map[string]simdriver.Config{
+		"apart": {Apart: true}, "without links": {Links: link(driver.LinkNone)}, "linked": {Apart: true, Links: link(driver.LinkPCIe)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Devices = 2
+			ds, vs := processes(t, 2, c)
+			name := must(shared(vs[0]).ExportMem(alloc(t, vs[0], driver.DeviceMem, 64)))(t)
+			far := must(ds[1].Open(1))(t)
+			defer far.Close()
+			m, err := shared(far).OpenMem(name)
+			if c.Links != nil && c.Apart {
+				check(t, err)
+				check(t, shared(far).CloseMem(m))
+				return
+			}
+			refused(t, err, driver.ErrUnsupported, "memory of device 0 on device 1")
+		})
+	}
 }
 
 // TestIPCKilled kills a process. Another process has opened the killed process's memory, and waits

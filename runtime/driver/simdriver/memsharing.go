@@ -92,7 +92,7 @@ func sharedPages(size uint64) uint64 { return (size + 2<<20 - 1) / (2 << 20) }
 
 // ImportShareable makes the memory that a file names accessible at a new address. As with CUDA,
 // size may be less than the size of the memory if both take the same number of pages. Importing
-// memory of another device needs Caps.Peers, and fails if Config.Apart is set.
+// memory of another device needs Caps.Peers and a link between the devices.
 func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
 	if err := v.enterIf(codeImportShareable, true, v.d.caps.MemSharing); err != nil {
 		return driver.Mem{}, err
@@ -106,7 +106,7 @@ func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
 		return driver.Mem{}, failf(codeImportShareable, "file %s: %w: it names no shareable memory, or no process has that memory any more", f.Name(), ErrInvalidHandle)
 	case size == 0 || size > s.origin.size || sharedPages(size) != sharedPages(s.origin.size):
 		return driver.Mem{}, failf(codeImportShareable, "%d bytes: %w: the memory has %d, and can only be imported as a whole", size, ErrInvalidValue, s.origin.size)
-	case s.origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
+	case !v.reaches(s.origin.dev):
 		return driver.Mem{}, failf(codeImportShareable, "memory of device %d on device %d: the hardware has no link: %w", s.origin.dev.index, v.index, driver.ErrUnsupported)
 	}
 	a := &allocation{kind: driver.ShareableMem, size: size, dev: v, origin: s.origin, opens: 1, shared: s}

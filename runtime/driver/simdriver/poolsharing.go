@@ -91,7 +91,7 @@ func (v *device) ImportPool(f *os.File) (driver.Pool, error) {
 		return 0, failf(codeImportPool, "file %s: %w: it names no pool, or the pool's process has ended", f.Name(), ErrInvalidHandle)
 	case origin.dev.d == v.d:
 		return 0, failf(codeImportPool, "pool %#x of device %d: %w", uint64(origin.id), origin.dev.index, driver.ErrSameProcess)
-	case origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
+	case !v.reaches(origin.dev):
 		return 0, failf(codeImportPool, "a pool of device %d on device %d: the hardware has no link: %w", origin.dev.index, v.index, driver.ErrUnsupported)
 	}
 	v.mu.Lock()
