@@ -280,7 +280,7 @@ func (o orders) judge(depth int) error {
 		}
 		for _, name := range names[:len(names)-1] {
 			if bare(name) == bare(last) {
-				if slices.Contains(nested, last) {
+				if slices.Contains(nested, bare(last)) {
 					continue
 				}
 				errs = append(errs, fmt.Errorf("a goroutine holds %s twice: %s: %s", bare(name), order, o[order]))

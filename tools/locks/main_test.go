@@ -21,6 +21,7 @@ func TestJudge(t *testing.T) {
 		"what was not waited for is held all the same": {[]string{"[a] b", "b a"}, 0, "locked in a cycle: a > b > a"},
 		"two of one name":                              {[]string{"a a"}, 0, "holds a twice"},
 		"a nested command buffer":                      {[]string{"recording.Recording.mu recording.Recording.mu"}, 0, ""},
+		"a nested command buffer, by TryLock":          {[]string{"recording.Recording.mu [recording.Recording.mu]"}, 0, ""},
 		"three of the scheduler":                       {[]string{"engine.Timeline.mu engine.ring.mu engine.Device.mu"}, 2, "holds 3 mutexes of the scheduler: engine.Timeline.mu engine.ring.mu engine.Device.mu"},
 		"three of the scheduler, without a limit":      {[]string{"engine.Timeline.mu engine.ring.mu engine.Device.mu"}, 0, ""},
 		"two of the scheduler under another":           {[]string{"gpu.Stream.mu engine.Timeline.mu engine.ring.mu"}, 2, ""},
