@@ -323,8 +323,9 @@ func handleFact(h *symbols.Handle) *fact {
 	return f
 }
 
-// handleSpelling returns the C spelling of a handle, from the first try of the fact f that
-// compiles, and the handle's tag with the keyword struct or union.
+// handleSpelling returns how C spells a handle, and the handle's tag behind struct or union. f is
+// the handle's fact, which has been compiled: the try that compiled gives the spelling, and the
+// compiler's error says whether the tag is a union's.
 func handleSpelling(h *symbols.Handle, f *fact) (spelled, tag string) {
 	tag = "struct " + h.Tag
 	if strings.Contains(f.said, "wrong kind of tag") || strings.Contains(f.said, "tag type that does not match") {

@@ -79,7 +79,7 @@ func TestGPUCUPTIRecords(t *testing.T) {
 		}
 	}))
 	for _, kind := range []cupti.ActivityKind{cupti.ActivityKindConcurrentKernel, cupti.ActivityKindMemset, cupti.ActivityKindMemcpy,
-		cupti.ActivityKindDriver, cupti.ActivityKindExternalCorrelation} { // with Driver, because CUPTI relates the program's numbers to the driver's calls
+		cupti.ActivityKindDriver, cupti.ActivityKindExternalCorrelation} { // Driver too: CUPTI links an external ID, pushed below, to the ID of a driver call
 		g.Check("ActivityEnable "+kind.String(), l.ActivityEnable(kind))
 		defer l.ActivityDisable(kind)
 	}

@@ -48,7 +48,8 @@ type PoolOptions struct {
 
 	// Shareable lets other processes of the machine use the pool's memory: see ExportPool of
 	// package interop. The driver must be able to share memory of pools, and Kind must be
-	// DeviceMem. Such a pool gives no reserved memory back to the system until it is closed.
+	// DeviceMem. With CUDA such a pool gives no reserved memory back to the system until it is
+	// closed.
 	Shareable bool
 }
 

@@ -36,8 +36,9 @@ func (p *Pool) in() *memory.ImportedPool { return (*memory.ImportedPool)(p) }
 // CUDA as a POSIX file descriptor. The caller keeps the file and may close it afterwards.
 // ImportPool blocks while the driver does. The pool may be on another device if the hardware
 // supports that. The error is [gpu.ErrUnsupported] if the device cannot import pools: with CUDA,
-// only Linux can. The error is [driver.ErrSameProcess] if the driver finds that this process made
-// the pool, and the driver's own error if the file is not a pool.
+// only Linux can. If f is nil, the error is [gpu.ErrArgument]. If the file is not a pool, or this
+// process made the pool, the error is the driver's own. The simulated driver returns
+// [driver.ErrSameProcess] in the second case.
 func ImportPool(dev *gpu.Device, f *os.File) (*Pool, error) {
 	p, err := memoryOf(dev).ImportPool(f)
 	return (*Pool)(p), err

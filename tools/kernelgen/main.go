@@ -185,7 +185,7 @@ func (g *generator) path(name string) string {
 	return filepath.Join(g.dir, name)
 }
 
-// generate writes the files.
+// generate writes the Go file, and the file of embedded code if there is one, from the input files.
 func (g *generator) generate(files []string) error {
 	var sources, objects, metas []string
 	for _, f := range files {

@@ -40,8 +40,8 @@ type library struct {
 	name string
 	pkg  string // name of its package and of its symbol table
 	env  string // variable with which tests find the file
-	// Mark in the table for functions that only this implementation of the API has; "" for the
-	// first implementation.
+	// Name of this implementation in the symbol table, such as rccl in the table of NCCL; "" for
+	// the first or only implementation.
 	lib    string
 	format func(dl.Version) string
 	open   func(dl.Options) (opened, error)

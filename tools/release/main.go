@@ -11,7 +11,7 @@
 //	changelog   the first section of CHANGELOG.md is that of the version, and it is not empty
 //	versions    pages name this version and the Go release of go.mod
 //	tidy        go mod tidy changes no go.mod and no go.sum
-//	verify      the dependencies agree with go.sum
+//	verify      no dependency in the module cache was changed after its download
 //	records     the exported API is as recorded, and links of pages and comments have a target
 //	generated   the generators write the same files again
 //	licences    each dependency has a licence that is known and allowed

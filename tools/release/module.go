@@ -42,8 +42,9 @@ func (r *release) module(ctx context.Context) error {
 		return err
 	}
 	upstream, cache, _ := strings.Cut(strings.TrimSpace(settings), "\n")
-	// The commands use a new module cache, which lacks the module. The module's dependencies come
-	// from the machine's own cache. The check verify has compared that cache with go.sum.
+	// The commands use a new module cache, which lacks the module. They take its dependencies from
+	// the machine's own cache, whose files the check verify compares with their hashes, and from
+	// the usual proxy what that cache lacks.
 	env := []string{
 		"GOMODCACHE=" + filepath.Join(temp, "mod"), "GOBIN=" + filepath.Join(temp, "bin"),
 		"GOPROXY=" + proxy.URL + ",file://" + filepath.ToSlash(filepath.Join(cache, "cache", "download")) + "," + upstream,

@@ -231,8 +231,8 @@ var protects = regexp.MustCompile(`(?i)\b(protect|guard)(s|ed|ing)?\b`)
 // mutexes returns the places of the mutexes, in structs and package variables, that do not say what
 // they protect. A comment says so if it has a word such as "protects" or "guards", or names another
 // field of the struct. Without such a comment the place of the mutex may say so: the mutex is
-// embedded in a struct without a name that has other fields, or it begins a paragraph of fields
-// without another mutex.
+// embedded in a struct without a name that has other fields, or it begins a paragraph with other
+// fields and without another mutex.
 func (p *pkg) mutexes() (places []string) {
 	for _, file := range p.files {
 		groups := map[*ast.StructType]bool{} // structs without a name
@@ -291,7 +291,7 @@ func (p *pkg) mutexes() (places []string) {
 	return places
 }
 
-// heads reports whether the mutex at i begins a paragraph of fields that has no other mutex.
+// heads reports whether the mutex at i begins a paragraph with other fields and no other mutex.
 func (p *pkg) heads(fields []*ast.Field, i int) bool {
 	// apart reports whether an empty line comes before a field.
 	apart := func(i int) bool {

@@ -204,8 +204,8 @@ func (e *env) worksOn(d *gpu.Device, b *gpu.Buffer) map[string]func(o gpu.Order)
 	return works
 }
 
-// peers are tests with two devices. Most of them copy memory of one device's pool, and the other
-// device has no access to that pool.
+// peers are tests in which a device uses memory of another device: by copies, which need no access
+// to the other device's pool, and by fills and kernels, which need access.
 var peers = []test{
 	{name: "B116 copies between the default pools of two devices without access to each other's", devices: 2, run: func(e *env) {
 		e.ungroupedAndGrouped(func(e *env) {

@@ -9,8 +9,9 @@ import (
 )
 
 var (
-	// ErrSize is the error of Alloc for 0 bytes, and for more bytes than an address can count. In
-	// the second case the error also matches [driver.ErrOutOfMemory].
+	// ErrSize is the error of Alloc for 0 bytes, and of Alloc and New for a size that overflows when
+	// it is rounded up to the alignment. In the second case the error also matches
+	// [driver.ErrOutOfMemory].
 	ErrSize = errors.New("not a size that a block can have")
 
 	// ErrTimeline is the error for a timeline that is negative or not below [MaxTimelines].

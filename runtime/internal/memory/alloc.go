@@ -61,8 +61,8 @@ func (p *Pool) NewBuffer(home *engine.Timeline, size uint64) *Buffer {
 // ListEmpty counts an empty buffer of a pool as one of the device's buffers.
 func (b *Buffer) ListEmpty() { b.dev.buffers.add(b) }
 
-// SetAlloc makes a submission the allocation of a buffer that NewBuffer made. The submission holds
-// the buffer.
+// SetAlloc sets up s as the submission that allocates the memory of b, a buffer of NewBuffer. The
+// submission holds b.
 func (p *Part) SetAlloc(s *engine.Submission, b *Buffer) {
 	b.state.Store(isPending)
 	if b.pool.opt.Zero {

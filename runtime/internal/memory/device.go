@@ -57,11 +57,10 @@ func (d *Device) ready(op string) error {
 	return d.Engine.Failed()
 }
 
-// FreeUnused has the reclaimer free unused memory and trim the pools, and waits until this is done.
-// But first FreeUnused waits for the parked Frees and the trims of growing memory that are about to
-// go on because nothing uses their memory any more (delays.awaitReady). It returns early if the
-// context ends. If the device is closed, or a stream may be waiting for other code, the reclaimer
-// is not called.
+// FreeUnused first waits for parked Frees, and for trims of growing memory, whose memory nothing
+// uses any more: these end soon (delays.awaitReady). Then it has the reclaimer free unused memory
+// and trim the pools, and waits until this is done. It skips this second step if the device is
+// closed, or a stream may be waiting for other code. It returns early if the context ends.
 func (d *Device) FreeUnused(ctx context.Context) {
 	d.delays.awaitReady(ctx)
 	freed := make(chan struct{})

@@ -38,7 +38,8 @@ type Pool struct {
 	keeps  bool            // this is the default pool, which the program cannot close
 	closed atomic.Bool
 	// life is locked while Close sets Pool.closed. A call that uses a native pool read-locks life
-	// while it reads Pool.closed and adds itself to Pool.live.
+	// and reads Pool.closed. It unlocks life when it has added itself, or its memory, to Pool.live,
+	// or when its call of the driver has ended.
 	life sync.RWMutex
 	// live counts, for native pools, the allocations whose free has not been issued, the imported
 	// memory that is open, and the running calls of onNative. Allocations from the default pool do

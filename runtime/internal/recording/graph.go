@@ -60,9 +60,9 @@ const standInSize = 128 << 10
 
 // standIn puts the stand-in's addresses into c.current.present for the dst and src of a part's
 // commands, if these addresses are known only in an execution. So the graph can be made before the
-// first execution, which then sets the nodes. standIn returns false if an execution could not set
-// one of the nodes, if a function of Native would get stand-in addresses, or if the stand-in cannot
-// be allocated. standIn runs on a bound thread.
+// first execution, which then sets the nodes. standIn returns false in three cases: a command needs
+// more than half of the stand-in and its node cannot be resized, a function of Native would get
+// stand-in addresses, or the stand-in cannot be allocated. standIn runs on a bound thread.
 func (c *Recording) standIn(p *part) bool {
 	for cmd := range c.each(p) {
 		if cmd.depends && cmd.op.Kind == work.Native {
@@ -296,7 +296,8 @@ func addNodes(to, nodes []driver.Node) []driver.Node {
 	return to
 }
 
-// noteNode notes n, a node of cmd with the operation does. n depends on references or parameters.
+// noteNode adds the node n of cmd, with a copy of its operation *does, to the nodes that executions
+// set. An address or a parameter of cmd may change between executions (cmd.moves).
 func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1

@@ -372,7 +372,7 @@ func TestScratchFaults(t *testing.T) {
 func TestScratchAfterRefusal(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Graphs {
-			return // without graphs, the recording is a single part
+			return // without graphs there is no GraphMode
 		}
 		dev, far := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
 		c, in, out, s := commandBuffer(t, dev, gpu.GraphMode), filled(t, far, 5), filled(t, dev, 0), semaphores(t, 2)

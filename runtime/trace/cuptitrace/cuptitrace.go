@@ -111,7 +111,8 @@ type launching struct {
 	launch uint64 // the number that BeginLaunch was given
 }
 
-// A record has the times of one execution of a node, until the node's timer takes it.
+// A record has the times of one execution of a node. It stays in collecting.pending until a timer
+// takes it, or until it is too old.
 type record struct {
 	node        uint64
 	correlation uint32

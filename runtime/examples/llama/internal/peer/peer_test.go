@@ -122,11 +122,11 @@ func (r *rank) add(t *testing.T, n int) {
 	}
 }
 
-// Lengths of sums. Each sum in the slice lengths takes one round. The first and the last sum in the
-// slice rounds take two.
+// Lengths of sums. With those in the slice lengths, no block of the kernel needs more than one
+// round. With the first and the last in the slice rounds, block 0 needs a second round.
 var lengths, rounds = []int{4, 512, 2048, 2052, 512 * 130, 512, 4}, []int{most, 4, 2052, most - 36}
 
-const most = blocks*capacity*4 + 40 // so many numbers that a block gets two rows
+const most = blocks*capacity*4 + 40 // so many numbers that block 0 gets a second row
 
 // check adds arrays of the given lengths. The result of each rank must equal, bit by bit, the
 // host's sum in the order of the ranks. The blocks' tags begin with start, or with 1 if start is 0.
