@@ -35,11 +35,8 @@ func (p *Pool) collects(size uint64, err error) bool {
 
 // tooLarge reports whether the pool can never allocate size bytes.
 func (p *Pool) tooLarge(size uint64) bool {
-	limit := p.opt.MaxSize
-	if p.over != nil {
-		limit &^= Alignment - 1 // the size of a block is a multiple of Alignment; MaxSize need not be
-	}
-	return p.opt.MaxSize > 0 && size > limit || CanBe(size) != nil
+	limit := p.limit()
+	return limit > 0 && size > limit || CanBe(size) != nil
 }
 
 // trimPools gives back the memory that the device's pools cache. It runs on the reclaimer's thread.

@@ -17,10 +17,20 @@ import (
 func (p *Pool) makePortable() (err error) {
 	p.slabs.p, p.opt.Portable = p, true
 	p.threshold.Store(p.opt.Threshold)
-	// If rounding up overflows, limit is 0, which means no limit.
-	limit := (p.opt.MaxSize + Alignment - 1) &^ (Alignment - 1)
-	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: limit, Initial: p.opt.InitialSize})
+	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: p.limit(), Initial: p.opt.InitialSize})
 	return err
+}
+
+// limit returns how many bytes the pool may have in use, or 0 if there is no limit. The blocks of a
+// portable pool are multiples of Alignment.
+func (p *Pool) limit() uint64 {
+	switch {
+	case p.over != nil:
+		return p.opt.MaxSize &^ (Alignment - 1)
+	case p.opt.Portable:
+		return (p.opt.MaxSize + Alignment - 1) &^ (Alignment - 1) // 0 if this overflows
+	}
+	return p.opt.MaxSize
 }
 
 // makeOver makes a pool over a buffer.
