@@ -46,8 +46,8 @@ type hostTimes struct {
 }
 
 const (
-	// While the times of mostUnasked ended submissions have not been queried, further submissions
-	// are not timed.
+	// While the times of mostUnasked or more ended submissions have not been queried yet, further
+	// submissions are not timed.
 	mostUnasked = 1 << 13
 
 	// If the host issues work within atOnce after the previous work, the new work is taken to begin
@@ -56,7 +56,8 @@ const (
 	atOnce = 10 * time.Microsecond
 )
 
-// deviceTimes has a device's spans and events that must be queried, and the device's clock.
+// deviceTimes has the spans of a device whose times must be queried, the events that must not be
+// reused yet, and the device's clock.
 type deviceTimes struct {
 	mu      sync.Mutex      // protects done, doubt and stopped; no other lock is taken while it is held
 	done    *span           // spans whose times must be queried, the latest first
@@ -153,7 +154,7 @@ func (x *span) EventBehind(now time.Duration) *engine.Event {
 	return x.last
 }
 
-// Recorded notes the event that has been recorded behind the submission.
+// Recorded keeps e, the event that has been recorded behind the submission.
 func (x *span) Recorded(e *engine.Event) {
 	if x.begin == nil {
 		return
@@ -392,7 +393,8 @@ func (o *observer) place(x *span) bool {
 	}
 	took := b.ended - b.begun
 	off := max(r.Issued-b.begun, b.ended-r.Done, 0)
-	if off > b.within || r.Issued > r.Done { // the submission failed before it was issued
+	// If the submission failed before it was issued, r.Issued is above r.Done.
+	if off > b.within || r.Issued > r.Done {
 		return false
 	}
 	r.Begun, r.Ended = b.begun, b.ended

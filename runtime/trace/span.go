@@ -30,8 +30,8 @@ type observer struct {
 	nodeTimes
 }
 
-// Package gpu calls Observe when it opens a device with a tracer, and then reports to the returned
-// observe.Device what the device does.
+// Observe returns an observe.Device, to which package gpu reports what the device does. Package gpu
+// calls Observe when it opens a device with a tracer.
 func (t *Tracer) Observe(dev *gpu.Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error) {
 	if t.slots == nil {
 		return nil, fmt.Errorf("trace: a tracer that was not made: make one with NewTracer: %w", gpu.ErrArgument)

@@ -203,8 +203,8 @@ func (x *stand) onStream(f func(q *gpu.Queue)) {
 	x.must(s.Wait(x.ctx))
 }
 
-// values tests WriteValue or WaitValue on host memory: do submits one of them. If the driver does
-// not support the operation, values does nothing more.
+// values tests WriteValue or WaitValue on host memory. The parameter do submits one of these
+// operations. If the driver does not support the operation, values does nothing more.
 func (x *stand) values(do func(o gpu.Order, r gpu.Range) error) {
 	x.Helper()
 	b, err := x.d.Alloc(gpu.HostMem, 8)

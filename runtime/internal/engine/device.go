@@ -77,8 +77,8 @@ type Owner interface {
 	// The caller may hold a Timeline.retireMu.
 	Failure(s *Submission, err error) error
 
-	// OfWork reports whether err was made by Failure. For a semaphore that has failed with err,
-	// OfWork tells whether work or the program has failed the semaphore.
+	// OfWork reports whether err was made by Failure. The error of a failed semaphore was made by
+	// Failure if work has failed the semaphore, and not if the program has.
 	OfWork(err error) bool
 
 	// StreamFailed is called when a Stream has failed with err because its submission s has failed.

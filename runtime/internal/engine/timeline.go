@@ -556,7 +556,7 @@ func (tl *Timeline) Poll(seq uint64, tries int) bool {
 }
 
 // pollInTurn does the work of Poll. The caller has locked queryMu, and pollInTurn unlocks it.
-// unmarked is the result of tryMark.
+// unmarked is the error of tryMark(seq), or nil.
 func (tl *Timeline) pollInTurn(seq uint64, tries int, unmarked error) bool {
 	if tl.ended.Load() {
 		tl.queryMu.Unlock()
@@ -609,10 +609,10 @@ func (tl *Timeline) findDone(seq uint64, tries int) (done uint64, err error) {
 const watch = 8
 
 // query asks the driver up to tries times whether an event is complete: the first recorded event of
-// a submission with a number from seq to end-1. If there is none and end is math.MaxUint64, query
-// takes the last recorded event. If older events are in flight, query asks only once. at is the
-// number of the event's submission, or 0 if there is no event to query. done reports whether the
-// driver has said that the event is complete.
+// a submission with a number from seq to end-1. If there is none and end sets no limit
+// (math.MaxUint64), query takes the last recorded event. If older events are in flight, query asks
+// only once. at is the number of the event's submission, or 0 if there is no event to query. done
+// reports whether the driver has said that the event is complete.
 func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)
