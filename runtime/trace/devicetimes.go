@@ -347,8 +347,8 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 	return workBetween(begun, max(ended, begun), within, shared, h)
 }
 
-// workBetween returns when the device ran the work between two events. The events were reached at
-// the times begun and ended. The parameter within is the error margin of these times.
+// workBetween returns when the device ran the work between two events. The parameters begun and
+// ended are the times at which the events were reached, and within is the margin of these times.
 //
 // If the stream was idle, it reached the event in front before it had the work. In that case the
 // device began the work at an unknown moment, at the latest when the stream had got the first part

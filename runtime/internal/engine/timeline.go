@@ -281,8 +281,8 @@ func (tl *Timeline) IssueReady(s *Submission) (Outcome, error) {
 	return how, err
 }
 
-// awaited requests polling until the stream has passed seq, which has just been issued. Unlike
-// Timeline.want, awaited wakes the poller even if somebody has requested polling until seq before.
+// awaited requests polling until the stream has passed seq, which has just been issued. If polling
+// up to seq has been requested before, awaited still wakes the poller, and Timeline.want does not.
 func (tl *Timeline) awaited(seq uint64) {
 	if tl.wanted.Load() >= seq {
 		tl.Device.signalPoller()
