@@ -68,10 +68,10 @@ func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
 // element of [NativeCall].Ptrs, and a multiple of [Alignment]. If size is 0, there is no scratch
 // memory. For an Op that is not a Native, the error is [ErrArgument].
 //
-// All operations of a queue, and of its Streams, share one block of scratch memory. The first
-// operation with scratch memory allocates the block, and a later operation that needs more bytes
-// allocates a larger block. Do or Submit blocks while the driver allocates. The queue keeps the
-// largest block until the queue or the device is closed. In a recording, the operation gets its
+// All native operations of a queue, and of its Streams, share one block of scratch memory. The
+// first operation with scratch memory allocates the block, and a later operation that needs more
+// bytes allocates a larger block. Do or Submit blocks while the driver allocates. The queue keeps
+// the largest block until the queue or the device is closed. In a recording, the operation gets its
 // scratch memory from [CommandBuffer.Scratch].
 func (op Op) Scratch(size uint64) Op {
 	switch op.kind {

@@ -130,8 +130,8 @@ func (p *Pool) Device() *Device {
 
 // Options returns the options of the pool, with three changes. Portable is set if the pool is
 // portable, even if that was not requested. Kind and MaxSize of a pool over a buffer are the
-// buffer's kind and size. Threshold is the current threshold: the last value of
-// [Pool.SetThreshold], or before the first call the requested one, with [KeepAll] for 0.
+// buffer's kind and size. Threshold is the last value of [Pool.SetThreshold]. If SetThreshold was
+// not called, Threshold is the requested threshold, or [KeepAll] if that was 0.
 func (p *Pool) Options() PoolOptions {
 	o := p.in().Options()
 	return PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,

@@ -183,7 +183,8 @@ func (a *arrows) wait(w *writer, points []Point, to flowEnd, any bool) {
 	}
 }
 
-// enough returns the index of the first signal whose value is at least value, or len(list).
+// enough returns the index of the first signal in the list whose value is at least the given one.
+// If there is none, enough returns len(list).
 func enough(list []signalled, value uint64) int {
 	at, _ := slices.BinarySearchFunc(list, value, func(x signalled, value uint64) int { return cmp.Compare(x.value, value) })
 	return at

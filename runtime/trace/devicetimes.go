@@ -56,8 +56,8 @@ const (
 	atOnce = 10 * time.Microsecond
 )
 
-// deviceTimes has the spans of a device whose times must be queried, the events that must not be
-// reused yet, and the device's clock.
+// deviceTimes has a device's spans whose times must be queried, its events that must not be reused
+// yet, and its clock.
 type deviceTimes struct {
 	mu      sync.Mutex      // protects done, doubt and stopped; no other lock is taken while it is held
 	done    *span           // spans whose times must be queried, the latest first
@@ -127,8 +127,8 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	s.Timed = x.begin != nil
 }
 
-// Begun notes when the host had given the stream the work. If the stream got no work, Begun
-// releases the events.
+// Begun keeps the time at which the host had given the stream all of the work, if the submission is
+// timed. If the stream got no work, Begun releases the events.
 func (x *span) Begun(s *engine.Submission, some bool) {
 	x.launchEnds()
 	if x.begin != nil {
@@ -176,9 +176,9 @@ func (x *span) CommandBegins(tl *engine.Timeline, c observe.Command) {
 
 // CommandBegun does nothing if a command gave the stream no work, or if the submission is not
 // timed. Otherwise it records the event behind the command, if the command is timed. For the first
-// command that gave the stream work, CommandBegun also notes the time, as the time of the
+// command that gave the stream work, CommandBegun also keeps the time, as the time of the
 // submission's first work. A native function gives the stream work at an unknown moment, so after
-// each native function the time is noted again.
+// each native function CommandBegun replaces that time.
 func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool) {
 	if x.begin == nil || !some {
 		return

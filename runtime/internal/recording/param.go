@@ -162,7 +162,7 @@ func (c *Recording) useParams(x *work.Extra, cmd *command) {
 	}
 }
 
-// noteParams notes the places in a graph's node that depend on parameters.
+// noteParams adds the places in a graph's node that depend on parameters to x.places.
 func (x *graphOf) noteParams(c *Recording, cmd *command, node int) {
 	put := func(at unsafe.Pointer, size int, p paramRef) {
 		for k := range (size + 7) / 8 {
