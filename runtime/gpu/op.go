@@ -295,11 +295,11 @@ func zeroStream(ops []Op) error {
 	return errs.Zero(op, "Stream")
 }
 
-// Add records an operation as a command. The new command runs after the commands that the parameter
-// after lists, and after the last [Barrier]. Otherwise commands between two barriers may run in any
-// order, or in parallel, unless [CommandOptions].InOrder is set. Add copies the Op, and the data of
-// an upload. An Op with a Timing is [ErrArgument]. So is an Op that only a queue can do: a
-// download, a prefetch, reading or writing a file, an allocation, a Free, a notification, and
+// Add records an operation as a command. The list after has earlier commands: the new command runs
+// when these are done, and after the last [Barrier]. Otherwise commands between two barriers may
+// run in any order, or in parallel, unless [CommandOptions].InOrder is set. Add copies the Op, and
+// the data of an upload. An Op with a Timing is [ErrArgument]. So is an Op that only a queue can
+// do: a download, a prefetch, reading or writing a file, an allocation, a Free, a notification, and
 // recording or waiting for an event.
 //
 // If Add returns an error, nothing was recorded. The error names the command by number and

@@ -1225,10 +1225,10 @@ var operations = []struct {
 // internal types, so programs cannot call them.
 var internalOps = []string{"Begun", "OpOf", "OpOfGroup"}
 
-// functions returns the names of the functions that must have a test in the list operations. They
-// are the functions of gpu that return an Op (except internalOps), the functions of collective that
-// take devices, and all exported functions of interop. The names come from the source of the three
-// packages. Without the source, the result is nil.
+// functions returns the names of the exported functions that must have a test in the list
+// operations: the functions of gpu that return an Op (except internalOps), the functions of
+// collective that take devices, and all functions of interop. The names come from the source of the
+// three packages. Without the source, the result is nil.
 func functions(e *env) (names []string) {
 	for _, f := range functionsOf(e, "gpu") {
 		if returnsOp(f) && !slices.Contains(internalOps, f.Name.Name) {
@@ -1326,7 +1326,8 @@ var current = []test{
 
 // tryAll runs the tests of the list operations with the first device current, with the second
 // device current if devices is 2, and with no device current. In GraphMode it runs only the tests
-// of command buffers. If devices is 1, stand.other is the first device, opened again.
+// of command buffers, of recorded Ops and of Execute. If devices is 1, stand.other is the first
+// device, opened again.
 func tryAll(e *env, devices int) {
 	if e.h.Current == nil {
 		e.Skip("there is no current device")
@@ -1361,7 +1362,8 @@ func tryAll(e *env, devices int) {
 	}
 }
 
-// open makes the stand's objects, which the tests in the list operations use.
+// open makes the stand's objects, which the tests in the list operations use. If the driver does
+// not support x.mode, open sets x.mode to AutoMode.
 func (x *stand) open() {
 	if c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode}); x.may(err) {
 		x.must(c.Close())
