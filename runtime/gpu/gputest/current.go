@@ -39,7 +39,7 @@ type stand struct {
 	scratch [2]*gpu.Buffer // memory of the devices d and other, for the method drain
 }
 
-// keeps checks that f does not change the current device.
+// keeps(what, f) calls f, and reports an error if f has changed the current device.
 func (x *stand) keeps(what string, f func()) {
 	x.Helper()
 	before := x.h.Current()
@@ -49,8 +49,8 @@ func (x *stand) keeps(what string, f func()) {
 	}
 }
 
-// may returns true if err is nil, and false if the device lacks the feature. On any other error it
-// ends the test.
+// may(err) returns true if err is nil, and false if the device lacks the feature. On any other
+// error it ends the test.
 func (x *stand) may(err error) bool {
 	x.Helper()
 	if errors.Is(err, driver.ErrUnsupported) {
@@ -76,7 +76,7 @@ func (x *stand) submit(f func(o gpu.Order) error) {
 	x.keeps("the wait", func() { x.wait(s, 3) })
 }
 
-// does tests an Op on a queue.
+// does(op) tests an Op on a queue.
 func (x *stand) does(op gpu.Op) {
 	x.Helper()
 	x.submit(func(o gpu.Order) error { return x.d.Queue(0).Submit(o, op) })
@@ -120,7 +120,7 @@ func (x *stand) recorded(record func(c *gpu.CommandBuffer) (gpu.Command, error))
 	x.keeps("CommandBuffer.Close", func() { x.must(c.Close()) })
 }
 
-// records tests an Op in a recording.
+// records(op) tests an Op in a recording.
 func (x *stand) records(op gpu.Op) {
 	x.Helper()
 	x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(op) })
