@@ -61,7 +61,7 @@ type Timeline struct {
 	// ended.
 	queryMu sync.Mutex
 	failed  int         // number of polls in a row that have failed
-	ended   atomic.Bool // set by End, before the stream is destroyed: no events are recorded or polled any more
+	ended   atomic.Bool // set by End, before the stream is destroyed; then no events are recorded, and Poll does nothing
 
 	// retireMu is held while work is retired. It protects awaiters, and writes to passed and
 	// failures.
