@@ -121,13 +121,14 @@ func Send(src gpu.Range, t ElementType, to int) Operation {
 	return operation(driver.Send, gpu.Range{}, src, t, Reduction{}, to)
 }
 
-// Receive receives dst from another rank, which must send the same size.
+// Receive receives data from another rank into dst. The other rank must send the same size.
 func Receive(dst gpu.Range, t ElementType, from int) Operation {
 	return operation(driver.Recv, dst, gpu.Range{}, t, Reduction{}, from)
 }
 
-// SendReceive sends src to one rank and receives dst from one rank. Parameters to and from are the
-// numbers of these ranks. If to is -1, nothing is sent. If from is -1, dst is filled with zeros.
+// SendReceive sends src to one rank, and receives data from one rank into dst. The parameters to
+// and from are the numbers of these ranks. If to is -1, nothing is sent. If from is -1, dst is
+// filled with zeros.
 func SendReceive(dst, src gpu.Range, t ElementType, to, from int) Operation {
 	return Operation(comm.NewSendReceive(in(dst), in(src), t, to, from))
 }

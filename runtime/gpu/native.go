@@ -33,15 +33,15 @@ type NativeCall struct {
 // memory that the work uses. The buffers of the ranges are held until the operation is done. Memory
 // of pools must have been allocated when fn is called.
 //
-// In a queue or a [Stream] fn is called at most once. Do or Submit calls fn if the work for all
-// waits has been issued; otherwise a goroutine of the runtime does. If a wait fails or the device
-// is lost or closed before the call, fn is not called. fn must only give work to the stream, and
-// return soon: other work of this queue is issued only when fn has returned. fn must not use this
-// package, except for functions that only return information, such as [Buffer.Size]. fn must not
-// use the [Stream] of the operation, wait for the native stream, begin or end a capture, or end the
-// goroutine that runs fn. If fn returns an error, the signals fail with that error. If fn panics,
-// the signals fail with a [PanicError]. Work that fn had given to the stream by then still runs,
-// and the ranges are held until that work is over.
+// Each call of Do or Submit with the Op leads to at most one call of fn. Do or Submit itself calls
+// fn if the work for all waits has been issued; otherwise a goroutine of the runtime does. If a
+// wait fails or the device is lost or closed before the call, fn is not called. fn must only give
+// work to the stream, and return soon: other work of this queue is issued only when fn has
+// returned. fn must not use this package, except for functions that only return information, such
+// as [Buffer.Size]. fn must not use the [Stream] of the operation, wait for the native stream,
+// begin or end a capture, or end the goroutine that runs fn. If fn returns an error, the signals
+// fail with that error. If fn panics, the signals fail with a [PanicError]. Work that fn had given
+// to the stream by then still runs, and the ranges are held until that work is over.
 //
 // In a recording that becomes a graph, fn is called when the graph is made, if the driver can
 // capture a stream's work (Caps.Capture). End makes the graph if the addresses of all ranges are
@@ -68,10 +68,10 @@ func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
 // element of [NativeCall].Ptrs, and a multiple of [Alignment]. If size is 0, there is no scratch
 // memory. For an Op that is not a Native, the error is [ErrArgument].
 //
-// All operations of a queue, and of its Streams, share one block of scratch memory. The first
-// operation with scratch memory allocates the block, and a later operation that needs more bytes
-// allocates a larger block. Do or Submit blocks while the driver allocates. The queue keeps the
-// largest block until the queue or the device is closed. In a recording, the operation gets its
+// All native operations of a queue, and of its Streams, share one block of scratch memory. The
+// first operation with scratch memory allocates the block, and a later operation that needs more
+// bytes allocates a larger block. Do or Submit blocks while the driver allocates. The queue keeps
+// the largest block until the queue or the device is closed. In a recording, the operation gets its
 // scratch memory from [CommandBuffer.Scratch].
 func (op Op) Scratch(size uint64) Op {
 	switch op.kind {

@@ -295,11 +295,12 @@ func zeroStream(ops []Op) error {
 	return errs.Zero(op, "Stream")
 }
 
-// Add records an operation as a command. The command comes after the commands in after, and after
-// the last [Barrier]. Otherwise commands between two barriers may run in any order, or in parallel,
-// unless [CommandOptions].InOrder is set. Add copies the Op, and the data of an upload. An Op with
-// a Timing is [ErrArgument]. So is an Op that only a queue can do: a download, a prefetch, reading
-// or writing a file, an allocation, a Free, a notification, and recording or waiting for an event.
+// Add records an operation as a command. The list after has earlier commands: the new command runs
+// when these are done, and after the last [Barrier]. Otherwise commands between two barriers may
+// run in any order, or in parallel, unless [CommandOptions].InOrder is set. Add copies the Op, and
+// the data of an upload. An Op with a Timing is [ErrArgument]. So is an Op that only a queue can
+// do: a download, a prefetch, reading or writing a file, an allocation, a Free, a notification, and
+// recording or waiting for an event.
 //
 // If Add returns an error, nothing was recorded. The error names the command by number and
 // operation, unless the recording has ended or is closed.

@@ -130,8 +130,8 @@ func (p *Pool) Device() *Device {
 
 // Options returns the options of the pool, with three changes. Portable is set if the pool is
 // portable, even if that was not requested. Kind and MaxSize of a pool over a buffer are the
-// buffer's kind and size. Threshold is the current threshold: [KeepAll] if it was 0, or the last
-// value of [Pool.SetThreshold].
+// buffer's kind and size. Threshold is the last value of [Pool.SetThreshold]. If SetThreshold was
+// not called, Threshold is the requested threshold, or [KeepAll] if that was 0.
 func (p *Pool) Options() PoolOptions {
 	o := p.in().Options()
 	return PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
@@ -140,7 +140,7 @@ func (p *Pool) Options() PoolOptions {
 
 // Stats returns the current figures. Freed memory of a native pool counts as used until the device
 // has done the free. Freed memory of a portable pool counts as used until the free has been issued.
-// Stats blocks while it queries the driver.
+// For a native pool, Stats blocks while it queries the driver.
 func (p *Pool) Stats() (PoolStats, error) {
 	return p.in().Stats()
 }
@@ -161,7 +161,7 @@ func (p *Pool) Reuse() (Reuse, error) {
 // SetReuse sets when the pool may reuse memory that was freed in another stream. A portable pool
 // always reuses memory in all three cases of [Reuse]: any other setting is [ErrUnsupported]. If
 // [driver.Caps].PoolsByStream is set, a native pool cannot reuse memory by events: a Reuse with
-// Events is [ErrUnsupported]. SetReuse blocks while the driver answers.
+// Events is [ErrUnsupported]. For a native pool, SetReuse blocks while it calls the driver.
 func (p *Pool) SetReuse(r Reuse) error {
 	return p.in().SetReuse(r)
 }

@@ -16,7 +16,8 @@ func valueOp(kind opKind, r memory.Range, value uint64) (op Op) {
 	return op
 }
 
-// onValue submits an operation of valueOp. The range must have 8 bytes.
+// onValue submits the write or the wait of an Op that valueOp made. kind says which of the two it
+// is. The range must have 8 bytes, at an address that is a multiple of 8.
 func (q *Queue) onValue(o *Order, kind work.Kind, r memory.Range, value uint64) error {
 	op := kind.String()
 	at, err := r.Check(op, q.dev.mem())

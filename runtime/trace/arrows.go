@@ -37,9 +37,10 @@ func (e flowEnd) same(to flowEnd) bool { return e.sub != 0 && e.sub == to.sub }
 // hidden reports whether the signalling work is not drawn.
 func (e flowEnd) hidden() bool { return e.pid == 0 }
 
-// before reports whether a signal can have ended a wait. e and to are the ends of the arrow between
-// them. before compares times, because records of devices and of the host come in no common order:
-// the record of a higher value may come before the record of the value that ended the wait.
+// before reports whether a signal can have ended a wait. e is the end of their arrow at the signal,
+// and to is the end at the wait. before compares times, because records of devices and of the host
+// come in no common order: the record of a higher value may come before the record of the value
+// that ended the wait.
 func (e flowEnd) before(to flowEnd) bool { return e.limit <= to.limit && !e.same(to) }
 
 type signalled struct {
@@ -182,7 +183,8 @@ func (a *arrows) wait(w *writer, points []Point, to flowEnd, any bool) {
 	}
 }
 
-// enough returns the index of the first signal whose value is at least value, or len(list).
+// enough returns the index of the first signal in the list whose value is at least the given one.
+// If there is none, enough returns len(list).
 func enough(list []signalled, value uint64) int {
 	at, _ := slices.BinarySearchFunc(list, value, func(x signalled, value uint64) int { return cmp.Compare(x.value, value) })
 	return at

@@ -46,8 +46,8 @@ type hostTimes struct {
 }
 
 const (
-	// While the times of mostUnasked ended submissions have not been queried, further submissions
-	// are not timed.
+	// While the times of mostUnasked or more ended submissions have not been queried yet, further
+	// submissions are not timed.
 	mostUnasked = 1 << 13
 
 	// If the host issues work within atOnce after the previous work, the new work is taken to begin
@@ -56,7 +56,8 @@ const (
 	atOnce = 10 * time.Microsecond
 )
 
-// deviceTimes has a device's spans and events that must be queried, and the device's clock.
+// deviceTimes has a device's spans whose times must be queried, its events that must not be reused
+// yet, and its clock.
 type deviceTimes struct {
 	mu      sync.Mutex      // protects done, doubt and stopped; no other lock is taken while it is held
 	done    *span           // spans whose times must be queried, the latest first
@@ -126,8 +127,8 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	s.Timed = x.begin != nil
 }
 
-// Begun notes when the host had given the stream the work. If the stream got no work, Begun
-// releases the events.
+// Begun keeps the time at which the host had given the stream all of the work, if the submission is
+// timed. If the stream got no work, Begun releases the events.
 func (x *span) Begun(s *engine.Submission, some bool) {
 	x.launchEnds()
 	if x.begin != nil {
@@ -153,7 +154,7 @@ func (x *span) EventBehind(now time.Duration) *engine.Event {
 	return x.last
 }
 
-// Recorded notes the event that has been recorded behind the submission.
+// Recorded keeps e, the event that has been recorded behind the submission.
 func (x *span) Recorded(e *engine.Event) {
 	if x.begin == nil {
 		return
@@ -175,9 +176,9 @@ func (x *span) CommandBegins(tl *engine.Timeline, c observe.Command) {
 
 // CommandBegun does nothing if a command gave the stream no work, or if the submission is not
 // timed. Otherwise it records the event behind the command, if the command is timed. For the first
-// command that gave the stream work, CommandBegun also notes the time, as the time of the
+// command that gave the stream work, CommandBegun also keeps the time, as the time of the
 // submission's first work. A native function gives the stream work at an unknown moment, so after
-// each native function the time is noted again.
+// each native function CommandBegun replaces that time.
 func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool) {
 	if x.begin == nil || !some {
 		return
@@ -346,8 +347,8 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 	return workBetween(begun, max(ended, begun), within, shared, h)
 }
 
-// workBetween returns when the device ran the work between two events. The events were reached at
-// the times begun and ended. The parameter within is the error margin of these times.
+// workBetween returns when the device ran the work between two events. The parameters begun and
+// ended are the times at which the events were reached, and within is the margin of these times.
 //
 // If the stream was idle, it reached the event in front before it had the work. In that case the
 // device began the work at an unknown moment, at the latest when the stream had got the first part
@@ -392,7 +393,8 @@ func (o *observer) place(x *span) bool {
 	}
 	took := b.ended - b.begun
 	off := max(r.Issued-b.begun, b.ended-r.Done, 0)
-	if off > b.within || r.Issued > r.Done { // the submission failed before it was issued
+	// If the submission failed before it was issued, r.Issued is above r.Done.
+	if off > b.within || r.Issued > r.Done {
 		return false
 	}
 	r.Begun, r.Ended = b.begun, b.ended

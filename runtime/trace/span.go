@@ -30,8 +30,8 @@ type observer struct {
 	nodeTimes
 }
 
-// Package gpu calls Observe when it opens a device with a tracer, and then reports to the returned
-// observe.Device what the device does.
+// Observe returns an observe.Device, to which package gpu reports what the device does. Package gpu
+// calls Observe when it opens a device with a tracer.
 func (t *Tracer) Observe(dev *gpu.Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error) {
 	if t.slots == nil {
 		return nil, fmt.Errorf("trace: a tracer that was not made: make one with NewTracer: %w", gpu.ErrArgument)
@@ -64,7 +64,8 @@ func (o *observer) push(r *Record) {
 	}
 }
 
-// Happened records an event that began at the time began and ends now.
+// Happened records an event of the device that ends now. The parameter began is the time at which
+// the event began.
 func (o *observer) Happened(what observe.Event, began time.Time, label string, bytes uint64, err error) {
 	t := o.tracer
 	r := Record{Kind: KindAlloc + Kind(what), Submitted: max(began.Sub(t.start), 1), Done: t.now(), Label: label, Bytes: bytes, Err: err}
@@ -92,8 +93,8 @@ func (o *observer) Closed() {
 
 // A span collects the facts about one submission. It is an observe.Submission. When the submission
 // ends, the span becomes a [Record] of the submission, and a record of each command if commands are
-// timed. If device times must be queried, that happens when the reader takes records (see
-// devicetimes.go).
+// timed. If device times must be queried first, the span becomes records only when the reader takes
+// records (see devicetimes.go).
 type span struct {
 	*observer
 	rec  Record

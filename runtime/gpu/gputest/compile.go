@@ -25,7 +25,7 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 `,
 }
 
-// noCache compiles without keeping files on the disk.
+// noCache is a cache that keeps no files on the disk.
 var noCache = compile.Cache{Size: -1}
 
 // compile compiles a source for the first device. If the compiler's library is missing, compile

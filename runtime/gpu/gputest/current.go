@@ -39,7 +39,7 @@ type stand struct {
 	scratch [2]*gpu.Buffer // memory of the devices d and other, for the method drain
 }
 
-// keeps checks that f does not change the current device.
+// keeps(what, f) calls f, and reports an error if f has changed the current device.
 func (x *stand) keeps(what string, f func()) {
 	x.Helper()
 	before := x.h.Current()
@@ -49,8 +49,8 @@ func (x *stand) keeps(what string, f func()) {
 	}
 }
 
-// may returns true if err is nil, and false if the device lacks the feature. On any other error it
-// ends the test.
+// may(err) returns true if err is nil, and false if the device lacks the feature. On any other
+// error it ends the test.
 func (x *stand) may(err error) bool {
 	x.Helper()
 	if errors.Is(err, driver.ErrUnsupported) {
@@ -76,7 +76,7 @@ func (x *stand) submit(f func(o gpu.Order) error) {
 	x.keeps("the wait", func() { x.wait(s, 3) })
 }
 
-// does tests an Op on a queue.
+// does(op) tests an Op on a queue.
 func (x *stand) does(op gpu.Op) {
 	x.Helper()
 	x.submit(func(o gpu.Order) error { return x.d.Queue(0).Submit(o, op) })
@@ -120,7 +120,7 @@ func (x *stand) recorded(record func(c *gpu.CommandBuffer) (gpu.Command, error))
 	x.keeps("CommandBuffer.Close", func() { x.must(c.Close()) })
 }
 
-// records tests an Op in a recording.
+// records(op) tests an Op in a recording.
 func (x *stand) records(op gpu.Op) {
 	x.Helper()
 	x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(op) })
@@ -203,8 +203,8 @@ func (x *stand) onStream(f func(q *gpu.Queue)) {
 	x.must(s.Wait(x.ctx))
 }
 
-// values tests WriteValue or WaitValue on host memory: do submits one of them. If the driver does
-// not support the operation, values does nothing more.
+// values tests WriteValue or WaitValue on host memory. The parameter do submits one of these
+// operations. If the driver does not support the operation, values does nothing more.
 func (x *stand) values(do func(o gpu.Order, r gpu.Range) error) {
 	x.Helper()
 	b, err := x.d.Alloc(gpu.HostMem, 8)
@@ -1225,10 +1225,10 @@ var operations = []struct {
 // internal types, so programs cannot call them.
 var internalOps = []string{"Begun", "OpOf", "OpOfGroup"}
 
-// functions returns the names of the functions that must have a test in the list operations. They
-// are the functions of gpu that return an Op (except internalOps), the functions of collective that
-// take devices, and all exported functions of interop. The names come from the source of the three
-// packages. Without the source, the result is nil.
+// functions returns the names of the exported functions that must have a test in the list
+// operations: the functions of gpu that return an Op (except internalOps), the functions of
+// collective that take devices, and all functions of interop. The names come from the source of the
+// three packages. Without the source, the result is nil.
 func functions(e *env) (names []string) {
 	for _, f := range functionsOf(e, "gpu") {
 		if returnsOp(f) && !slices.Contains(internalOps, f.Name.Name) {
@@ -1326,7 +1326,8 @@ var current = []test{
 
 // tryAll runs the tests of the list operations with the first device current, with the second
 // device current if devices is 2, and with no device current. In GraphMode it runs only the tests
-// of command buffers. If devices is 1, stand.other is the first device, opened again.
+// of command buffers, of recorded Ops and of Execute. If devices is 1, stand.other is the first
+// device, opened again.
 func tryAll(e *env, devices int) {
 	if e.h.Current == nil {
 		e.Skip("there is no current device")
@@ -1361,7 +1362,8 @@ func tryAll(e *env, devices int) {
 	}
 }
 
-// open makes the stand's objects, which the tests in the list operations use.
+// open makes the stand's objects, which the tests in the list operations use. If the driver does
+// not support x.mode, open sets x.mode to AutoMode.
 func (x *stand) open() {
 	if c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode}); x.may(err) {
 		x.must(c.Close())

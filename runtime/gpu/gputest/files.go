@@ -45,7 +45,7 @@ type writer func(p []byte, at int64) (int, error)
 
 func (f writer) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// small makes transfers move in pieces of 4,096 bytes.
+// small are options with which transfers move in pieces of 4,096 bytes.
 var small = gpu.Options{StageSize: 4096}
 
 var files = []test{

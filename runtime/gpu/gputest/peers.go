@@ -123,8 +123,9 @@ var origins = []origin{
 	}},
 }
 
-// far reports whether memory of this origin is one device's own, so that perhaps no other device
-// has access to it.
+// far reports whether another device may lack access to memory of this origin even if it has access
+// to the memory's device. Only a queue of the memory's device can copy between such memory and a
+// native pool of host memory.
 func (o origin) far() bool {
 	switch o.name {
 	case "default pool", "pool", "portable pool", "import of pool memory", "shareable", "import of a file":

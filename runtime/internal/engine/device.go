@@ -61,11 +61,12 @@ type Owner interface {
 	// goroutine can use the device. No lock is held.
 	Start() error
 
-	// FreeUnused frees memory that nothing uses any more. It returns when the memory is free or the
-	// context ends. If the device is closed, or a stream may be waiting for other code, FreeUnused
-	// only waits for parked Frees and for trims that are about to go on. Collect calls FreeUnused
-	// when the device has no memory left for an allocation. No timeline is locked. FreeUnused may
-	// block, so the pending-queue thread never calls it.
+	// FreeUnused first waits for parked Frees, and for trims of growing memory, that are about to
+	// go on. Then it frees memory that nothing uses any more, and waits until this is done. It
+	// skips this second step if the device is closed, or if a stream may be waiting for other code.
+	// It returns early if the context ends. Collect calls FreeUnused when the device has no memory
+	// left for an allocation. The caller has locked no timeline. FreeUnused may block, so the
+	// pending-queue thread never calls it.
 	FreeUnused(ctx context.Context)
 
 	// IsLost is called once, with the reason, when the device is lost. The caller may be any
@@ -77,8 +78,8 @@ type Owner interface {
 	// The caller may hold a Timeline.retireMu.
 	Failure(s *Submission, err error) error
 
-	// OfWork reports whether err was made by Failure. For a semaphore that has failed with err,
-	// OfWork tells whether work or the program has failed the semaphore.
+	// OfWork reports whether err was made by Failure. If work has failed a semaphore, the
+	// semaphore's error was made by Failure. If the program has failed it, the error was not.
 	OfWork(err error) bool
 
 	// StreamFailed is called when a Stream has failed with err because its submission s has failed.

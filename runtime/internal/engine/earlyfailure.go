@@ -51,9 +51,9 @@ func (m Mark) over() bool {
 	return passed || err != nil
 }
 
-// Lost returns the error with which the device was lost, if that happened before the stream was
-// known to have passed the mark. Then nobody will ever know whether the stream has passed the mark.
-// Otherwise Lost returns nil.
+// Lost returns the error with which the mark's device was lost, if that happened before the stream
+// was known to have passed the mark. In that case nobody will ever know whether the stream has
+// passed the mark. Otherwise Lost returns nil.
 func (m Mark) Lost() error {
 	if f := m.Timeline.Device.lost.Load(); f != nil && m.Timeline.passed.Load() < m.Seq {
 		return f.Err
@@ -110,7 +110,7 @@ func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 }
 
 // If work that the submission waited for has failed, cause returns the error of that work,
-// otherwise nil. The stream has passed the submission.
+// otherwise nil. cause is called when the stream has passed the submission.
 func (s *Submission) cause() error {
 	// If afterBarrier is set, the submission waits for a barrier. A barrier may fail even if the
 	// work that the barrier waits for succeeds.

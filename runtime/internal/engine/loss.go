@@ -247,7 +247,8 @@ func (s *Submission) behindLost() error {
 
 // hasPassed reports whether the stream has passed seq. It queries the driver at most once, and
 // returns false if the query fails. The caller knows that an event is recorded behind seq. If Close
-// has already waited for the work in flight, hasPassed returns true.
+// no longer waits for callers of Stay, hasPassed returns true: before that, Close has waited for
+// the work in flight.
 func (tl *Timeline) hasPassed(seq uint64) bool {
 	d := tl.Device
 	if d.Stay() != nil {

@@ -11,7 +11,7 @@ type Statistics struct {
 	Events, Timepoints, Records sema.PoolStats
 	Parked                      int // parked submissions, without published barriers
 	InFlight                    int // submissions in flight that have not failed, and published barriers
-	Issuing                     int // goroutines that issue submissions that were parked, or wait for an event for one
+	Issuing                     int // goroutines that issue a submission that was parked, or wait for an event for such a submission
 }
 
 // Statistics returns the current counts.

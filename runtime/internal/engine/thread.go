@@ -2,9 +2,10 @@ package engine
 
 import "runtime"
 
-// OnBound calls fn on a new thread on which the device is current, and waits until fn returns.
-// OnBound is for rare calls that must not wait for the pending-queue thread, which may be blocked.
-// If Close no longer waits for calls (see Stay), OnBound returns an error and does not call fn.
+// OnBound calls fn in a new goroutine, on a thread on which the device is current, and waits until
+// fn returns. OnBound is for rare calls that must not wait for the pending-queue thread, which may
+// be blocked. If Close no longer waits for calls (see Stay), OnBound returns an error and does not
+// call fn.
 func (d *Device) OnBound(fn func() error) error {
 	if err := d.Stay(); err != nil {
 		return err

@@ -61,7 +61,7 @@ type Timeline struct {
 	// ended.
 	queryMu sync.Mutex
 	failed  int         // number of polls in a row that have failed
-	ended   atomic.Bool // set by End, before the stream is destroyed: no events are recorded or polled any more
+	ended   atomic.Bool // set by End, before the stream is destroyed; then no events are recorded, and Poll does nothing
 
 	// retireMu is held while work is retired. It protects awaiters, and writes to passed and
 	// failures.
@@ -281,8 +281,8 @@ func (tl *Timeline) IssueReady(s *Submission) (Outcome, error) {
 	return how, err
 }
 
-// awaited requests polling until the stream has passed seq, which has just been issued. Unlike
-// Timeline.want, awaited wakes the poller even if somebody has requested polling until seq before.
+// awaited requests polling until the stream has passed seq, which has just been issued. If polling
+// up to seq has been requested before, awaited still wakes the poller, and Timeline.want does not.
 func (tl *Timeline) awaited(seq uint64) {
 	if tl.wanted.Load() >= seq {
 		tl.Device.signalPoller()
@@ -556,7 +556,7 @@ func (tl *Timeline) Poll(seq uint64, tries int) bool {
 }
 
 // pollInTurn does the work of Poll. The caller has locked queryMu, and pollInTurn unlocks it.
-// unmarked is the result of tryMark.
+// unmarked is the error of tryMark(seq), or nil.
 func (tl *Timeline) pollInTurn(seq uint64, tries int, unmarked error) bool {
 	if tl.ended.Load() {
 		tl.queryMu.Unlock()
@@ -609,10 +609,10 @@ func (tl *Timeline) findDone(seq uint64, tries int) (done uint64, err error) {
 const watch = 8
 
 // query asks the driver up to tries times whether an event is complete: the first recorded event of
-// a submission with a number from seq to end-1. If there is none and end is math.MaxUint64, query
-// takes the last recorded event. If older events are in flight, query asks only once. at is the
-// number of the event's submission, or 0 if there is no event to query. done reports whether the
-// driver has said that the event is complete.
+// a submission with a number from seq to end-1. If there is none and end sets no limit
+// (math.MaxUint64), query takes the last recorded event. If older events are in flight, query asks
+// only once. at is the number of the event's submission, or 0 if there is no event to query. done
+// reports whether the driver has said that the event is complete.
 func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)

@@ -57,7 +57,8 @@ type paramRef struct {
 	param int32 // the parameter's index in Recording.params
 }
 
-// NewParam adds a parameter with values of type t. The type has at most MaxValue bytes.
+// NewParam adds a parameter with values of type t. The caller has checked that t has at most
+// MaxValue bytes.
 func (c *Recording) NewParam(t reflect.Type, initial Value) (*Param, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -104,7 +105,8 @@ func paramRefs(uses []Use) []paramRef {
 	return refs
 }
 
-// CheckGiven returns an error if the recording cannot be executed with the values.
+// CheckGiven returns an error if a value is not of a parameter of this recording, if a parameter
+// has two values, or if a value gives a launch a number of blocks that it cannot have.
 func (c *Recording) CheckGiven(given []Given) error {
 	for i := range given {
 		g := &given[i]
@@ -162,7 +164,7 @@ func (c *Recording) useParams(x *work.Extra, cmd *command) {
 	}
 }
 
-// noteParams notes the places in a graph's node that depend on parameters.
+// noteParams adds the places in a graph's node that depend on parameters to x.places.
 func (x *graphOf) noteParams(c *Recording, cmd *command, node int) {
 	put := func(at unsafe.Pointer, size int, p paramRef) {
 		for k := range (size + 7) / 8 {

@@ -91,8 +91,8 @@ func (c *Recording) runsAside(cmd *command, how int) bool {
 	return false
 }
 
-// nextPart returns the part that begins at a command. graphs says whether the recording makes
-// graphs.
+// nextPart returns the part that begins at the command with index from. how is byGraph or byHost.
+// graphs says whether the recording makes graphs.
 func (c *Recording) nextPart(from, how int, graphs bool) part {
 	first, p := c.cmds.at(from), part{from: from, to: from + 1}
 	switch first.op.Kind {
