@@ -19,7 +19,8 @@ import (
 //
 // For other processes, one process makes the event ([NewSharedEvent]) and exports the event, and
 // other processes import the event ([ImportEvent]). For code of this process, the runtime makes the
-// event ([NewEvent]), or the code does ([AdoptEvent]). The code uses [Event.Native].
+// event ([NewEvent]), or the code does ([AdoptEvent]). [Event.Native] returns the native event for
+// the code to use.
 //
 // A wait is for the last record that either side issued before the wait was issued. If there is no
 // record, the wait is over at once. So both sides must notify each other, for example by a pipe

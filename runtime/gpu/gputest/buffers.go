@@ -494,8 +494,8 @@ var buffers = []test{
 			e.Cleanup(func() { b.Close() })
 			all, names, want = append(all, b), append(names, x.name), append(want, nil)
 		}
-		// copies makes copies with the function do, from each buffer to every buffer, itself
-		// included. It makes the same copies in the slice want.
+		// The function copies calls do for every pair of buffers, also for a buffer and itself. It
+		// makes the same copies in the slice want.
 		copies := func(do func(dst, src gpu.Range)) {
 			for i, src := range all {
 				for j, dst := range all {

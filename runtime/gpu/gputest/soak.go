@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// settling is the shortest duration for which SoakPool checks that the pool hardly grows after a
-// quarter of the time.
+// settling is the duration from which a soak is long enough to check the pool's growth: after a
+// quarter of the time, the pool must hardly grow.
 const settling = 20 * time.Second
 
 // slabSize is the largest step in which a portable pool grows, for the sizes used here.

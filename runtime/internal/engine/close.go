@@ -447,7 +447,7 @@ func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 
 // eventOf returns the first event recorded behind seq, and true. If there is none, eventOf returns
 // the event of the submission seq, which is not recorded yet, and false. If that submission has
-// been retired, eventOf returns nil and true. The work seq has been issued. The caller must Drop
+// been retired, eventOf returns nil and true. seq must be at most tl.issued. The caller must Drop
 // the event.
 func (tl *Timeline) eventOf(seq uint64) (e *Event, recorded bool) {
 	tl.ring.mu.Lock()

@@ -20,10 +20,11 @@ type reclaimer struct {
 	busy bool
 }
 
-// Reclaim gives functions to the reclaimer, which calls them in the order in which it got them. A
-// call without functions restarts a paused reclaimer if functions are left and no stream waits for
-// other code any more. If Close no longer waits for callers of Stay, Reclaim does nothing and
-// returns false, because Close frees everything.
+// Reclaim gives functions to the reclaimer, which calls them in the order in which it got them. It
+// starts the reclaimer's goroutine if there are functions to call, no stream waits for other code,
+// and the goroutine is not running. So a call without functions restarts a paused reclaimer. If
+// Close no longer waits for callers of Stay, Reclaim does nothing and returns false, because Close
+// frees everything.
 func (d *Device) Reclaim(fns ...func()) bool {
 	if d.Stay() != nil {
 		return false

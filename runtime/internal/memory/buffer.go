@@ -239,7 +239,7 @@ func (b *Buffer) Addr() driver.Ptr { return b.mem.Ptr }
 // IsClosed reports whether the program has closed the buffer.
 func (b *Buffer) IsClosed() bool { return b.closed.Load() }
 
-// JoinUses adds the uses of a recording to the uses of the memory, until LeaveUses is called.
+// JoinUses makes the uses u of a recording count as uses of the memory. LeaveUses ends that.
 func (b *Buffer) JoinUses(u *engine.Uses) {
 	if b.hasUses() {
 		b.usesOf().Join(u)

@@ -281,8 +281,8 @@ const correlations = cupti.ExternalCorrelationKindCustom2
 // A timer times the nodes of the graphs of one device.
 type timer struct{ c *collecting }
 
-// NodeIDs appends the number of a node. If the node is a child graph, NodeIDs appends the numbers
-// of the nodes of that graph.
+// NodeIDs appends CUPTI's number for a node. For a child graph it appends the numbers of the nodes
+// in that graph instead.
 func (t *timer) NodeIDs(to []uint64, n driver.Node) []uint64 {
 	from := len(to)
 	to, isGraph := t.c.nodeIDs(to, cuda.GraphNode(n))
