@@ -31,7 +31,7 @@ import (
 //  4. Shutdown waits for calls that use the device, and for other devices' work that uses the
 //     device's memory or events.
 //  5. No goroutine queries the device's streams any more. The pending-queue thread frees the memory
-//     pools and destroys the streams (endStreams). Then it destroys all other native objects
+//     of pools and destroys the streams (endStreams). Then it destroys all other native objects
 //     (giveBack). The streams come first, because unfinished work keeps its objects until its
 //     stream is destroyed.
 //

@@ -145,8 +145,8 @@ func (r *record) Start(tl *engine.Timeline, dst, src driver.Ptr) (started bool, 
 	return r.Op.Run(tl.Device.Native, tl.Stream, dst, src, &x)
 }
 
-// Deliver copies the data of a download into the program's slice, if the download has run without
-// an error.
+// Deliver copies the data of a download into the program's slice, if err is nil and the download
+// has been issued (Seq is not 0).
 func (r *record) Deliver(err error) {
 	r.staging.Deliver(err == nil && r.Seq != 0)
 }

@@ -38,7 +38,7 @@ func (d *Device) Reclaim(fns ...func()) bool {
 	if begin {
 		go d.runReclaimer() // runReclaimer calls Leave at its end
 	} else {
-		d.Leave() // the call that started the running reclaimer has called Stay for it
+		d.Leave() // if the reclaimer is running, the call that started it has called Stay for it
 	}
 	return true
 }
@@ -63,8 +63,8 @@ func (d *Device) runReclaimer() {
 
 // nextToReclaim returns the next function to call. It returns nil if the reclaimer must end. There
 // are three reasons: no function is left; a stream waits for other code, so that a call that frees
-// something might block for ever; Close gave up waiting and is already destroying everything. For
-// the first two reasons, a later call of Reclaim starts the reclaimer again.
+// something might block for ever; Close gave up waiting and is already destroying everything (phase
+// isEnded). For the first two reasons, a later call of Reclaim starts the reclaimer again.
 func (d *Device) nextToReclaim() (fn func()) {
 	r := &d.reclaimer
 	r.mu.Lock()

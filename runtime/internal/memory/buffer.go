@@ -76,7 +76,8 @@ const (
 	mapped                   // pages of a Growing, which the runtime unmaps
 )
 
-// Alloc allocates memory of a kind, and makes a buffer with it. It blocks while the driver does.
+// Alloc allocates memory of a kind, and makes a buffer with it. It blocks while the driver does. If
+// there is no memory, it also waits while unused memory is freed (see collecting).
 func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
 	if err := d.Failed(); err != nil {
 		return nil, err

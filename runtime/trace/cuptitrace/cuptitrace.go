@@ -127,8 +127,9 @@ const (
 	bufferSize  = 4 << 20 // bytes of a buffer that CUPTI fills with records
 
 	// A record whose launch is unknown stays until mostAge calls of NodeTimes have looked at it,
-	// because the record of the launch may come later. A record of another device stays for oldAge
-	// calls, so that the other device's timer can take it.
+	// because the record of the launch may come later. From the last of these calls on, the timer
+	// that knows the node takes the record, and reports 0 for the launch. A record of another
+	// device stays for oldAge calls, so that the other device's timer can take it.
 	mostAge = 2
 	oldAge  = 64
 )
@@ -202,7 +203,8 @@ func (c *collecting) called(domain cupti.CallbackDomain, cbid cupti.CallbackId, 
 func instance(node uint64) uint64 { return node >> 32 }
 
 // first returns the number of the original of a node. If the node is no known clone, first returns
-// the node's own number. The caller holds c.mu.
+// the node's own number. The first call for an instance with child graphs also finds the clones of
+// their nodes (see collecting). The caller holds c.mu.
 func (c *collecting) first(node uint64) uint64 {
 	if first, ok := c.origins.Of(node); ok {
 		return first
