@@ -174,7 +174,8 @@ func (r *record) Notice() func() error {
 	return fn
 }
 
-// Release releases the objects that the record's fields hold, and clears the fields.
+// Release releases the objects that the record's fields hold, and clears the fields. The field
+// timing is cleared by timedRecord.Ends.
 func (r *record) Release() {
 	r.recording.Release()
 	if r.shared != nil {

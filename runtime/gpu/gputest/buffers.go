@@ -220,7 +220,7 @@ var buffers = []test{
 		left, err := d.ImportHost(mem, func() { freed <- struct{}{} })
 		e.must(err)
 		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Fill(left.All(), []byte{2})))
-		e.must(d.Close()) // Close calls the function when the fill has ended
+		e.must(d.Close()) // Close calls left's function when the fill has ended
 		<-freed
 		e.same("the memory", mem, bytes.Repeat([]byte{2}, 256))
 		e.must(left.Close())

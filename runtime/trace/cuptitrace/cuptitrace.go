@@ -52,7 +52,7 @@ var collector struct {
 // the first tracer with times of commands starts CUPTI. But CUPTI may miss graphs in CUDA contexts
 // that were made before CUPTI started. So call Start first if the program, or a library, makes a
 // context before the tracer. CUPTI runs until the process ends. Further calls of Start return the
-// same error.
+// same result.
 func Start() error {
 	_, err := start()
 	return err
