@@ -210,7 +210,8 @@ func (p *program) make(c Cache, src Source) error {
 	return nil
 }
 
-// warn logs, once for each device, that the cache's folder is not trusted.
+// If p.info.CacheErr says that the cache's folder is not trusted, warn logs that, once for each
+// device.
 func (p *program) warn() {
 	if once, ok := p.compiler.(interface{ Once(func()) }); ok && errors.Is(p.info.CacheErr, ownfolder.ErrForeign) {
 		once.Once(func() {

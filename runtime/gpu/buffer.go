@@ -88,8 +88,9 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 //
 // The same memory may be imported again on this device when its buffer has been closed and the work
 // that uses the buffer is done. The second ImportHost waits until the driver has unpinned the
-// memory, and fails after about a second. While a stream waits for other code, such as a value in
-// memory, nothing is unpinned. To import the memory on another device, wait for freed.
+// memory, but for at most about a second; then it fails. While a stream waits for other code, such
+// as a value in memory, nothing is unpinned. To import the memory on another device, wait for
+// freed.
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, false)
 }

@@ -30,8 +30,8 @@ import (
 //     not end in time, the device is marked as lost, with a CloseError, and work in flight fails.
 //  4. Shutdown waits for calls that use the device, and for other devices' work that uses the
 //     device's memory or events.
-//  5. No goroutine queries the device's streams any more. The device's thread frees the memory of
-//     pools and destroys the streams (endStreams). Then it destroys all other native objects
+//  5. No goroutine queries the device's streams any more. The pending-queue thread frees the memory
+//     of pools and destroys the streams (endStreams). Then it destroys all other native objects
 //     (giveBack). The streams come first, because unfinished work keeps its objects until its
 //     stream is destroyed.
 //
@@ -159,7 +159,7 @@ func (d *Device) close(ctx context.Context) error {
 	return errs.Summarize(all)
 }
 
-// A giving is step 5 of closing: it destroys the native objects of a device, on the device's
+// A giving is step 5 of closing: it destroys the native objects of a device, on the pending-queue
 // thread, and gathers the errors.
 type giving struct {
 	*Device
@@ -168,7 +168,7 @@ type giving struct {
 	errs []error
 }
 
-// Destroy destroys the native objects of the device. It runs on the device's thread.
+// Destroy destroys the native objects of the device. It runs on the pending-queue thread.
 func (o *deviceOwner) Destroy() []error {
 	d := (*Device)(o)
 	ctx, cancel := context.WithTimeout(context.Background(), engine.GiveBackTime)

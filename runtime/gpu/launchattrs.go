@@ -11,9 +11,9 @@ import (
 // the previous launch has ended, a priority, and a carve-out for shared memory. With the zero value
 // a launch has none of these attributes.
 //
-// If the device does not support clusters, cooperative launches or dependent launches, the call
-// that launches or records returns [ErrUnsupported]. For impossible values the call returns
-// [ErrArgument]: for example for a grid that is not a multiple of its clusters, or for a
+// If a launch has clusters, is cooperative or is dependent, and the device does not support that,
+// the call that launches or records returns [ErrUnsupported]. For impossible values the call
+// returns [ErrArgument]: for example for a grid that is not a multiple of its clusters, or for a
 // cooperative grid with more blocks than the device runs at a time ([Kernel.Occupancy]). Only the
 // driver knows some limits, for example for clusters of blocks with much shared memory, and for
 // cooperative launches with clusters. If a launch exceeds such a limit, its signals fail with the
@@ -38,9 +38,9 @@ type residency struct {
 	blocks    int
 }
 
-// holds returns how many blocks of the kernel the device runs at a time. ok is false if the driver
-// does not report the number. holds remembers the last answer, so repeated launches with the same
-// threads and sharedMem query the driver only once.
+// holds returns how many blocks of the kernel the device runs at a time. ok is false if Occupancy
+// returns an error. holds remembers the last answer, so repeated launches with the same threads and
+// sharedMem query the driver only once.
 func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
 	if r := k.resident.Load(); r != nil && r.threads == threads && r.sharedMem == sharedMem {
 		return r.blocks, true
@@ -80,7 +80,7 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 	a.Priority = d.native.Caps.ClampPriority(a.Priority)
 	if a.Cooperative && !g.nothing() {
 		blocks := uint64(g.Blocks[0]) * uint64(g.Blocks[1]) * uint64(g.Blocks[2])
-		// If the driver does not report the limit, the check is left to the driver.
+		// If the limit is not known, only the driver checks it.
 		if n, ok := g.resident(k); ok && blocks > n {
 			return errs.Argument("launch", "a cooperative grid of %d blocks of %d threads and %d bytes of dynamic shared memory; of kernel %s %s runs %d at once",
 				blocks, g.threads(), g.SharedMem, k.name, d.native.Info.Name, n)
@@ -93,7 +93,7 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 func (g *Grid) threads() int { return int(g.Threads[0]) * int(g.Threads[1]) * int(g.Threads[2]) }
 
 // resident returns how many blocks the grid can have in a cooperative launch of the kernel. ok is
-// false if the driver does not report the number.
+// false if the number is not known.
 func (g *Grid) resident(k *Kernel) (blocks uint64, ok bool) {
 	n, ok := k.holds(g.threads(), g.SharedMem)
 	return uint64(n), ok

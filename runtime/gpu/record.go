@@ -117,9 +117,9 @@ func (r *record) keep(b *memory.Buffer) {
 	r.Holds = append(r.Holds, b.Holding())
 }
 
-// between notes the buffer dst that the operation writes to and the buffer src that it reads from,
-// if one of them belongs to another device. dst or src is nil if there is no buffer, or if the
-// memory is the runtime's.
+// The method between stores the buffer dst that the operation writes to and the buffer src that it
+// reads from, if one of them belongs to another device. dst or src is nil if there is no buffer, or
+// if the memory is the runtime's.
 func (r *record) between(dst, src *memory.Buffer) {
 	if dst != nil && dst.Device() != r.q.dev.mem() || src != nil && src.Device() != r.q.dev.mem() {
 		r.to, r.from, r.Across, r.UsesRest = dst, src, true, true
@@ -145,14 +145,15 @@ func (r *record) Start(tl *engine.Timeline, dst, src driver.Ptr) (started bool, 
 	return r.Op.Run(tl.Device.Native, tl.Stream, dst, src, &x)
 }
 
-// Deliver copies the data of a download into the program's slice, if the download has run without
-// an error.
+// Deliver copies the data of a download into the program's slice, if err is nil and the download
+// has been issued (Seq is not 0).
 func (r *record) Deliver(err error) {
 	r.staging.Deliver(err == nil && r.Seq != 0)
 }
 
 // Call calls the function of an operation that the host runs, such as a host call or a transfer. If
-// the operation has a Timing, Call notes how long the function takes.
+// the operation has a Timing, Call measures how long the function takes, and adds this time to the
+// Timing.
 func (r *record) Call() error {
 	if t, edges := r.timing, r.edges; t != nil {
 		begun := time.Now()
@@ -173,7 +174,8 @@ func (r *record) Notice() func() error {
 	return fn
 }
 
-// Release releases the objects that the record's fields hold, and clears the fields.
+// Release releases the objects that the record's fields hold, and clears the fields. The field
+// timing is cleared by timedRecord.Ends.
 func (r *record) Release() {
 	r.recording.Release()
 	if r.shared != nil {

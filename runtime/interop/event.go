@@ -19,7 +19,8 @@ import (
 //
 // For other processes, one process makes the event ([NewSharedEvent]) and exports the event, and
 // other processes import the event ([ImportEvent]). For code of this process, the runtime makes the
-// event ([NewEvent]), or the code does ([AdoptEvent]). The code uses [Event.Native].
+// event ([NewEvent]), or the code does ([AdoptEvent]). [Event.Native] returns the native event for
+// the code to use.
 //
 // A wait is for the last record that either side issued before the wait was issued. If there is no
 // record, the wait is over at once. So both sides must notify each other, for example by a pipe
@@ -75,7 +76,8 @@ func NewSharedEvent(dev *gpu.Device) (*Event, error) {
 // device on which the other process made the event. ImportEvent blocks while the driver does. The
 // other process must keep its event until the returned event has been closed, the last use of the
 // returned event is over, and the driver has released it. Then freed is called, unless it is nil,
-// on a goroutine of its own. The errors are like those of [ImportMemory].
+// on a goroutine of its own. If closing the device leaves native objects to the driver, freed may
+// never be called. The errors are like those of [ImportMemory].
 func ImportEvent(dev *gpu.Device, h EventHandle, freed func()) (*Event, error) {
 	const op = "import a shared event"
 	in := gpu.Inside(dev)
@@ -92,9 +94,10 @@ func ImportEvent(dev *gpu.Device, h EventHandle, freed func()) (*Event, error) {
 // AdoptEvent returns an Event for an event that the program made with the driver's own API on the
 // device dev (C: CUevent, hipEvent_t). The caller keeps ownership, and must keep its event until
 // the returned Event has been closed and the last use of the returned Event is over. Then freed is
-// called, unless it is nil, on a goroutine of its own. If event is 0, the error is
-// [gpu.ErrArgument]. AdoptEvent cannot check whether other numbers are events. If the driver gives
-// no access to its objects ([driver.Caps].Native), the error is [gpu.ErrUnsupported].
+// called, unless it is nil, on a goroutine of its own. If closing the device leaves native objects
+// to the driver, freed may never be called. If event is 0, the error is [gpu.ErrArgument].
+// AdoptEvent cannot check whether other numbers are events. If the driver gives no access to its
+// objects ([driver.Caps].Native), the error is [gpu.ErrUnsupported].
 func AdoptEvent(dev *gpu.Device, event driver.Event, freed func()) (*Event, error) {
 	e, err := eventsOf(dev).Adopt(event, freed)
 	return (*Event)(e), err

@@ -57,7 +57,8 @@ func (p *Pool) Device() *gpu.Device {
 // cuMemPoolImportPointer). The handle must have Pooled set. Import blocks while the driver does. As
 // with [ImportMemory], the other process must keep the memory allocated until the buffer has been
 // closed, its last use is over, and the driver has released the memory. Then freed is called,
-// unless it is nil, on a goroutine of its own. Use freed to notify the other process. The error is
+// unless it is nil, on a goroutine of its own. Use freed to notify the other process. If closing
+// the device leaves native objects to the driver, freed may never be called. The error is
 // [gpu.ErrArgument] for a handle without Pooled, of another driver, or of zero bytes. The error is
 // [gpu.ErrRange] if the range is not in the allocation, as far as the driver can tell. For memory
 // of another pool the error is the driver's own.

@@ -161,9 +161,10 @@ type traced struct {
 // Tracer tells package gpu which tracer to use.
 func (d *traced) Tracer() gpu.Tracer { return d.tracer }
 
-// A trace pauses between writes. The pause is shortest after records were written. Each time there
-// were no records, the pause doubles, up to longest. Tracer.Soon ends a pause early. Counters are
-// sampled at most once in sampleEvery, and not in an idle program.
+// A trace pauses between writes. After a write of records the pause has the length shortest. Each
+// time there were no records, the length doubles, but it never exceeds the length longest.
+// Tracer.Soon ends a pause early. Counters are sampled at most once in sampleEvery, and not in an
+// idle program.
 const (
 	shortest    = 5 * time.Millisecond
 	longest     = 80 * time.Millisecond

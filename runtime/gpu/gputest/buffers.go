@@ -220,7 +220,7 @@ var buffers = []test{
 		left, err := d.ImportHost(mem, func() { freed <- struct{}{} })
 		e.must(err)
 		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Fill(left.All(), []byte{2})))
-		e.must(d.Close()) // Close calls the function when the fill has ended
+		e.must(d.Close()) // Close calls left's function when the fill has ended
 		<-freed
 		e.same("the memory", mem, bytes.Repeat([]byte{2}, 256))
 		e.must(left.Close())
@@ -494,8 +494,8 @@ var buffers = []test{
 			e.Cleanup(func() { b.Close() })
 			all, names, want = append(all, b), append(names, x.name), append(want, nil)
 		}
-		// copies makes copies with the function do, from each buffer to every buffer, itself
-		// included. It makes the same copies in the slice want.
+		// The function copies calls do for every pair of buffers, also for a buffer and itself. It
+		// makes the same copies in the slice want.
 		copies := func(do func(dst, src gpu.Range)) {
 			for i, src := range all {
 				for j, dst := range all {

@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// variables is code with the variable table.
+// variables is code with a variable whose name is table.
 var variables = []byte(`.version 6.4
 .target sm_50
 .address_size 64

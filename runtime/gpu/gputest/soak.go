@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// settling is the shortest duration for which SoakPool checks that the pool hardly grows after a
-// quarter of the time.
+// settling is the duration from which a soak is long enough to check the pool's growth: after a
+// quarter of the time, the pool must hardly grow.
 const settling = 20 * time.Second
 
 // slabSize is the largest step in which a portable pool grows, for the sizes used here.
@@ -73,8 +73,9 @@ func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	if grown := st.UsedHigh - was.UsedHigh; d >= settling && st.ReservedHigh > was.ReservedHigh+max(was.ReservedHigh/10, slabSize)+2*grown {
 		t.Errorf("the pool has grown from %d bytes to %d", was.ReservedHigh, st.ReservedHigh)
 	}
-	// If one queue allocates memory and another frees it without a signal, the memory may be freed
-	// some time after the second queue has reached the Free: see Caps.PoolsByStream.
+	// If Caps.PoolsByStream is set, memory is freed in the stream that allocated it. So if one
+	// queue allocates memory and another frees it without a signal, the memory may be freed some
+	// time after the second queue has reached the Free.
 	for st.Used > 0 && ctx.Err() == nil {
 		passQueues(t, ctx, dev)
 		if st, err = p.Stats(); err != nil {
@@ -143,7 +144,8 @@ func (s *soaker) ok(err error) bool {
 	return err == nil
 }
 
-// next returns an order that waits for the signal of the previous order that next returned.
+// next returns an order that waits for the signal of the previous call's order, and signals the
+// next value.
 func (s *soaker) next() gpu.Order {
 	s.v++
 	return gpu.Order{Wait: []gpu.Point{{Semaphore: s.s, Value: s.v - 1}}, Signal: []gpu.Point{{Semaphore: s.s, Value: s.v}}}

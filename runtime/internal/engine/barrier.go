@@ -31,8 +31,8 @@ func (tl *Timeline) startBarrier(s *Submission) {
 		sema.Release(tl.Device.complete(s))
 		return
 	}
-	// Keep at least one mark, because the signals are published with a mark. If no work is left to
-	// wait for, the barrier still waits for the signal of another barrier.
+	// If live is 0, all the work is done, and the barrier waits only for the signal of another
+	// barrier. Keep one mark even then, because signals are published with a mark.
 	s.Deps.marks = s.Deps.marks[:max(live, 1)]
 	s.Mode = published
 	tl.registerWaits(s)

@@ -176,8 +176,9 @@ func (d *Device) lastIssued() (last Frontier) {
 	return last
 }
 
-// lockToEnd locks tl.mu during Close. It returns false, without the lock, if a lane's thread hangs
-// in a native call and may hold tl.mu for ever.
+// lockToEnd locks tl.mu while the device, or the timeline's communicator, is being closed. It
+// returns false, without the lock, if a lane's thread hangs in a native call and may hold tl.mu for
+// ever.
 func (tl *Timeline) lockToEnd() bool {
 	return !(tl.Lane != nil && tl.Lane.ThreadState() == LaneLost) && wake.Lock(context.Background(), &tl.mu)
 }
@@ -447,7 +448,7 @@ func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 
 // eventOf returns the first event recorded behind seq, and true. If there is none, eventOf returns
 // the event of the submission seq, which is not recorded yet, and false. If that submission has
-// been retired, eventOf returns nil and true. The work seq has been issued. The caller must Drop
+// been retired, eventOf returns nil and true. seq must be at most tl.issued. The caller must Drop
 // the event.
 func (tl *Timeline) eventOf(seq uint64) (e *Event, recorded bool) {
 	tl.ring.mu.Lock()
@@ -465,8 +466,9 @@ func (tl *Timeline) eventOf(seq uint64) (e *Event, recorded bool) {
 
 // outlastOthers waits until no stream waits for other code any more (see Timeline.awaiting).
 // outlastOthers returns false if the context ends first. If Close did not give up the device,
-// outlastOthers returns true at once. It asks the driver about destroyed streams too, because a
-// driver may destroy a stream that still waits for other code (see DestroyStream of driver.Device).
+// outlastOthers returns true at once. It asks the driver about destroyed streams too. DestroyStream
+// of driver.Device destroys a stream if the driver knows that the stream's pending work can never
+// execute, and a wait for other code may be a part of that work.
 func (d *Device) outlastOthers(ctx context.Context) bool {
 	if !errors.Is(d.Failed(), ErrGivenUp) {
 		return true

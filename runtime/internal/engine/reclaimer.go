@@ -20,10 +20,11 @@ type reclaimer struct {
 	busy bool
 }
 
-// Reclaim gives functions to the reclaimer, which calls them in the order in which it got them. A
-// call without functions restarts a paused reclaimer if functions are left and no stream waits for
-// other code any more. If Close no longer waits for callers of Stay, Reclaim does nothing and
-// returns false, because Close frees everything.
+// Reclaim gives functions to the reclaimer, which calls them in the order in which it got them. It
+// starts the reclaimer's goroutine if there are functions to call, no stream waits for other code,
+// and the goroutine is not running. So a call without functions restarts a paused reclaimer. If
+// Close no longer waits for callers of Stay, Reclaim does nothing and returns false, because Close
+// frees everything.
 func (d *Device) Reclaim(fns ...func()) bool {
 	if d.Stay() != nil {
 		return false
@@ -37,7 +38,7 @@ func (d *Device) Reclaim(fns ...func()) bool {
 	if begin {
 		go d.runReclaimer() // runReclaimer calls Leave at its end
 	} else {
-		d.Leave() // the call that started the running reclaimer has called Stay for it
+		d.Leave() // if the reclaimer is running, the call that started it has called Stay for it
 	}
 	return true
 }
@@ -62,8 +63,8 @@ func (d *Device) runReclaimer() {
 
 // nextToReclaim returns the next function to call. It returns nil if the reclaimer must end. There
 // are three reasons: no function is left; a stream waits for other code, so that a call that frees
-// something might block for ever; Close gave up waiting and is already destroying everything. For
-// the first two reasons, a later call of Reclaim starts the reclaimer again.
+// something might block for ever; Close gave up waiting and is already destroying everything (phase
+// isEnded). For the first two reasons, a later call of Reclaim starts the reclaimer again.
 func (d *Device) nextToReclaim() (fn func()) {
 	r := &d.reclaimer
 	r.mu.Lock()

@@ -76,7 +76,8 @@ const (
 	mapped                   // pages of a Growing, which the runtime unmaps
 )
 
-// Alloc allocates memory of a kind, and makes a buffer with it. It blocks while the driver does.
+// Alloc allocates memory of a kind, and makes a buffer with it. It blocks while the driver does. If
+// there is no memory, it also waits while unused memory is freed (see collecting).
 func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
 	if err := d.Failed(); err != nil {
 		return nil, err
@@ -239,7 +240,7 @@ func (b *Buffer) Addr() driver.Ptr { return b.mem.Ptr }
 // IsClosed reports whether the program has closed the buffer.
 func (b *Buffer) IsClosed() bool { return b.closed.Load() }
 
-// JoinUses adds the uses of a recording to the uses of the memory, until LeaveUses is called.
+// JoinUses makes the uses u of a recording count as uses of the memory. LeaveUses ends that.
 func (b *Buffer) JoinUses(u *engine.Uses) {
 	if b.hasUses() {
 		b.usesOf().Join(u)

@@ -110,8 +110,8 @@ func (s *books) remove(b *Buffer) bool {
 	return s.unlist(b)
 }
 
-// removeToFree is like remove, for the reclaimer. The reclaimer then frees the buffer, and calls
-// books.freed.
+// removeToFree is like remove, for the reclaimer. If it returns true, the reclaimer frees the
+// memory and then calls books.freed.
 func (s *books) removeToFree(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

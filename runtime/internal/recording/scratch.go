@@ -41,7 +41,8 @@ func (c *Recording) newScratch(size uint64) *memory.Buffer {
 	return b
 }
 
-// ScratchSize returns how many bytes the scratch memory takes.
+// ScratchSize returns how many bytes the scratch memory takes. Before End, that is the size for the
+// commands recorded so far.
 func (c *Recording) ScratchSize() (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -74,9 +74,9 @@ const (
 // with the value of p or a lower one, and the caller must release them.
 //
 // The result wanted says whether timepoints remain that Publish has not returned. If so, the caller
-// must poll for the work of p and of the marks in the parameter behind. Some of the remaining
-// timepoints may wait until the value of p or a lower one is reached. The others wait for a higher
-// value, but if the polled work fails, the semaphore fails and releases them too.
+// must request polling for the work of p and of the marks in the parameter behind. Some of the
+// remaining timepoints may wait until the value of p or a lower one is reached. The others wait for
+// a higher value, but if the polled work fails, the semaphore fails and releases them too.
 func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasSignals)

@@ -83,7 +83,7 @@ var errClosed = fmt.Errorf("gpu: semaphore: %w", ErrClosed)
 // closed is the failure that Close sets. It is made once, so that closing allocates nothing.
 var closed = failure{errClosed}
 
-// Init sets the initial value. It must be called before any other method.
+// Init sets an initial value other than 0. It must be called before any other method.
 func (s *Semaphore) Init(value uint64) { s.value.Store(value) }
 
 // Value returns the current value, as far as the host knows, and whether the semaphore has failed.

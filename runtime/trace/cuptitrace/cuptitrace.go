@@ -52,7 +52,7 @@ var collector struct {
 // the first tracer with times of commands starts CUPTI. But CUPTI may miss graphs in CUDA contexts
 // that were made before CUPTI started. So call Start first if the program, or a library, makes a
 // context before the tracer. CUPTI runs until the process ends. Further calls of Start return the
-// same error.
+// same result.
 func Start() error {
 	_, err := start()
 	return err
@@ -127,8 +127,9 @@ const (
 	bufferSize  = 4 << 20 // bytes of a buffer that CUPTI fills with records
 
 	// A record whose launch is unknown stays until mostAge calls of NodeTimes have looked at it,
-	// because the record of the launch may come later. A record of another device stays for oldAge
-	// calls, so that the other device's timer can take it.
+	// because the record of the launch may come later. From the last of these calls on, the timer
+	// that knows the node takes the record, and reports 0 for the launch. A record of another
+	// device stays for oldAge calls, so that the other device's timer can take it.
 	mostAge = 2
 	oldAge  = 64
 )
@@ -202,7 +203,8 @@ func (c *collecting) called(domain cupti.CallbackDomain, cbid cupti.CallbackId, 
 func instance(node uint64) uint64 { return node >> 32 }
 
 // first returns the number of the original of a node. If the node is no known clone, first returns
-// the node's own number. The caller holds c.mu.
+// the node's own number. The first call for an instance with child graphs also finds the clones of
+// their nodes (see collecting). The caller holds c.mu.
 func (c *collecting) first(node uint64) uint64 {
 	if first, ok := c.origins.Of(node); ok {
 		return first
@@ -281,8 +283,8 @@ const correlations = cupti.ExternalCorrelationKindCustom2
 // A timer times the nodes of the graphs of one device.
 type timer struct{ c *collecting }
 
-// NodeIDs appends the number of a node. If the node is a child graph, NodeIDs appends the numbers
-// of the nodes of that graph.
+// NodeIDs appends CUPTI's number for a node. For a child graph it appends the numbers of the nodes
+// in that graph instead.
 func (t *timer) NodeIDs(to []uint64, n driver.Node) []uint64 {
 	from := len(to)
 	to, isGraph := t.c.nodeIDs(to, cuda.GraphNode(n))
