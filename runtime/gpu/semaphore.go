@@ -63,9 +63,9 @@ func NewSemaphore(initial uint64) (*Semaphore, error) {
 	return s, nil
 }
 
-// Query returns the value. If the semaphore has failed, Query returns the value before the failure,
-// and the failure. If work in flight will signal the semaphore, Query polls the device first. Query
-// does not block.
+// Query returns the value. If work in flight will signal the semaphore, Query first polls the
+// device. If the semaphore has failed, Query returns the value before the failure, and the failure.
+// Query does not block.
 func (s *Semaphore) Query() (uint64, error) {
 	if s == nil {
 		return 0, nilSemaphore("query")

@@ -127,7 +127,7 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 		})
 	}
 	var wg sync.WaitGroup
-	defer wg.Wait() // a function of the program may call runtime.Goexit on this goroutine
+	defer wg.Wait() // needed if a function of the program calls runtime.Goexit in run(last)
 	last := len(shares) - 1
 	for i := range last {
 		wg.Go(func() { run(i) })

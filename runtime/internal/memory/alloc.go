@@ -333,8 +333,8 @@ func (b *Buffer) UnlistEmpty() {
 	}
 }
 
-// SetFree makes a submission the deallocation of a buffer. The submission holds the buffer, but
-// does not count as a use of the memory. If the buffer is closed, SetFree returns an error.
+// SetFree sets up s as the submission that frees the memory of b. The submission holds b, but does
+// not count as a use of the memory. If b is closed, SetFree returns an error.
 func (p *Part) SetFree(s *engine.Submission, b *Buffer) error {
 	if err := b.Hold(); err != nil {
 		return err
@@ -377,9 +377,9 @@ func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	}
 }
 
-// Release makes the pool give back memory above its threshold, and forgets the buffer. If the Free
-// was not issued, giveUp makes the memory allocated again, or closes the buffer if a lost device
-// uses the memory.
+// Release first calls giveUp, which undoes takeAway if the Free was not issued. Then it calls
+// maintain, so that the pool gives back unused memory above its threshold. Finally it forgets the
+// buffer, so that the recycled record does not keep the buffer reachable.
 func (Free) Release(s *engine.Submission) {
 	p := partOf(s)
 	p.giveUp()

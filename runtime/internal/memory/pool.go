@@ -38,12 +38,12 @@ type Pool struct {
 	keeps  bool            // this is the default pool, which the program cannot close
 	closed atomic.Bool
 	// life is locked while Close sets Pool.closed. A call that uses a native pool read-locks life
-	// and reads Pool.closed. It unlocks life when it has added itself, or its memory, to Pool.live,
-	// or when its call of the driver has ended.
+	// and reads Pool.closed. It unlocks life when Pool.live counts the call or its memory, or when
+	// the driver's function has returned.
 	life sync.RWMutex
-	// live counts, for native pools, the allocations whose free has not been issued, the imported
-	// memory that is open, and the running calls of onNative. Allocations from the default pool do
-	// not count.
+	// live is the number of reasons not to destroy a native pool: allocations whose free has not
+	// been issued, imported memory that is open, and running calls of onNative. Allocations from
+	// the default pool do not count.
 	live   atomic.Int64
 	freed  atomic.Pointer[engine.Timeline] // the first timeline that freed memory of a native pool
 	shared atomic.Bool                     // several timelines have freed memory of a native pool
