@@ -318,11 +318,11 @@ type link struct {
 	to Point
 }
 
-// Link makes a link from s to target. When s reaches the value from, the link signals target as
-// target.Signal(to) does. If target refuses the signal, target fails with that error. If s fails,
-// target fails with the error of s. The returned unlink removes the link. unlink returns true if
-// the link has neither signalled nor failed target, and will not. If target is nil, Link does
-// nothing.
+// Link links the point s.At(from) to the point target.At(to). When the first point is reached, the
+// link signals the second, as target.Signal(to) does. If target refuses the signal, target fails
+// with that error. If s fails, target fails with the error of s. The returned unlink removes the
+// link. unlink returns true if the link has neither signalled nor failed target, and will not. If
+// target is nil, Link does nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate

@@ -155,8 +155,8 @@ type pieces struct {
 }
 
 // move moves all pieces, and blocks until it has moved them or there is an error. After an error,
-// pieces may still be in flight. Each piece in flight holds its block and the buffer, and x.free
-// counts that piece.
+// pieces may still be in flight. Each piece in flight holds its block and the buffer. If x.free is
+// not nil, it counts the piece.
 func (x *pieces) move(do pieceFunc) (err error) {
 	size := uint64(x.q.dev.opt.StageSize)
 	n := int((x.r.Size + size - 1) / size)

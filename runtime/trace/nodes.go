@@ -41,7 +41,7 @@ type nodeOf struct {
 
 // A launchOf is a launch of a graph. The fields next and to are indexes of commands of the
 // recording: to is the first index behind the graph. When the number of a node is unknown, the
-// method observer.nodeOf searches the commands with the indexes next to to-1.
+// method observer.nodeOf searches the commands i with next <= i < to.
 type launchOf struct {
 	recording *observe.Recording
 	next, to  int
@@ -88,9 +88,9 @@ func (o *observer) Node(n driver.Node, r *observe.Recording, command int) {
 	}
 }
 
-// launchBegins tells the timer that the calling thread is about to launch a graph, and locks the
-// goroutine to the thread until launchEnds. It does nothing if the nodes are not timed or the
-// submission launches no graph.
+// launchBegins locks the goroutine to its thread until launchEnds, and tells the timer that this
+// thread is about to launch a graph. It does nothing if the nodes are not timed or the submission
+// launches no graph.
 func (x *span) launchBegins(s *engine.Submission) {
 	if x.nodeTimer == nil || !x.rec.Graph || x.rec.recorded == nil {
 		return

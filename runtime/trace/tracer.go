@@ -23,7 +23,7 @@ import (
 //
 // A tracer changes neither the order of work nor its results. While the standard library's
 // runtime/trace is enabled, each submission is also a task of runtime/trace, and each wait of the
-// host a region.
+// host is a region.
 type Tracer struct {
 	opt        TracerOptions
 	start      time.Time
@@ -57,9 +57,9 @@ type TracerOptions struct {
 	// Times selects the work whose device times are recorded.
 	Times Times
 
-	// Flush, if not nil, is called when a device with this tracer has been closed or could not be
-	// opened. Flush should take all records. Open waits until Flush returns. Close waits too, but
-	// not for ever: see [gpu.Device.Shutdown].
+	// Flush, if not nil, is called when a device with this tracer has been closed, and when Open
+	// fails after the tracer has begun to observe the device. Flush should take all records. Open
+	// waits until Flush returns. Close waits too, but not for ever: see [gpu.Device.Shutdown].
 	Flush func()
 }
 

@@ -51,8 +51,8 @@ type scratchProgram struct {
 const scratchInput = 512
 
 // newScratchProgram records a random program. If lists is set, commands name the commands that they
-// depend on. Otherwise barriers order the commands. The kernel words copies memory. If it is not
-// nil, launches of this kernel make some of the copies.
+// depend on. Otherwise barriers order the commands. If the argument words is not nil, launches of
+// this kernel make some of the copies.
 func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu.Kernel) *scratchProgram {
 	e.Helper()
 	p := &scratchProgram{recorder: e.commands(m)}

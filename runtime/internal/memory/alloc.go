@@ -159,7 +159,7 @@ func (Alloc) Retries(s *engine.Submission, err error) bool {
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
 }
 
-// Explain adds to the error how many bytes the buffers and each pool hold.
+// Explain adds to an out-of-memory error how many bytes the buffers and each pool hold.
 func (Alloc) Explain(s *engine.Submission, err error) error {
 	return partOf(s).buffer.holders(err)
 }
@@ -363,8 +363,9 @@ func (Free) Issued(s *engine.Submission, _ *engine.Timeline, _ bool) bool {
 	return partOf(s).buffer.pool.closed.Load()
 }
 
-// Undo undoes takeAway for the outcome Early (giveUp). For Foreign, Undo ends the wait for uses.
-// For Deferred, Undo parks the Free until the streams have passed the uses.
+// Undo undoes takeAway (giveUp) if the outcome is Early. For Foreign, Undo ends the wait for uses.
+// For Deferred, Undo parks the Free until the streams have passed the uses. With any other outcome
+// the Free fails, and Release undoes takeAway.
 func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	p := partOf(s)
 	switch how {

@@ -73,7 +73,8 @@ func (h *PoolHandle) Pool() *Pool {
 	return h.pool
 }
 
-// PoolOptions describe a new pool. Package gpu documents the fields, and copies them one by one.
+// PoolOptions describe a new pool. The fields are documented in gpu.PoolOptions, from which package
+// gpu copies them one by one.
 type PoolOptions struct {
 	Kind        driver.MemKind
 	MaxSize     uint64
@@ -309,8 +310,8 @@ func (p *Pool) reserve() error {
 	return err
 }
 
-// awaitReserve waits until the stream h has freed a new pool's initial size, and the driver has
-// noticed the free.
+// awaitReserve waits, for at most reserveWithin, until the stream h has freed a new pool's initial
+// size. Then it makes the driver notice the free.
 func (p *Pool) awaitReserve(h driver.Stream) error {
 	d := p.dev
 	ctx, cancel := context.WithTimeout(context.Background(), reserveWithin)
