@@ -172,9 +172,9 @@ func (t *Tracer) Take(to []Record) int {
 func (t *Tracer) Soon() <-chan struct{} { return t.soon }
 
 // Sample makes a record of each open device, with the number of submissions in flight, the number
-// of parked submissions, the bytes that buffers have allocated, and the bytes that pools have
-// reserved and use. It also records by how much the driver's pools have grown or shrunk since they
-// were last queried. It blocks while it queries the driver about its pools.
+// of parked submissions, the bytes that buffers have allocated, the bytes that pools have reserved,
+// and how many of these are allocated. It also records by how much the driver's pools have grown or
+// shrunk since they were last queried. It blocks while it queries the driver about its pools.
 func (t *Tracer) Sample() {
 	for _, o := range t.open() {
 		s := o.dev.Stats()

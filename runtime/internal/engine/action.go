@@ -60,8 +60,8 @@ type Action interface {
 	// again. So an action that retries must not add marks in Prepare.
 	Retries(s *Submission, err error) bool
 
-	// Explain adds details to err, the error of the second attempt. For example, Explain says which
-	// buffers hold the memory.
+	// Explain adds details to err, the error of the second attempt. For example, Explain says how
+	// many bytes the buffers and the pools hold.
 	Explain(s *Submission, err error) error
 
 	// Release releases everything that the action holds for s. The stream has passed the operation,

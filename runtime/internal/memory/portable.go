@@ -22,9 +22,9 @@ func (p *Pool) makePortable() (err error) {
 }
 
 // limit returns how many bytes the pool may have in use, or 0 if there is no limit. The sizes of a
-// portable pool's blocks are multiples of Alignment. So the limit is rounded down if the pool is
-// over a buffer, whose last bytes make no block, and otherwise rounded up, so that an allocation of
-// MaxSize bytes fits.
+// portable pool's blocks are multiples of Alignment. So the limit of such a pool is rounded down if
+// the pool is over a buffer, whose last bytes make no block. Otherwise it is rounded up, so that an
+// allocation of MaxSize bytes fits.
 func (p *Pool) limit() uint64 {
 	switch {
 	case p.over != nil:
@@ -94,9 +94,9 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	// If Stay fails, Close of the device no longer waits for calls. The device can be used even
-	// then: Close destroys the pool, so either Close itself has called Release, or it waits until
-	// this call of Release has returned.
+	// If Stay fails, Close of the device no longer waits for calls that use the device. This call is
+	// safe even then: either Close itself makes it, to destroy the pool, or Close cannot destroy the
+	// pool until this call has returned.
 	if d.Engine.Stay() == nil {
 		defer d.Engine.Leave()
 	}
