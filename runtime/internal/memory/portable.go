@@ -94,9 +94,9 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	// If Stay fails, Close of the device no longer waits for calls that use the device. This call is
-	// safe even then: either Close itself makes it, to destroy the pool, or Close cannot destroy the
-	// pool until this call has returned.
+	// If Stay fails, Close of the device no longer waits for new calls. This call of Release is safe
+	// even then: either Close itself makes it, to destroy the pool, or Close cannot destroy the pool
+	// until this call has returned.
 	if d.Engine.Stay() == nil {
 		defer d.Engine.Leave()
 	}
@@ -166,7 +166,7 @@ func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 // keepsAll reports whether the pool keeps all memory until it is trimmed or closed.
 func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
 
-// maintain is called when a Free has been retired or was refused. The argument done is the Free's
+// maintain is called when a Free has been retired or has failed. The argument done is the Free's
 // mark. maintain makes the reclaimer wait until the stream has passed this mark, and then give back
 // the memory that the pool need not keep.
 func (p *Pool) maintain(done engine.Mark) {
