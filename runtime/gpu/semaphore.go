@@ -115,8 +115,8 @@ func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 
 // SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does.
 // SignalAll stops at the first point that cannot be signalled, and returns the error of this point.
-// Earlier points have been signalled, later points have not. Functions registered by
-// [Semaphore.OnReached] are called after the last signal.
+// Earlier points have been signalled, later points have not. After the last signal, SignalAll
+// releases everything that waits, and then calls the functions registered by [Semaphore.OnReached].
 func SignalAll(points ...Point) error {
 	var released sema.List
 	defer func() { sema.ReleaseFromHost(released.First()) }()
@@ -133,8 +133,8 @@ func SignalAll(points ...Point) error {
 	return nil
 }
 
-// FailAll makes semaphores fail with err, one after the other, as [Semaphore.Fail] does. FailAll
-// skips nil semaphores.
+// FailAll makes semaphores fail with err, one after the other, as [Semaphore.Fail] does. Then it
+// releases everything that waits for them. FailAll skips nil semaphores.
 func FailAll(err error, semaphores ...*Semaphore) {
 	var released sema.List
 	for _, s := range semaphores {

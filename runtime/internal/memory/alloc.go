@@ -445,7 +445,7 @@ func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 		return nil
 	}
 	// While the device is being closed, a Free may have marked the memory as freed. That Free is
-	// about to find the device closed.
+	// about to find the device closed, and will not free the memory.
 	if !b.state.CompareAndSwap(isLive, isClosed) && !b.state.CompareAndSwap(isFreed, isClosed) {
 		return nil
 	}
