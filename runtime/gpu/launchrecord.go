@@ -81,8 +81,8 @@ func (p *launchPart) kernelName() string {
 	return p.kernel.name
 }
 
-// setLayout makes room in p.args for kernel arguments with the layout l, sets them to zero, and makes
-// p.launch.Args point to them.
+// setLayout makes room in p.args for kernel arguments with the layout l, sets them to zero, and
+// makes p.launch.Args point to them.
 func (p *launchPart) setLayout(l work.Layout) {
 	p.args = work.Align(l.Append(p.args[:0], nil))
 	p.launch.Args = l.Point(p.launch.Args[:0], p.args)

@@ -94,9 +94,9 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	// If Stay fails, Close of the device no longer waits for new calls. This call of Release is safe
-	// even then: either Close itself makes it, to destroy the pool, or Close cannot destroy the pool
-	// until this call has returned.
+	// If Stay fails, Close of the device no longer waits for new calls. This call of Release is
+	// safe even then: either Close itself makes it, to destroy the pool, or Close cannot destroy
+	// the pool until this call has returned.
 	if d.Engine.Stay() == nil {
 		defer d.Engine.Leave()
 	}
