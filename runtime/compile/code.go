@@ -36,7 +36,7 @@ func (s Source) key(by driver.CompilerInfo) diskcache.Key {
 	return diskcache.KeyOf(parts...)
 }
 
-// pack writes code as a list of texts, each after its length.
+// pack encodes code as a list of texts. Each text has its length before it.
 func pack(code driver.Code) []byte {
 	var b []byte
 	put := func(text string) { b = append(binary.AppendUvarint(b, uint64(len(text))), text...) }

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// groupOp returns the Op of a group. It copies the group. Each collective takes three elements of
-// Op.args. A group of more than comm.Few collectives is in opMore.group.
+// groupOp returns the Op of a group. It copies the group: each collective into three elements of
+// Op.args, or a group of more than comm.Few collectives into opMore.group.
 func groupOp(g *comm.Group) (op Op) {
 	op.kind, op.data, op.n = collectiveOp, unsafe.Pointer(g.Communicator), int32(g.Len())
 	if g.Context != nil {
@@ -120,8 +120,8 @@ func (a recordedGroup) Issue(s *engine.Submission, tl *engine.Timeline) (bool, e
 	return a.Collect.Issue(s, tl)
 }
 
-// Issued tells the recording that the group has been issued. The group then no longer needs the
-// instance of the execution.
+// Issued gives the execution's instance back, unless other parts of the execution still use it. A
+// later execution that uses the instance comes after this group.
 func (recordedGroup) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
 	recordOf(s).recording.Issued(tl.At(s.Seq))
 	return false

@@ -187,7 +187,7 @@ type contextError struct {
 	point      sema.Point // the first point that had been neither reached nor failed
 	now        uint64     // the value of the point's semaphore
 	by         producer   // the work that will signal the point; by.tl is nil if none is in flight
-	more       int        // how many further points were not reached
+	more       int        // how many further points had been neither reached nor failed
 }
 
 // waitEnded returns the error of a wait whose context has ended.

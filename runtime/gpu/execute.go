@@ -78,8 +78,8 @@ func (op *Op) checkExecution(c *recording.Recording, bindings []memory.Range, gi
 	return c.CheckGiven(given)
 }
 
-// executeSteps submits steps, each behind the previous step. If the argument free is not nil,
-// lent.add counts each step, and o.Free must be empty.
+// executeSteps submits steps, each behind the previous step. If the argument free is not nil, then
+// o.Free must be empty, and executeSteps calls free.add before it submits a step.
 func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given, free *lent) error {
 	if len(steps) == 1 {
 		if free != nil {
@@ -94,7 +94,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 	if err != nil {
 		return err
 	}
-	l := free // all steps share l, because a step may fail before an earlier step is over
+	l := free // all steps share l: when a step fails, an earlier step may still use the memory
 	if len(o.Free) > 0 {
 		l = newLent(len(steps), o.Free)
 	}

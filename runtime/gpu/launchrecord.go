@@ -32,8 +32,9 @@ func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	return nil
 }
 
-// holdCode holds the kernel's module until the record is released, and also the event that the
-// launch records, unless begun is nil. If holdCode returns an error, it has dropped the record.
+// holdCode holds the kernel's module until the record is released. If the launch records an event
+// when the kernel has begun, holdCode also holds this event: it is the argument begun, which is
+// otherwise nil. If holdCode returns an error, it has dropped the record.
 func (s *record) holdCode(k *Kernel, begun *events.Event) error {
 	if err := k.exe.hold(); err != nil {
 		s.drop()
@@ -80,7 +81,8 @@ func (p *launchPart) kernelName() string {
 	return p.kernel.name
 }
 
-// setLayout makes room for kernel arguments with the layout l in p.args, and sets them to zero.
+// setLayout makes room in p.args for kernel arguments with the layout l, sets them to zero, and
+// makes p.launch.Args point to them.
 func (p *launchPart) setLayout(l work.Layout) {
 	p.args = work.Align(l.Append(p.args[:0], nil))
 	p.launch.Args = l.Point(p.launch.Args[:0], p.args)

@@ -63,9 +63,9 @@ func NewSemaphore(initial uint64) (*Semaphore, error) {
 	return s, nil
 }
 
-// Query returns the value. If the semaphore has failed, Query returns the value before the failure,
-// and the failure. If work in flight will signal the semaphore, Query polls the device first. Query
-// does not block.
+// Query returns the value. If work in flight will signal the semaphore, Query first polls the
+// device. If the semaphore has failed, Query returns the value before the failure, and the failure.
+// Query does not block.
 func (s *Semaphore) Query() (uint64, error) {
 	if s == nil {
 		return 0, nilSemaphore("query")
@@ -115,8 +115,8 @@ func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 
 // SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does.
 // SignalAll stops at the first point that cannot be signalled, and returns the error of this point.
-// Earlier points have been signalled, later points have not. Functions registered by
-// [Semaphore.OnReached] are called after the last signal.
+// Earlier points have been signalled, later points have not. After the last signal, SignalAll
+// releases everything that waits, and then calls the functions registered by [Semaphore.OnReached].
 func SignalAll(points ...Point) error {
 	var released sema.List
 	defer func() { sema.ReleaseFromHost(released.First()) }()
@@ -133,8 +133,8 @@ func SignalAll(points ...Point) error {
 	return nil
 }
 
-// FailAll makes semaphores fail with err, one after the other, as [Semaphore.Fail] does. FailAll
-// skips nil semaphores.
+// FailAll makes semaphores fail with err, one after the other, as [Semaphore.Fail] does. Then it
+// releases everything that waits for them. FailAll skips nil semaphores.
 func FailAll(err error, semaphores ...*Semaphore) {
 	var released sema.List
 	for _, s := range semaphores {
@@ -318,11 +318,11 @@ type link struct {
 	to Point
 }
 
-// Link makes a link from s to target. When s reaches the value from, the link signals target as
-// target.Signal(to) does. If target refuses the signal, target fails with that error. If s fails,
-// target fails with the error of s. The returned unlink removes the link. unlink returns true if
-// the link has neither signalled nor failed target, and will not. If target is nil, Link does
-// nothing.
+// Link links the point s.At(from) to the point target.At(to). When the first point is reached, the
+// link signals the second, as target.Signal(to) does. If target refuses the signal, target fails
+// with that error. If s fails, target fails with the error of s. The returned unlink removes the
+// link. unlink returns true if the link has neither signalled nor failed target, and will not. If
+// target is nil, Link does nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate

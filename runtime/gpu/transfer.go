@@ -127,7 +127,7 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 		})
 	}
 	var wg sync.WaitGroup
-	defer wg.Wait() // a function of the program may call runtime.Goexit on this goroutine
+	defer wg.Wait() // needed if a function of the program calls runtime.Goexit in run(last)
 	last := len(shares) - 1
 	for i := range last {
 		wg.Go(func() { run(i) })
@@ -155,8 +155,8 @@ type pieces struct {
 }
 
 // move moves all pieces, and blocks until it has moved them or there is an error. After an error,
-// pieces may still be in flight. Each piece in flight holds its block and the buffer, and x.free
-// counts that piece.
+// pieces may still be in flight. Each piece in flight holds its block and the buffer. If x.free is
+// not nil, it counts the piece.
 func (x *pieces) move(do pieceFunc) (err error) {
 	size := uint64(x.q.dev.opt.StageSize)
 	n := int((x.r.Size + size - 1) / size)

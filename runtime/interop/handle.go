@@ -42,8 +42,8 @@ type EventHandle struct {
 	Handle driver.EventHandle // names the event
 }
 
-// Encoded handles begin with a magic string that says what they name, and the version of the
-// encoding. Then come a byte with the length of the driver's name, the name, the UUID and the
+// Encoded handles begin with a magic string, which says what they name and ends with the version of
+// the encoding. Then come a byte with the length of the driver's name, the name, the UUID and the
 // handle. An encoded MemoryHandle ends with the fields Offset and Size, eight bytes each, in
 // little-endian order.
 const (

@@ -40,8 +40,8 @@ type nodeOf struct {
 }
 
 // A launchOf is a launch of a graph. The fields next and to are indexes of commands of the
-// recording: to is the first index behind the graph. When the number of a node is unknown, nodeOf
-// searches for the node's command from next on.
+// recording: to is the first index behind the graph. When the number of a node is unknown, the
+// method observer.nodeOf searches the commands i with next <= i < to.
 type launchOf struct {
 	recording *observe.Recording
 	next, to  int
@@ -77,8 +77,8 @@ func (o *observer) Describes() bool { return true }
 // NewRecordingID returns the next number for a recording.
 func (o *observer) NewRecordingID() uint64 { return o.tracer.recordings.Add(1) }
 
-// Node notes the command that a node executes. If the timer has no number for the node, nodeOf
-// later finds the command by the name of the command's kernel.
+// Node notes the command that a node executes. If the timer has no number for the node, the method
+// nodeOf later finds the command by the name of the command's kernel.
 func (o *observer) Node(n driver.Node, r *observe.Recording, command int) {
 	ids := o.nodeTimer.NodeIDs(nil, n)
 	o.nodesMu.Lock()
@@ -88,9 +88,9 @@ func (o *observer) Node(n driver.Node, r *observe.Recording, command int) {
 	}
 }
 
-// launchBegins tells the timer that the calling thread is about to launch a graph, and locks the
-// goroutine to the thread until launchEnds. It does nothing if the nodes are not timed or the
-// submission launches no graph.
+// launchBegins locks the goroutine to its thread until launchEnds, and tells the timer that this
+// thread is about to launch a graph. It does nothing if the nodes are not timed or the submission
+// launches no graph.
 func (x *span) launchBegins(s *engine.Submission) {
 	if x.nodeTimer == nil || !x.rec.Graph || x.rec.recorded == nil {
 		return

@@ -23,7 +23,7 @@ import (
 //
 // A tracer changes neither the order of work nor its results. While the standard library's
 // runtime/trace is enabled, each submission is also a task of runtime/trace, and each wait of the
-// host a region.
+// host is a region.
 type Tracer struct {
 	opt        TracerOptions
 	start      time.Time
@@ -57,9 +57,9 @@ type TracerOptions struct {
 	// Times selects the work whose device times are recorded.
 	Times Times
 
-	// Flush, if not nil, is called when a device with this tracer has been closed or could not be
-	// opened. Flush should take all records. Open waits until Flush returns. Close waits too, but
-	// not for ever: see [gpu.Device.Shutdown].
+	// Flush, if not nil, is called when a device with this tracer has been closed, and when Open
+	// fails after the tracer has begun to observe the device. Flush should take all records. Open
+	// waits until Flush returns. Close waits too, but not for ever: see [gpu.Device.Shutdown].
 	Flush func()
 }
 
@@ -98,8 +98,8 @@ type TracerStats struct {
 }
 
 type slot struct {
-	// seq is the number of the next record to write here. While a record is here, seq is that
-	// record's number plus 1.
+	// While the slot is free, seq is the number of the next record to write here. While the slot
+	// has a record, seq is that record's number plus 1.
 	seq atomic.Uint64
 	rec Record
 }
@@ -139,11 +139,11 @@ func (t *Tracer) Stats() TracerStats {
 		UntimedCommands: t.untimedCmd.Load(), Devices: devices}
 }
 
-// Take moves records to the slice, oldest first, and returns how many it moved. It reuses the Waits
-// and Signals slices of the records in the slice. First it queries the devices for the times of
-// completed work, which frees timing events for new work. The queries run on the runtime's own
-// threads, and Take waits for them. To keep all records of a program, call Take every few
-// milliseconds.
+// Take first queries the devices for the times of completed work, which frees timing events for new
+// work. The queries run on the runtime's own threads, and Take waits for them. Then Take moves
+// records from the ring to the slice, oldest first, and returns how many it moved. It reuses the
+// Waits and Signals slices of the records in the slice. To keep all records of a program, call Take
+// every few milliseconds.
 func (t *Tracer) Take(to []Record) int {
 	t.takeMu.Lock()
 	defer t.takeMu.Unlock()
@@ -171,9 +171,10 @@ func (t *Tracer) Take(to []Record) int {
 // submissions have ended whose times must be queried. The reader should then call Take at once.
 func (t *Tracer) Soon() <-chan struct{} { return t.soon }
 
-// Sample records for each open device its work in flight, its parked work, its allocated memory and
-// the memory of its pools. It also records by how much the driver's pools have grown or shrunk
-// since they were last queried. It blocks while it queries the driver about its pools.
+// Sample makes a record of each open device, with the number of submissions in flight, the number
+// of parked submissions, the bytes that buffers have allocated, the bytes that pools have reserved,
+// and how many of these are allocated. It also records by how much the driver's pools have grown or
+// shrunk since they were last queried. It blocks while it queries the driver about its pools.
 func (t *Tracer) Sample() {
 	for _, o := range t.open() {
 		s := o.dev.Stats()

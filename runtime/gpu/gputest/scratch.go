@@ -51,8 +51,8 @@ type scratchProgram struct {
 const scratchInput = 512
 
 // newScratchProgram records a random program. If lists is set, commands name the commands that they
-// depend on. Otherwise barriers order the commands. If the kernel words is not nil, launches make
-// some of the copies.
+// depend on. Otherwise barriers order the commands. If the argument words is not nil, launches of
+// this kernel make some of the copies.
 func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu.Kernel) *scratchProgram {
 	e.Helper()
 	p := &scratchProgram{recorder: e.commands(m)}
@@ -467,7 +467,7 @@ var scratchMemory = []test{
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(bound.CommandBuffer, own.Range(8, need), all[2].All())); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("a binding that is not aligned: %v", err)
 			}
-			outer := e.commands(m) // executes bound with outer's scratch memory as the binding
+			outer := e.commands(m) // executes bound: the binding is the scratch buffer mine
 			mine := outer.scratch(need)
 			outer.add(gpu.Execute(bound.CommandBuffer, mine.All(), all[2].All()))
 			outer.end()

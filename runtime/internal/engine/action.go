@@ -48,10 +48,10 @@ type Action interface {
 	// waits for its signals.
 	Issued(s *Submission, tl *Timeline, broken bool) (wanted bool)
 
-	// Undo undoes Prepare, if Prepare was called. how is the reason. The stream has received no
-	// native call of the operation. Undo may be called twice, the first time with the timeline
-	// locked. If how is Deferred, Undo arranges that the submission is issued later. In that case
-	// the caller must not touch the submission after Undo.
+	// Undo undoes Prepare, if Prepare was called. The stream has received no native call of the
+	// operation: the parameter how says why. Undo may be called twice, the first time with the
+	// timeline locked. If how is Deferred, Undo arranges that the submission is issued later. In
+	// that case the caller must not touch the submission after Undo.
 	Undo(s *Submission, how Outcome)
 
 	// Retries reports whether the engine must try to issue the submission once more after the first
@@ -60,8 +60,8 @@ type Action interface {
 	// again. So an action that retries must not add marks in Prepare.
 	Retries(s *Submission, err error) bool
 
-	// Explain adds details to err, the error of the second attempt. For example, Explain says which
-	// buffers hold the memory.
+	// Explain adds details to err, the error of the second attempt. For example, Explain says how
+	// many bytes the buffers and the pools hold.
 	Explain(s *Submission, err error) error
 
 	// Release releases everything that the action holds for s. The stream has passed the operation,

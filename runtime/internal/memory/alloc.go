@@ -159,7 +159,7 @@ func (Alloc) Retries(s *engine.Submission, err error) bool {
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
 }
 
-// Explain adds to the error how many bytes the buffers and each pool hold.
+// Explain adds to an out-of-memory error how many bytes the buffers and each pool hold.
 func (Alloc) Explain(s *engine.Submission, err error) error {
 	return partOf(s).buffer.holders(err)
 }
@@ -333,8 +333,8 @@ func (b *Buffer) UnlistEmpty() {
 	}
 }
 
-// SetFree makes a submission the deallocation of a buffer. The submission holds the buffer, but
-// does not count as a use of the memory. If the buffer is closed, SetFree returns an error.
+// SetFree sets up s as the submission that frees the memory of b. The submission holds b, but does
+// not count as a use of the memory. If b is closed, SetFree returns an error.
 func (p *Part) SetFree(s *engine.Submission, b *Buffer) error {
 	if err := b.Hold(); err != nil {
 		return err
@@ -363,8 +363,9 @@ func (Free) Issued(s *engine.Submission, _ *engine.Timeline, _ bool) bool {
 	return partOf(s).buffer.pool.closed.Load()
 }
 
-// Undo undoes takeAway for the outcome Early (giveUp). For Foreign, Undo ends the wait for uses.
-// For Deferred, Undo parks the Free until the streams have passed the uses.
+// Undo undoes takeAway (giveUp) if the outcome is Early. For Foreign, Undo ends the wait for uses.
+// For Deferred, Undo parks the Free until the streams have passed the uses. With any other outcome
+// the Free fails, and Release undoes takeAway.
 func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	p := partOf(s)
 	switch how {
@@ -377,9 +378,9 @@ func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	}
 }
 
-// Release makes the pool give back memory above its threshold, and forgets the buffer. If the Free
-// was not issued, giveUp makes the memory allocated again, or closes the buffer if a lost device
-// uses the memory.
+// Release first calls giveUp, which undoes takeAway if the Free was not issued. Then it calls
+// maintain, so that the pool gives back unused memory above its threshold. Finally it forgets the
+// buffer, so that the recycled record does not keep the buffer reachable.
 func (Free) Release(s *engine.Submission) {
 	p := partOf(s)
 	p.giveUp()
@@ -444,7 +445,7 @@ func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 		return nil
 	}
 	// While the device is being closed, a Free may have marked the memory as freed. That Free is
-	// about to find the device closed.
+	// about to find the device closed, and will not free the memory.
 	if !b.state.CompareAndSwap(isLive, isClosed) && !b.state.CompareAndSwap(isFreed, isClosed) {
 		return nil
 	}

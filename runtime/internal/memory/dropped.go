@@ -24,7 +24,7 @@ type watched struct {
 	standIn atomic.Pointer[Buffer] // nil until the buffer is listed; set under books.mu
 }
 
-// watch makes the device report the new buffer if the program drops it.
+// watch makes the device report the new buffer if the program drops it without closing it.
 func (b *Buffer) watch() {
 	w := &watched{made: leaks.Here(), real: weak.Make(b)}
 	b.setRare(&rare{watched: w})
@@ -69,9 +69,9 @@ func (w *watched) close(b *Buffer) {
 	}
 }
 
-// report reports a buffer to which nothing refers any more, if it is not closed and still on the
-// device's list. When the device is closed or lost, report does nothing, because Close frees the
-// memory.
+// report is called when nothing refers to the buffer any more. It reports the buffer if the buffer
+// is not closed and its stand-in is still on the device's list. When the device is closed or lost,
+// report does nothing: Close of the device has freed the memory, or will free it.
 func (w *watched) report() {
 	s := w.standIn.Load()
 	if s == nil || s.closed.Load() || s.dev.Failed() != nil {

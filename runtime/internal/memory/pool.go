@@ -38,12 +38,12 @@ type Pool struct {
 	keeps  bool            // this is the default pool, which the program cannot close
 	closed atomic.Bool
 	// life is locked while Close sets Pool.closed. A call that uses a native pool read-locks life
-	// and reads Pool.closed. It unlocks life when it has added itself, or its memory, to Pool.live,
-	// or when its call of the driver has ended.
+	// and reads Pool.closed. It unlocks life when Pool.live counts the call or its memory, or when
+	// the driver's function has returned.
 	life sync.RWMutex
-	// live counts, for native pools, the allocations whose free has not been issued, the imported
-	// memory that is open, and the running calls of onNative. Allocations from the default pool do
-	// not count.
+	// live is the number of reasons not to destroy a native pool: allocations whose free has not
+	// been issued, imported memory that is open, and running calls of onNative. Allocations from
+	// the default pool do not count.
 	live   atomic.Int64
 	freed  atomic.Pointer[engine.Timeline] // the first timeline that freed memory of a native pool
 	shared atomic.Bool                     // several timelines have freed memory of a native pool
@@ -73,7 +73,8 @@ func (h *PoolHandle) Pool() *Pool {
 	return h.pool
 }
 
-// PoolOptions describe a new pool. Package gpu documents the fields, and copies them one by one.
+// PoolOptions describe a new pool. The fields are documented in gpu.PoolOptions, from which package
+// gpu copies them one by one.
 type PoolOptions struct {
 	Kind        driver.MemKind
 	MaxSize     uint64
@@ -309,8 +310,8 @@ func (p *Pool) reserve() error {
 	return err
 }
 
-// awaitReserve waits until the stream h has freed a new pool's initial size, and the driver has
-// noticed the free.
+// awaitReserve waits, for at most reserveWithin, until the stream h has freed a new pool's initial
+// size. Then it makes the driver notice the free.
 func (p *Pool) awaitReserve(h driver.Stream) error {
 	d := p.dev
 	ctx, cancel := context.WithTimeout(context.Background(), reserveWithin)

@@ -21,8 +21,10 @@ func (p *Pool) makePortable() (err error) {
 	return err
 }
 
-// limit returns how many bytes the pool may have in use, or 0 if there is no limit. The blocks of a
-// portable pool are multiples of Alignment.
+// limit returns how many bytes the pool may have in use, or 0 if there is no limit. The sizes of a
+// portable pool's blocks are multiples of Alignment. So the limit of such a pool is rounded down if
+// the pool is over a buffer, whose last bytes make no block. Otherwise it is rounded up, so that an
+// allocation of MaxSize bytes fits.
 func (p *Pool) limit() uint64 {
 	switch {
 	case p.over != nil:
@@ -92,8 +94,9 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	// If Stay fails, Close no longer waits for calls that use the device. But Close destroys the
-	// pool: either Close itself calls Release, or Close waits until this call has returned.
+	// If Stay fails, Close of the device no longer waits for new calls. This call of Release is
+	// safe even then: either Close itself makes it, to destroy the pool, or Close cannot destroy
+	// the pool until this call has returned.
 	if d.Engine.Stay() == nil {
 		defer d.Engine.Leave()
 	}
@@ -163,9 +166,9 @@ func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 // keepsAll reports whether the pool keeps all memory until it is trimmed or closed.
 func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
 
-// maintain is called when a Free is retired. The argument done is the Free's mark. The reclaimer
-// waits until the stream has passed this mark, and then gives back memory that the pool need not
-// keep.
+// maintain is called when a Free has been retired or has failed. The argument done is the Free's
+// mark. maintain makes the reclaimer wait until the stream has passed this mark, and then give back
+// the memory that the pool need not keep.
 func (p *Pool) maintain(done engine.Mark) {
 	if p.keepsAll() {
 		return
@@ -211,7 +214,7 @@ func (p *Pool) hurry() {
 }
 
 // tidy gives back memory that a portable pool need not keep. If the pool is closed and has no slabs
-// left, tidy removes it from the device's list.
+// left, tidy removes it from the device's list, and releases the buffer Pool.over, if there is one.
 func (p *Pool) tidy() error {
 	err := p.blocks.Maintain(p.threshold.Load(), p.order())
 	if p.closed.Load() && p.blocks.Stats().Slabs == 0 && p.dev.pools.remove(p) && p.over != nil {

@@ -25,7 +25,7 @@ type Device struct {
 	captureMu sync.Mutex    // protects captures
 	captures  driver.Stream // the stream for capture, made lazily
 	condMu    sync.Mutex    // protects condReady; Engine.Do is called under it
-	condReady bool          // conditional nodes can be made
+	condReady bool          // the driver has prepared the device for conditional nodes
 	standInMu sync.Mutex    // protects standsIn
 	standsIn  driver.Mem    // graphs use it in place of addresses that are not known yet: see standInSize
 }

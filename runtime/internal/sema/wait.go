@@ -64,9 +64,9 @@ func pollOnce(points []Point, all bool) (int, error) {
 	return -1, ErrEnded
 }
 
-// pollUntil waits by polling the producers. It returns when the wait is over or the context has
-// ended. Then it returns true and the results of Wait. It returns false when the goroutine must
-// park, because the goroutine has polled long enough or there is nothing to poll.
+// pollUntil waits by polling the producers. When the wait is over or the context has ended, it
+// returns true and the results of Wait. When the goroutine has polled long enough, or there is
+// nothing to poll, it returns false: the goroutine must park.
 func pollUntil(ctx context.Context, points []Point, all bool) (over bool, index int, err error) {
 	var w wake.Waiter
 	defer w.End()

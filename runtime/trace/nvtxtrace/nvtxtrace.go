@@ -14,7 +14,7 @@
 // the number of bytes of a copy, a fill or an allocation. When the runtime calls a function of the
 // program for a labelled operation, such as a host call, this call is also a range.
 //
-// The labels of a recording's commands are ranges if the recording runs as calls, as it does with
+// The labelled commands of a recording have ranges if the recording runs as calls, as it does with
 // gpu.StreamMode. A graph is one call of the GPU API, so it has only one range, for the whole
 // execution.
 //
