@@ -95,7 +95,7 @@ func (d *Device) unpin(of *Buffer) {
 }
 
 // pinned reports whether a buffer with pinned memory of the program shares pages with the given
-// buffer, and whether such a buffer is closed.
+// buffer, and whether such a buffer is closed. The buffer that is being unpinned counts as closed.
 func (s *books) pinned(of *Buffer) (is, closed bool) {
 	page := uintptr(os.Getpagesize())
 	pages := func(b *Buffer) (from, to uintptr) {
