@@ -85,7 +85,7 @@ func (x Step) Lane() *comm.Communicator { return x.at().lane }
 // Label returns the label of a step that is a host call, a conditional or a group, or "".
 func (x Step) Label() string { return x.at().label }
 
-// FirstCollective returns the kind of the first operation of a group.
+// FirstCollective returns the kind of the first operation of a step that is a group.
 func (x Step) FirstCollective() driver.CommOpKind {
 	return x.c.cmds.at(x.at().from).rare.group[0].Kind
 }
@@ -220,7 +220,8 @@ func (p *Part) TakeGroup(to *comm.Part) error {
 	return nil
 }
 
-// Issued notes that the part was issued at a mark.
+// Issued is called after the part has been issued at a mark. If the part uses an instance, Issued
+// records the mark in the instance. If the part was the last, Issued gives the instance back.
 func (p *Part) Issued(m engine.Mark) {
 	if p.run != nil {
 		p.leaveInstance(m)
@@ -315,7 +316,7 @@ func (p *Part) execute(s *engine.Submission, tl *engine.Timeline) (started bool,
 // A holding is a recording as an engine.Holder.
 type holding Recording
 
-// Use notes that the work at a mark executes the recording and the recordings nested in it.
+// Use adds a mark to the uses of the recording and of the recordings nested in it.
 func (u *holding) Use(m engine.Mark) error {
 	return (*Recording)(u).held.use(m)
 }
