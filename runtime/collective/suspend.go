@@ -15,12 +15,12 @@ type Stats = driver.CommStats
 func (c *Communicator) Stats() (Stats, error) { return c.in().Stats() }
 
 // Suspend releases device memory of the communicator until [Communicator.Resume], and keeps the
-// connections (C: ncclCommSuspend). All ranks must call Suspend. Until the context ends, Suspend
-// waits for earlier operations of the communicator and for the other ranks. The library also waits
-// for all work of the device. After the call has begun, the communicator accepts no groups, and
-// registers no memory or windows: an attempt fails with [ErrSuspended] or the driver's error.
-// Executions of recordings with groups fail too. Registered memory stays registered, and
-// [Memory.Close] returns [ErrSuspended].
+// connections (C: ncclCommSuspend). All ranks must call Suspend. Suspend waits for earlier
+// operations of the communicator and for the other ranks, at most until the context ends. The
+// library also waits for all work of the device. After the call has begun, the communicator accepts
+// no groups, and registers no memory or windows: an attempt fails with [ErrSuspended] or the
+// driver's error. Executions of recordings with groups fail too. Registered memory stays
+// registered, and [Memory.Close] returns [ErrSuspended].
 //
 // If the context ends while Suspend waits for earlier operations, the communicator accepts groups
 // again. If the context ends later and before all ranks have called Suspend, or the library fails,

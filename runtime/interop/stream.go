@@ -25,12 +25,13 @@ import (
 // the device cannot end the stream.
 //
 // The caller keeps ownership of the stream, may use it meanwhile from any thread, and must keep it
-// until the queue is closed ([gpu.Queue.Close]). The stream must be of this device, with CUDA in
-// the device's primary context. Default streams are refused, because they differ between contexts
-// and threads. Streams of the device's own queues are refused too. Operations that are issued while
-// the stream is being captured fail with [driver.ErrBusy], and do not become part of the graph. Do
-// not begin a capture while an operation is being issued. AdoptStream blocks while the driver does.
-// If the driver cannot adopt streams ([driver.Caps].Adopt), the error is [gpu.ErrUnsupported].
+// until the queue is closed ([gpu.Queue.Close]). The stream must be of this device, and, with CUDA,
+// of the device's primary context. Default streams are refused, because they differ between
+// contexts and threads. Streams of the device's own queues are refused too. Operations that are
+// issued while the stream is being captured fail with [driver.ErrBusy], and do not become part of
+// the graph. Do not begin a capture while an operation is being issued. AdoptStream blocks while
+// the driver does. If the driver cannot adopt streams ([driver.Caps].Adopt), the error is
+// [gpu.ErrUnsupported].
 func AdoptStream(dev *gpu.Device, stream driver.Stream) (*gpu.Queue, error) {
 	const op = "adopt a stream"
 	in := gpu.Inside(dev)

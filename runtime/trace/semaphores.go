@@ -106,7 +106,8 @@ type hostWait struct {
 	region *rtrace.Region
 }
 
-// Waits begins to record a wait for several points: for all of them, or for any one.
+// Waits begins to record a wait for several points: for all of them, or for any one. Only the first
+// tracer that is still in use records the wait.
 func (x *numbered) Waits(ctx context.Context, all bool) observe.Wait {
 	_, t := x.used()
 	if t == nil {
@@ -135,7 +136,8 @@ func (w *hostWait) Ended(err error) {
 	t.waits.Put(w)
 }
 
-// Calls wraps fn, a function for OnReached, so that the call of fn is recorded.
+// Calls wraps fn, a function for OnReached, so that the first tracer that is still in use records
+// the call of fn.
 func (x *numbered) Calls(p sema.Point, fn func(error)) func(error) {
 	_, t := x.used()
 	if t == nil {

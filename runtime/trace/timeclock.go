@@ -18,7 +18,7 @@ import (
 // A deviceClock relates a device's clock to the host's.
 type deviceClock struct {
 	stream driver.Stream
-	spare  driver.Event // the event to record next, if it is not pending
+	spare  driver.Event // the event that try records next, or 0
 	marks  [8]clockMark // a ring; mark number n is the latest, at index (n-1) modulo its length
 	n      int
 	vain   int     // failed comparisons before the first success

@@ -40,9 +40,9 @@ func (r *holderRun) release() {
 }
 
 // Borrow records that work may use memory or another object of d. The work is about to be issued
-// and will have the mark m, usually on another device. While d.Short is above 0, Borrow requests
-// polling of the work. If d is closed and the work is on another device, Borrow returns false and
-// the work must not use the object.
+// and will have the mark m. Work on d itself needs no record. While d.Short is above 0, Borrow
+// requests polling of the work. If d is closed and the work is on another device, Borrow returns
+// false and the work must not use the object.
 func (d *Device) Borrow(m Mark) bool {
 	if d != m.Timeline.Device && !d.lent.add(m) {
 		return false

@@ -31,7 +31,8 @@ func (p *pendingQueue) init() {
 
 // run is the pending-queue thread. It locks its goroutine to an OS thread, creates the queues,
 // issues ready submissions, and in the end destroys all native objects. When the queues and the
-// first events exist, run sends nil to started. If making them fails, run sends the error.
+// first events exist, run sends nil to started. If binding the device to the thread or making them
+// fails, run sends the error and returns.
 func (d *Device) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.ending.over)
@@ -201,7 +202,8 @@ func (d *Device) Do(fn func() error) error {
 }
 
 // enter makes the pending-queue thread wait, before it destroys native objects, until the caller
-// calls d.making.Done. If the thread may already be destroying native objects, enter returns false.
+// calls d.making.Done. In the phase isEnded the thread may already be destroying native objects,
+// and enter returns false.
 func (d *Device) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -113,9 +113,9 @@ func (tl *Timeline) complete(batch []*Submission) {
 	}
 }
 
-// outcomeOf returns nil if a submission that the stream has passed has succeeded. Otherwise it
-// returns the error. For an IssuedBroken submission it may return nil: the signals of that
-// submission have failed already.
+// outcomeOf returns the error of a submission that the stream has passed, or nil if the submission
+// has succeeded. For an IssuedBroken submission it may return nil: the signals of that submission
+// have failed already.
 func (tl *Timeline) outcomeOf(s *Submission) error {
 	if tl.Lane != nil {
 		if _, err := tl.Lane.Halted(); err != nil { // events behind aborted work complete too

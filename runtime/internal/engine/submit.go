@@ -60,8 +60,8 @@ func (tl *Timeline) ParkAgain(s *Submission) {
 
 // registerWaits registers a timepoint for each open wait of a submission, and parks the submission
 // if it has an open wait. If a wait has failed or no more work is accepted, registerWaits sets
-// s.Err and cancels the timepoints. Otherwise registerWaits publishes the signals if the submission
-// is a published barrier.
+// s.Err and cancels the timepoints. Otherwise, if the submission is a published barrier (s.Mode is
+// published), registerWaits publishes its signals.
 //
 // registerWaits returns false if the submission stays parked. If there is no open wait, or if all
 // timepoints have been released or cancelled before registerWaits ends, the submission does not
@@ -122,8 +122,8 @@ func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 
 // run starts a submission that has no open waits. It hands a group of collectives to the lane. It
 // runs an operation of the host on a new goroutine. It calls startBarrier for a barrier, and
-// IssueReady for any other submission. If s.Err is set, run fails the submission instead. But a
-// group of collectives is failed by the lane.
+// IssueReady for any other submission. If s.Err is set, run fails the submission instead. A group
+// of collectives goes to the lane even then, and the lane fails it.
 func (tl *Timeline) run(s *Submission) {
 	f := s.Err.Load()
 	switch {
@@ -176,8 +176,8 @@ func (s *Submission) failedStream() error {
 	return nil
 }
 
-// call runs an operation of the host, such as a host call or a notification. Timeline.run starts a
-// goroutine for the operation.
+// call runs an operation of the host, such as a host call or a notification, on the goroutine that
+// Timeline.run has started for the operation.
 func (tl *Timeline) call(s *Submission) {
 	d := tl.Device
 	defer d.Leave()

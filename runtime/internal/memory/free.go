@@ -36,7 +36,8 @@ type Holding Buffer
 // Holding returns the buffer as a Holding.
 func (b *Buffer) Holding() *Holding { return (*Holding)(b) }
 
-// Use records that the work at a mark may use the memory.
+// Use adds a mark to the memory's uses, if the memory has any (hasUses). It also tells the device
+// that owns the memory about the work at the mark (borrow).
 func (u *Holding) Use(m engine.Mark) error {
 	b := (*Buffer)(u)
 	if b.hasUses() {
@@ -67,7 +68,8 @@ func (u *Holding) Unuse(m engine.Mark) (awaited bool) {
 // Release releases n references.
 func (u *Holding) Release(n int32) { (*Buffer)(u).releaseAll(n) }
 
-// Ptr returns the address of the memory, or an error if fewer bytes than size are allocated.
+// Ptr returns the address of the memory, or an error if the memory is not allocated. In growing
+// memory the first size bytes must be mapped.
 func (u *Holding) Ptr(size uint64) (driver.Ptr, error) {
 	b := (*Buffer)(u)
 	if b.from == mapped {

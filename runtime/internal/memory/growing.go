@@ -340,7 +340,7 @@ func (p *physical) unmap() error {
 
 // Share maps size bytes of other growing memory, from offset on, behind the end of this memory. If
 // pages that Shrink has removed from this memory are still mapped, Share first waits until those
-// pages are unmapped, or until awaitUnmapped returns an error.
+// pages are unmapped. If awaitUnmapped returns an error, Share returns it.
 func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) error {
 	const op = "share pages"
 	if from == nil || from.Growing() == nil {
@@ -453,8 +453,8 @@ func (m *Growing) awaitUnmapped(ctx context.Context) error {
 
 // Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. The
 // pages are unmapped later. First each point must be reached or fail. Then the streams must pass
-// the work that uses the memory and was issued before the last point was reached or had failed. A
-// Grow before the unmapping takes the pages back.
+// all work that uses the memory and has been issued by then. A Grow before the unmapping takes the
+// pages back.
 func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 	const op = "shrink"
 	for _, p := range after {

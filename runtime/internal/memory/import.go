@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Import makes a buffer from device memory that other code owns. freed is called when the memory is
-// no longer used. freed may be nil.
+// Import makes a buffer from device memory that other code owns. If freed is not nil, it is called
+// when the memory is no longer used. If Import returns an error, freed is not called.
 func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
 	if err := d.ready("import"); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (d *Device) unpin(of *Buffer) {
 }
 
 // pinned reports whether a buffer with pinned memory of the program shares pages with the given
-// buffer, and whether such a buffer is closed.
+// buffer, and whether such a buffer is closed. The buffer that is being unpinned counts as closed.
 func (s *books) pinned(of *Buffer) (is, closed bool) {
 	page := uintptr(os.Getpagesize())
 	pages := func(b *Buffer) (from, to uintptr) {

@@ -87,7 +87,8 @@ func (b *Buffer) exportPooled() (Handle, error) {
 }
 
 // ImportShared makes a buffer from memory that another process has exported. If freed is not nil,
-// it is called when the memory is no longer used. ImportShared blocks while the driver does.
+// it is called after the memory has been released. If ImportShared returns an error, freed is not
+// called. ImportShared blocks while the driver does.
 func (d *Device) ImportShared(h Handle, freed func()) (*Buffer, error) {
 	if err := d.ready("import shared memory"); err != nil {
 		return nil, err

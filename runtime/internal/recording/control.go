@@ -219,7 +219,7 @@ func (d *Device) readyConditionals() error {
 // copyBody copies the commands of a body to c.bodies, with their references and arguments. In c,
 // all scratch memory of the body is one scratch buffer with the same layout.
 func (c *Recording) copyBody(b *body, binds []memory.Range) {
-	child := b.child // the child recording has ended, so reading it takes no lock
+	child := b.child // the child recording has ended, so its commands do not change
 	var scratch *memory.Buffer
 	by := c.takeData(child, binds, func(r *reference) {
 		if scratch == nil {

@@ -20,8 +20,8 @@ type Part struct {
 	part      int
 	binds     []memory.Range // the bound ranges
 	values    []Value        // the values of all parameters
-	// The execution's run, or nil if the execution or this part needs no instance. run is &run1 if
-	// the execution has only this part.
+	// The execution's run, or nil if the execution or this part needs no instance, or if this part
+	// has been issued. run is &run1 if the execution has only this part.
 	run  *run
 	run1 run
 }
@@ -63,8 +63,8 @@ func (p *Part) Number() int { return p.part }
 type Step struct {
 	c    *Recording
 	part int
-	// held says that the caller of AddSteps holds the bound buffers and the recording. The program
-	// may have closed the buffers and the recording.
+	// held says that the caller of AddSteps holds the bound buffers and the recording, so the
+	// program may have closed them already.
 	held bool
 	// run is nil if the execution needs no instance. It is also nil if the execution has one part
 	// only: then SetRun makes the run in Part.run1.
@@ -85,7 +85,7 @@ func (x Step) Lane() *comm.Communicator { return x.at().lane }
 // Label returns the label of a step that is a host call, a conditional or a group, or "".
 func (x Step) Label() string { return x.at().label }
 
-// FirstCollective returns the kind of the first operation of a group.
+// FirstCollective returns the kind of the first operation of a step that is a group.
 func (x Step) FirstCollective() driver.CommOpKind {
 	return x.c.cmds.at(x.at().from).rare.group[0].Kind
 }
@@ -95,10 +95,10 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 	return checkBindings(c.slots, bindings, c.dev, nil)
 }
 
-// AddSteps appends the steps of an execution of the command buffer to a list. The execution has the
-// bound ranges binds and the parameter values given. If the parameter held is true, the caller
-// holds the ranges' buffers and the recording. The program may have closed the buffers and the
-// recording.
+// AddSteps appends the steps of an execution of the command buffer to a list. The list binds has
+// the ranges to bind, and the list given has the parameters' values. If the parameter held is true,
+// the caller holds the ranges' buffers and the recording, so the program may have closed them
+// already.
 func (c *Recording) AddSteps(to []Step, binds []memory.Range, given []Given, held bool) []Step {
 	l := c.layouts[byGraph]
 	if l != c.layouts[byHost] && !c.graphsCan(l, binds, given) {
@@ -158,8 +158,9 @@ func Timed(steps []Step) (first, last int) {
 	return first, last
 }
 
-// Set makes the submission s execute the step x with the bound ranges binds and the parameter
-// values given. The submission holds the ranges' buffers and the recording.
+// Set makes the submission s execute the step x. The list binds has the ranges to bind, and the
+// list given has the parameters' values. The submission holds the ranges' buffers and the
+// recording.
 func (p *Part) Set(s *engine.Submission, x Step, binds []memory.Range, given []Given) error {
 	c := x.c
 	for _, r := range binds {
@@ -219,7 +220,8 @@ func (p *Part) TakeGroup(to *comm.Part) error {
 	return nil
 }
 
-// Issued notes that the part was issued at a mark.
+// Issued is called after the part has been issued at a mark. If the part uses an instance, Issued
+// records the mark in the instance. If the part was the last, Issued gives the instance back.
 func (p *Part) Issued(m engine.Mark) {
 	if p.run != nil {
 		p.leaveInstance(m)
@@ -253,14 +255,15 @@ func (Execute) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	return partOf(s).execute(s, tl)
 }
 
-// Issued gives the instance back, unless other parts of the execution still use it.
+// Issued gives the instance back if no other part of the execution is still to be issued.
 func (Execute) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
 	partOf(s).Issued(tl.At(s.Seq))
 	return false
 }
 
-// Undo gives the instance back if the submission is parked until its waits are reached, unless a
-// stream already has a part of the execution.
+// Undo gives the instance back if how is Foreign, because the submission is then parked until its
+// waits are reached. The execution keeps the instance if a stream already has a part of the
+// execution.
 func (Execute) Undo(s *engine.Submission, how engine.Outcome) {
 	if p := partOf(s); how == engine.Foreign && p.run != nil {
 		p.run.returnInstance()
@@ -313,7 +316,7 @@ func (p *Part) execute(s *engine.Submission, tl *engine.Timeline) (started bool,
 // A holding is a recording as an engine.Holder.
 type holding Recording
 
-// Use notes that the work at a mark executes the recording and the recordings nested in it.
+// Use adds a mark to the uses of the recording and of the recordings nested in it.
 func (u *holding) Use(m engine.Mark) error {
 	return (*Recording)(u).held.use(m)
 }

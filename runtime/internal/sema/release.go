@@ -1,7 +1,7 @@
 package sema
 
-// A Waiter waits for one or more points: work that is then issued, a barrier, or a link between two
-// semaphores. It has a [Timepoint] for each of these points. The goroutine that releases a
+// A Waiter is work that is issued after one or more points, or a barrier, or a link between two
+// semaphores. It has a [Timepoint] for each point that it waits for. The goroutine that releases a
 // timepoint calls the methods, with no semaphore locked. This goroutine may hold a lock of the
 // producer whose work signals the point.
 type Waiter interface {
@@ -20,8 +20,9 @@ type Waiter interface {
 	IssueHere() bool
 
 	// HandOver gives ready waiters to the threads that issue them. list has one timepoint of each
-	// waiter. HandOver is called on the first waiter of the list. All waiters that are ever ready
-	// have the same type. The caller must not use the list afterwards.
+	// waiter. HandOver is called on the first waiter of the list. That suffices, because all
+	// waiters for which TimepointReleased returns true have the same type. The caller must not use
+	// the list afterwards.
 	HandOver(list *Timepoint)
 }
 
