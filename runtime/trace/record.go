@@ -19,7 +19,7 @@ const (
 	KindSignal                 // the host signaled a semaphore, or failed it with Err
 	KindCall                   // a call of a function of the program; a host call is a KindSubmission
 	KindAlloc                  // memory was allocated: Bytes
-	KindGrow                   // a pool grew by Bytes; if Label is not empty, growing memory did
+	KindGrow                   // a pool grew by Bytes; or growing memory did, if Label is not empty
 	KindShrink                 // a pool or growing memory shrank by Bytes; Label is as for KindGrow
 	KindLoad                   // code was loaded: Bytes
 	KindCompile                // the program named in Label was compiled

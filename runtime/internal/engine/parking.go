@@ -149,7 +149,8 @@ func (d *Device) cancelMatching(err error, match func(*Submission) bool) {
 	}
 }
 
-// CancelParked makes all parked submissions of the timeline fail with err.
+// CancelParked makes the parked submissions of the timeline fail with err, except those that have
+// become ready.
 func (tl *Timeline) CancelParked(err error) {
 	tl.Device.cancelMatching(err, func(s *Submission) bool { return s.Timeline == tl })
 }

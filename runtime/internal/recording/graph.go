@@ -262,7 +262,7 @@ func (o *nodeOrder) before(cmd *command) []driver.Node {
 	return nodes
 }
 
-// add notes the nodes of a command, which come after the given nodes (before).
+// add records that a command has the given nodes, and that these come after the nodes in before.
 func (o *nodeOrder) add(command int, before, nodes []driver.Node) {
 	o.open = slices.DeleteFunc(o.open, func(n driver.Node) bool { return slices.Contains(before, n) })
 	o.open = append(o.open, nodes...)

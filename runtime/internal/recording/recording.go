@@ -366,7 +366,8 @@ func (c *Recording) prepare() error {
 	return err
 }
 
-// buildParts makes the graphs of a layout for the first instance.
+// buildParts makes the graphs of a layout for the first instance. If standIn returns false for a
+// part, the first execution makes the part's graph.
 func (c *Recording) buildParts(l layout, first *instance) error {
 	for i := l.from; i < l.to; i++ {
 		p := &c.parts[i]
