@@ -127,8 +127,8 @@ func (d *Device) toIssue() bool {
 	return d.pending.runnow != nil || d.pending.running.Load() > 0
 }
 
-// cancelParked makes all parked submissions fail with err. Published barriers fail only if the
-// parameter all is true.
+// cancelParked makes the parked submissions fail with err, except those that have become ready.
+// Published barriers fail only if the parameter all is true.
 func (d *Device) cancelParked(err error, all bool) {
 	d.cancelMatching(err, func(s *Submission) bool { return all || s.Mode != published })
 }
