@@ -14,7 +14,7 @@ type Kind uint8
 // The kinds of records.
 const (
 	KindSubmission Kind = iota // an operation, recorded when it is over
-	KindCommand                // a command of a recording; its record follows the submission's, with the same ID
+	KindCommand                // a command of a recording, not run by a graph; its record follows the submission's, with the same ID
 	KindWait                   // a wait by the host, for the points in Waits
 	KindSignal                 // the host signaled a semaphore, or failed it with Err
 	KindCall                   // a call of a function of the program; a host call is a KindSubmission
@@ -82,7 +82,7 @@ type Record struct {
 	Op      string // for example "launch"
 	Label   string // the label of the operation
 	Kernel  string // the kernel's name, or the operation of a collective
-	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, live bytes: see [gpu.Stats]
+	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, Device.Live + Host.Live of [gpu.Stats]
 	Grid    [3]uint32
 	Block   [3]uint32
 	Part    int // the part of an execution, from 0; an execution may be several submissions
@@ -119,6 +119,6 @@ type Record struct {
 
 	Waits, Signals []Point
 
-	ParkedNow, InFlight int    // as in [gpu.Stats]
+	ParkedNow, InFlight int    // Parked and InFlight of [gpu.Stats]
 	Reserved, Used      uint64 // how many bytes the device's pools have reserved and allocated
 }

@@ -67,8 +67,8 @@ type lane struct {
 	end traceformat.Time // the end of its last slice
 }
 
-// freeLane returns the index of the first lane whose slices have ended at a time, or the length of
-// the list.
+// freeLane returns the index of the first lane whose slices have all ended by the given time, or
+// the length of the list.
 func freeLane(list []lane, at traceformat.Time) int {
 	for i := range list {
 		if list[i].end <= at {

@@ -11,8 +11,8 @@ import (
 // parking is the part of a Submission that is used while the submission is parked or runs as a host
 // call.
 type parking struct {
-	// open is the number of timepoints that have been neither cancelled nor given to
-	// TimepointReleased, plus one for each goroutine that keeps the submission from becoming ready.
+	// open is the number of timepoints that cancelTimepoints or TimepointReleased has yet to
+	// subtract, plus one for each goroutine that keeps the submission from becoming ready.
 	open     atomic.Int32
 	reparked bool // ParkAgain was called: the caller of Submit does not issue the submission any more
 

@@ -297,7 +297,7 @@ func addNodes(to, nodes []driver.Node) []driver.Node {
 }
 
 // noteNode adds the node n of cmd, with a copy of its operation *does, to the nodes that executions
-// set. An address or a parameter of cmd may change between executions (cmd.moves).
+// set. cmd.moves is true.
 func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1

@@ -58,9 +58,10 @@ type Recording struct {
 	ptrs  []unsafe.Pointer // pointers into args, one for each argument
 	parts []part
 	// layouts[byGraph] has the parts of an execution in which graphs run conditionals.
-	// layouts[byHost] has the parts of an execution in which the host runs all conditionals.
+	// layouts[byHost] has the parts of an execution in which the host runs all conditionals. The
+	// two are the same if there are no graphs that run conditionals.
 	layouts   [2]layout
-	refused   error              // the driver's error, if it refuses conditionals in graphs
+	refused   error              // the error, if the graphs of layouts[byGraph] could not be made
 	described *observe.Recording // nil if no observer wants it
 	current   execution
 	instances instances
@@ -420,8 +421,9 @@ func (c *Recording) layOutCommand(cmd *command) {
 // depends reports whether the address of a reference is known only when the recording is executed.
 func (r *reference) depends() bool { return slotOf(r.buffer) >= 0 || r.late }
 
-// moves reports whether an address or a parameter of a command may change from one execution to the
-// next.
+// moves reports whether an address or a parameter of a command may change from one execution of a
+// graph to the next. The address of an instance's scratch memory does not change: the graph belongs
+// to the instance.
 func (c *Recording) moves(cmd *command) bool {
 	if cmd.dst >= 0 && c.refers[cmd.dst].buffer.Late() || cmd.src >= 0 && c.refers[cmd.src].buffer.Late() {
 		return true
