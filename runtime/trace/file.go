@@ -175,7 +175,8 @@ func remove(root *os.Root, name string) error {
 }
 
 // lock locks a file. It returns [filelock.ErrLocked] if a trace is being written to the file, and
-// [fs.ErrNotExist] if the file no longer has the name.
+// [fs.ErrNotExist] if the file no longer has the name. If the file system has no locks, lock checks
+// only the name.
 func lock(root *os.Root, f *os.File, name string) error {
 	switch err := filelock.Try(f); {
 	case errors.Is(err, filelock.ErrLocked):

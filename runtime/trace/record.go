@@ -14,7 +14,7 @@ type Kind uint8
 // The kinds of records.
 const (
 	KindSubmission Kind = iota // an operation, recorded when it is over
-	KindCommand                // a command of a recording, not run by a graph; its record follows the submission's, with the same ID
+	KindCommand                // a recording's command that no graph runs; its record follows the submission's, with the same ID
 	KindWait                   // a wait by the host, for the points in Waits
 	KindSignal                 // the host signaled a semaphore, or failed it with Err
 	KindCall                   // a call of a function of the program; a host call is a KindSubmission

@@ -302,7 +302,8 @@ func (w *writer) queue(x *device, d *gpu.Device, q *gpu.Queue, r *Record) *track
 	return t
 }
 
-// stream returns the tid of the thread for the work of a queue's stream.
+// stream returns the tid of the thread for the work of a queue's stream, and writes the thread's
+// name the first time.
 func (w *writer) stream(x *device, t *track) int64 {
 	if t.stream == 0 {
 		t.stream = t.tid + 1

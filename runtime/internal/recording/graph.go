@@ -16,7 +16,7 @@ import (
 type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
-	nodes    []driver.Node   // the nodes that depend on references or parameters
+	nodes    []driver.Node   // the nodes that executions set: those of commands with moves set
 	ops      []driver.NodeOp // operations of nodes, with the values last set
 	places   []place         // places of references and parameters in nodes, in the order of nodes
 	epoch    int             // the recording's epoch when the nodes were set
@@ -54,8 +54,8 @@ func (p *place) put(ptr driver.Ptr) {
 	*p.at = ptr
 }
 
-// standInSize is the size of the stand-in: memory that a graph uses in place of addresses that only
-// an execution knows. Nodes write to one half of the stand-in and read the other.
+// standInSize is the size of the stand-in: memory that a graph uses in place of memory whose
+// address only an execution knows. Nodes write to one half of the stand-in and read the other.
 const standInSize = 128 << 10
 
 // standIn puts the stand-in's addresses into c.current.present for the dst and src of a part's

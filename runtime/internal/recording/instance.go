@@ -261,8 +261,8 @@ func (r *run) leaveInstance(m engine.Mark) {
 	}
 }
 
-// returnInstance gives the instance back if no stream has a part of the execution. The execution
-// takes an instance again when a part that uses one is issued.
+// returnInstance gives the instance back if no stream has received a part of the execution. The
+// execution takes an instance again when a part that uses one is issued.
 func (r *run) returnInstance() {
 	r.of.instances.mu.Lock()
 	defer r.of.instances.mu.Unlock()

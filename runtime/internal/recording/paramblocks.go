@@ -109,7 +109,7 @@ func (p *part) leavesOut(values []Value) bool {
 	return false
 }
 
-// addGrids adds the parameter that gives a command's blocks.
+// addGrids adds to p.grids the parameter that gives a command's blocks, if there is one.
 func (p *part) addGrids(cmd *command) {
 	if cmd.rare == nil {
 		return

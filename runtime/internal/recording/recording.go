@@ -61,7 +61,7 @@ type Recording struct {
 	// layouts[byHost] has the parts of an execution in which the host runs all conditionals. The
 	// two are the same if there are no graphs that run conditionals.
 	layouts   [2]layout
-	refused   error              // the error, if the graphs of layouts[byGraph] could not be made
+	refused   error              // the error, if graphs with conditionals could not be made
 	described *observe.Recording // nil if no observer wants it
 	current   execution
 	instances instances
@@ -83,7 +83,7 @@ type reference struct {
 // A slot is a binding: the buffer that stands for the binding, and the demands of the commands.
 type slot struct {
 	buffer  *memory.Buffer
-	size    uint64 // how many bytes the commands use
+	size    uint64 // how far into the buffer the commands' ranges reach, in bytes
 	align   uint64
 	written bool
 	used    bool // used by commands other than copies, uploads and collectives
