@@ -16,7 +16,7 @@ import (
 type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
-	nodes    []driver.Node   // the nodes that executions set: those of commands with moves set
+	nodes    []driver.Node   // the nodes of commands whose field moves is true: executions set these nodes
 	ops      []driver.NodeOp // operations of nodes, with the values last set
 	places   []place         // places of references and parameters in nodes, in the order of nodes
 	epoch    int             // the recording's epoch when the nodes were set

@@ -461,8 +461,8 @@ func (c *Recording) releaseAll(n int32) {
 	})
 }
 
-// destroy releases everything that the command buffer holds. It runs on the reclaimer's thread, or
-// on the pending-queue thread when the device is closed.
+// destroy destroys the instances of the command buffer, and releases everything that it holds. It
+// runs on the reclaimer's thread, or on the pending-queue thread when the device is closed.
 func (c *Recording) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
