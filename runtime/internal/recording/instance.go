@@ -164,8 +164,9 @@ func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	return false
 }
 
-// findInstance takes a free instance for the execution, or makes one, and orders the execution
-// after the last use of the instance. Making an instance blocks as long as the driver does.
+// findInstance takes a free instance for the execution, or makes one, unless the execution has one
+// already. It orders the execution after the last use of the instance. Making an instance blocks as
+// long as the driver does.
 func (p *Part) findInstance(s *engine.Submission) error {
 	r := p.run
 	if !p.takeInstance(s) {
