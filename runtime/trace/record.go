@@ -16,7 +16,7 @@ const (
 	KindSubmission Kind = iota // an operation, recorded when it is over
 	KindCommand                // a recording's command that no graph runs; its record follows the submission's, with the same ID
 	KindWait                   // a wait by the host, for the points in Waits
-	KindSignal                 // the host signaled a semaphore, or failed it with Err
+	KindSignal                 // the host signalled a semaphore, or failed it with Err
 	KindCall                   // a call of a function of the program; a host call is a KindSubmission
 	KindAlloc                  // memory was allocated: Bytes
 	KindGrow                   // a pool grew by Bytes; or growing memory did, if Label is not empty
@@ -91,7 +91,7 @@ type Record struct {
 	Recording uint64 // the tracer's number of the recording, from 1; 0 if there is none
 	First     int    // the index of the first command of the executed part
 	Commands  int    // how many commands the executed part of a recording has
-	Graph     bool   // the part runs as a graph; its commands have records of KindNode or no times
+	Graph     bool   // the part has a graph; if the graph ran, the commands have records of KindNode or no times
 	recorded  *observe.Recording
 
 	Communicator string // the communicator's name
