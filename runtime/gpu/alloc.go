@@ -123,8 +123,9 @@ func (q *Queue) free(o *Order, b *Buffer) error {
 	return q.submit(r, o)
 }
 
-// free makes r a Free of the buffer b. If SetFree refuses b, free recycles r and returns an error.
-// But if the device has failed, free returns nil: r will fail with the device's error.
+// free sets up r as a Free of the buffer b. If SetFree refuses b, free recycles r and returns an
+// error, unless the device has failed. Then free returns nil, and r will fail with the device's
+// error.
 func (r *record) free(b *memory.Buffer) error {
 	if err := r.memory.SetFree(&r.Submission, b); err != nil {
 		return r.notKept(err)

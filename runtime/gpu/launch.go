@@ -72,7 +72,7 @@ func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 
 var errNoKernel = errs.Argument("launch", "a nil or zero kernel")
 
-// launch makes op a launch. args is the address of the struct of arguments.
+// launch sets up op as a launch of the kernel. args is the address of the struct of arguments.
 func (b *boundKernel) launch(op *Op, g *Grid, args unsafe.Pointer) {
 	op.kind, op.obj, op.grid = launchOp, b, *g
 	to := op.room(len(b.params))

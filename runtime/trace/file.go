@@ -84,9 +84,10 @@ func rankOf(lookup func(string) (string, bool)) (rank, world int) {
 	return 0, 0
 }
 
-// create creates and locks the file of a trace. If another trace is being written to a file of this
-// name, create adds the process id to the name, and a number too if that name is also in use. Only
-// the file's owner can read the file.
+// create creates and locks the file of a trace. In the name, %p stands for the process id and %r
+// for the rank. If there are several processes and the name has neither, create adds the rank. If
+// another trace is being written to a file of this name, create adds the process id to the name,
+// and a number too if that name is also in use. Only the file's owner can read the file.
 func create(name string, rank, world int) (*os.File, error) {
 	if world > 1 && !strings.Contains(name, "%r") && !strings.Contains(name, "%p") {
 		name = before(name, ".rank%r")
@@ -120,7 +121,7 @@ func create(name string, rank, world int) (*os.File, error) {
 // failed returns the error for a file that could not be created.
 func failed(name string, err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err // the path in the error is only a part of the name
+		err = pe.Err // without its path, which lacks the directory
 	}
 	return fmt.Errorf("cannot make the file %s: %w", printable.Text(name), err)
 }
@@ -174,7 +175,8 @@ func remove(root *os.Root, name string) error {
 }
 
 // lock locks a file. It returns [filelock.ErrLocked] if a trace is being written to the file, and
-// [fs.ErrNotExist] if the file no longer has the name.
+// [fs.ErrNotExist] if the file no longer has the name. If the file system has no locks, lock checks
+// only the name.
 func lock(root *os.Root, f *os.File, name string) error {
 	switch err := filelock.Try(f); {
 	case errors.Is(err, filelock.ErrLocked):

@@ -14,12 +14,12 @@ type Kind uint8
 // The kinds of records.
 const (
 	KindSubmission Kind = iota // an operation, recorded when it is over
-	KindCommand                // a command of a recording; its record follows the submission's, with the same ID
+	KindCommand                // a recording's command that no graph runs; its record follows the submission's, with the same ID
 	KindWait                   // a wait by the host, for the points in Waits
-	KindSignal                 // the host signaled a semaphore, or failed it with Err
+	KindSignal                 // the host signalled a semaphore, or failed it with Err
 	KindCall                   // a call of a function of the program; a host call is a KindSubmission
 	KindAlloc                  // memory was allocated: Bytes
-	KindGrow                   // a pool grew by Bytes; if Label is not empty, growing memory did
+	KindGrow                   // a pool grew by Bytes; or growing memory did, if Label is not empty
 	KindShrink                 // a pool or growing memory shrank by Bytes; Label is as for KindGrow
 	KindLoad                   // code was loaded: Bytes
 	KindCompile                // the program named in Label was compiled
@@ -82,7 +82,7 @@ type Record struct {
 	Op      string // for example "launch"
 	Label   string // the label of the operation
 	Kernel  string // the kernel's name, or the operation of a collective
-	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, live bytes: see [gpu.Stats]
+	Bytes   uint64 // written, allocated, freed or loaded; for KindCounters, Device.Live + Host.Live of [gpu.Stats]
 	Grid    [3]uint32
 	Block   [3]uint32
 	Part    int // the part of an execution, from 0; an execution may be several submissions
@@ -91,7 +91,7 @@ type Record struct {
 	Recording uint64 // the tracer's number of the recording, from 1; 0 if there is none
 	First     int    // the index of the first command of the executed part
 	Commands  int    // how many commands the executed part of a recording has
-	Graph     bool   // the part runs as a graph; its commands have records of KindNode or no times
+	Graph     bool   // the part has a graph; if the graph ran, the commands have records of KindNode or no times
 	recorded  *observe.Recording
 
 	Communicator string // the communicator's name
@@ -119,6 +119,6 @@ type Record struct {
 
 	Waits, Signals []Point
 
-	ParkedNow, InFlight int    // as in [gpu.Stats]
+	ParkedNow, InFlight int    // Parked and InFlight of [gpu.Stats]
 	Reserved, Used      uint64 // how many bytes the device's pools have reserved and allocated
 }

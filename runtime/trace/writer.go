@@ -67,8 +67,8 @@ type lane struct {
 	end traceformat.Time // the end of its last slice
 }
 
-// freeLane returns the index of the first lane whose slices have ended at a time, or the length of
-// the list.
+// freeLane returns the index of the first lane whose slices have all ended by the given time, or
+// the length of the list.
 func freeLane(list []lane, at traceformat.Time) int {
 	for i := range list {
 		if list[i].end <= at {
@@ -302,7 +302,8 @@ func (w *writer) queue(x *device, d *gpu.Device, q *gpu.Queue, r *Record) *track
 	return t
 }
 
-// stream returns the tid of the thread for the work of a queue's stream.
+// stream returns the tid of the thread for the work of a queue's stream, and writes the thread's
+// name the first time.
 func (w *writer) stream(x *device, t *track) int64 {
 	if t.stream == 0 {
 		t.stream = t.tid + 1

@@ -11,8 +11,8 @@ import (
 // parking is the part of a Submission that is used while the submission is parked or runs as a host
 // call.
 type parking struct {
-	// open is the number of timepoints that have been neither cancelled nor given to
-	// TimepointReleased, plus one for each goroutine that keeps the submission from becoming ready.
+	// open is the number of timepoints that cancelTimepoints or TimepointReleased has yet to
+	// subtract, plus one for each goroutine that keeps the submission from becoming ready.
 	open     atomic.Int32
 	reparked bool // ParkAgain was called: the caller of Submit does not issue the submission any more
 
@@ -127,8 +127,8 @@ func (d *Device) toIssue() bool {
 	return d.pending.runnow != nil || d.pending.running.Load() > 0
 }
 
-// cancelParked makes all parked submissions fail with err. Published barriers fail only if the
-// parameter all is true.
+// cancelParked makes the parked submissions fail with err, except those that have become ready.
+// Published barriers fail only if the parameter all is true.
 func (d *Device) cancelParked(err error, all bool) {
 	d.cancelMatching(err, func(s *Submission) bool { return all || s.Mode != published })
 }
@@ -149,7 +149,8 @@ func (d *Device) cancelMatching(err error, match func(*Submission) bool) {
 	}
 }
 
-// CancelParked makes all parked submissions of the timeline fail with err.
+// CancelParked makes the parked submissions of the timeline fail with err, except those that have
+// become ready.
 func (tl *Timeline) CancelParked(err error) {
 	tl.Device.cancelMatching(err, func(s *Submission) bool { return s.Timeline == tl })
 }

@@ -34,8 +34,8 @@ type ring struct {
 	buf  []*Submission
 }
 
-// put adds a submission. All submissions with numbers up to done have been retired. The caller
-// holds Timeline.mu.
+// put adds a submission. done is a number up to which all submissions have left the ring. The
+// caller holds Timeline.mu.
 func (r *ring) put(s *Submission, done uint64) {
 	if s.Seq-done > uint64(len(r.buf)) {
 		r.grow(s.Seq)

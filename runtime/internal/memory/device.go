@@ -81,7 +81,8 @@ func (d *Device) HasNativeMemory() bool { return d.buffers.haveNative() }
 // FreePooled runs on the pending-queue thread.
 func (d *Device) FreePooled(h driver.Stream) []error { return d.buffers.close(true, h) }
 
-// Close frees all buffers and pools. It runs on the pending-queue thread, when no stream is left.
+// Close frees all buffers, and destroys all pools except the driver's default pool, which it only
+// trims. It runs on the pending-queue thread, when no stream is left.
 func (d *Device) Close() []error {
 	// Close the pools first, because slabs.Release may add buffers to free.
 	return append(d.pools.close(), d.buffers.close(false, 0)...)

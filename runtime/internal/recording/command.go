@@ -54,7 +54,7 @@ func carve[T any](chunk *[]T, n int) []T {
 type command struct {
 	op       work.Op
 	depends  bool          // the address of dst, src or a range of Native is known only in an execution
-	moves    bool          // an address or a parameter may change from one execution to the next
+	moves    bool          // the result of Recording.moves
 	arg      int32         // index in Recording.args of the first argument
 	dst, src int32         // indexes in Recording.refers, or -1
 	launch   driver.Launch // the launch of a kernel; End sets launch.Args, for Native too

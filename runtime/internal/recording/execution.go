@@ -30,7 +30,7 @@ type source struct {
 	buffer  *memory.Buffer
 	scratch bool       // the buffer is the scratch memory of an instance
 	base    driver.Ptr // the address that the latest call of find found
-	size    uint64     // bytes of the buffer that the recording uses
+	size    uint64     // how far into the buffer the recording's ranges reach, in bytes
 }
 
 // init finds the addresses that are the same in all executions, and the sources of all other

@@ -16,7 +16,7 @@ import (
 type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
-	nodes    []driver.Node   // the nodes that depend on references or parameters
+	nodes    []driver.Node   // the nodes of commands whose field moves is true: executions set these nodes
 	ops      []driver.NodeOp // operations of nodes, with the values last set
 	places   []place         // places of references and parameters in nodes, in the order of nodes
 	epoch    int             // the recording's epoch when the nodes were set
@@ -54,8 +54,8 @@ func (p *place) put(ptr driver.Ptr) {
 	*p.at = ptr
 }
 
-// standInSize is the size of the stand-in: memory that a graph uses in place of addresses that only
-// an execution knows. Nodes write to one half of the stand-in and read the other.
+// standInSize is the size of the stand-in: memory that a graph uses in place of memory whose
+// address only an execution knows. Nodes write to one half of the stand-in and read the other.
 const standInSize = 128 << 10
 
 // standIn puts the stand-in's addresses into c.current.present for the dst and src of a part's
@@ -262,7 +262,7 @@ func (o *nodeOrder) before(cmd *command) []driver.Node {
 	return nodes
 }
 
-// add notes the nodes of a command, which come after the given nodes (before).
+// add records that a command has the given nodes, and that these come after the nodes in before.
 func (o *nodeOrder) add(command int, before, nodes []driver.Node) {
 	o.open = slices.DeleteFunc(o.open, func(n driver.Node) bool { return slices.Contains(before, n) })
 	o.open = append(o.open, nodes...)
@@ -297,7 +297,7 @@ func addNodes(to, nodes []driver.Node) []driver.Node {
 }
 
 // noteNode adds the node n of cmd, with a copy of its operation *does, to the nodes that executions
-// set. An address or a parameter of cmd may change between executions (cmd.moves).
+// set. cmd.moves is true.
 func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1

@@ -21,9 +21,9 @@ import (
 // the work for all waits of the execution has been issued, so a parked execution has no instance.
 // The execution keeps the instance until each part that uses the instance has been issued or has
 // failed (run.left and returnInstance have the exceptions). Then another execution may take the
-// instance, and the work of that execution comes after these parts. Executions of one instance run
-// one after the other on the device, and so do the parts of an execution. So the mark of the last
-// use covers all uses.
+// instance, and the work of that execution comes after these parts. So the executions that take an
+// instance run one after the other on the device, as the parts of an execution do, and the mark of
+// the last use covers all uses.
 type instance struct {
 	mem    *memory.Buffer // the scratch memory, or nil
 	timers []driver.Event // events of the timestamps, in order
@@ -164,8 +164,9 @@ func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	return false
 }
 
-// findInstance takes a free instance for the execution, or makes one. Making one blocks as long as
-// the driver does. The execution comes after the last use of the instance.
+// findInstance takes a free instance for the execution, or makes one, unless the execution has one
+// already. It orders the execution after the last use of the instance. Making an instance blocks as
+// long as the driver does.
 func (p *Part) findInstance(s *engine.Submission) error {
 	r := p.run
 	if !p.takeInstance(s) {
@@ -248,8 +249,8 @@ func (p *Part) leaveInstance(m engine.Mark) {
 	p.run = nil
 }
 
-// leaveInstance notes that a part of the execution has been issued at the mark m. A zero m means
-// that the part will never be issued.
+// leaveInstance notes that a part of the execution has been issued at the mark m, or, if m is zero,
+// that the part will never be issued. After the last part, leaveInstance gives the instance back.
 func (r *run) leaveInstance(m engine.Mark) {
 	r.of.instances.mu.Lock()
 	defer r.of.instances.mu.Unlock()
@@ -261,8 +262,8 @@ func (r *run) leaveInstance(m engine.Mark) {
 	}
 }
 
-// returnInstance gives the instance back if no stream has a part of the execution. The execution
-// takes an instance again when a part that uses one is issued.
+// returnInstance gives the instance back if no stream has received a part of the execution. The
+// execution takes an instance again when a part that uses one is issued.
 func (r *run) returnInstance() {
 	r.of.instances.mu.Lock()
 	defer r.of.instances.mu.Unlock()

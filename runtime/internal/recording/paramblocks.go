@@ -39,7 +39,7 @@ type limit struct {
 func (l *limit) check(p *Param, b [3]uint32) error {
 	all, why := uint64(1), ""
 	for k, n := range b {
-		all *= uint64(n) // the product can overflow only if a dimension is above Max, or has no Max
+		all *= uint64(n) // overflows only if a dimension has no Max, or exceeds it and is refused
 		switch {
 		case l.Max[k] > 0 && uint64(n) > uint64(l.Max[k]):
 			why = fmt.Sprintf("the device takes %v", l.Max)
@@ -109,7 +109,7 @@ func (p *part) leavesOut(values []Value) bool {
 	return false
 }
 
-// addGrids adds the parameter that gives a command's blocks.
+// addGrids adds to p.grids the parameter that gives a command's blocks, if there is one.
 func (p *part) addGrids(cmd *command) {
 	if cmd.rare == nil {
 		return

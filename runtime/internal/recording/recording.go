@@ -58,9 +58,10 @@ type Recording struct {
 	ptrs  []unsafe.Pointer // pointers into args, one for each argument
 	parts []part
 	// layouts[byGraph] has the parts of an execution in which graphs run conditionals.
-	// layouts[byHost] has the parts of an execution in which the host runs all conditionals.
+	// layouts[byHost] has the parts of an execution in which the host runs all conditionals. The
+	// two are the same if there are no graphs that run conditionals.
 	layouts   [2]layout
-	refused   error              // the driver's error, if it refuses conditionals in graphs
+	refused   error              // the error, if graphs with conditionals could not be made
 	described *observe.Recording // nil if no observer wants it
 	current   execution
 	instances instances
@@ -82,7 +83,7 @@ type reference struct {
 // A slot is a binding: the buffer that stands for the binding, and the demands of the commands.
 type slot struct {
 	buffer  *memory.Buffer
-	size    uint64 // how many bytes the commands use
+	size    uint64 // how far into the buffer the commands' ranges reach, in bytes
 	align   uint64
 	written bool
 	used    bool // used by commands other than copies, uploads and collectives
@@ -366,7 +367,8 @@ func (c *Recording) prepare() error {
 	return err
 }
 
-// buildParts makes the graphs of a layout for the first instance.
+// buildParts makes the graphs of a layout for the first instance. If standIn returns false for a
+// part, the first execution makes the part's graph.
 func (c *Recording) buildParts(l layout, first *instance) error {
 	for i := l.from; i < l.to; i++ {
 		p := &c.parts[i]
@@ -419,8 +421,9 @@ func (c *Recording) layOutCommand(cmd *command) {
 // depends reports whether the address of a reference is known only when the recording is executed.
 func (r *reference) depends() bool { return slotOf(r.buffer) >= 0 || r.late }
 
-// moves reports whether an address or a parameter of a command may change from one execution to the
-// next.
+// moves reports whether an address or a parameter of a command may change from one execution of a
+// graph to the next. The address of an instance's scratch memory does not change: the graph belongs
+// to the instance.
 func (c *Recording) moves(cmd *command) bool {
 	if cmd.dst >= 0 && c.refers[cmd.dst].buffer.Late() || cmd.src >= 0 && c.refers[cmd.src].buffer.Late() {
 		return true
@@ -458,8 +461,8 @@ func (c *Recording) releaseAll(n int32) {
 	})
 }
 
-// destroy releases everything that the command buffer holds. It runs on the reclaimer's thread, or
-// on the pending-queue thread when the device is closed.
+// destroy destroys the instances of the command buffer, and releases everything that it holds. It
+// runs on the reclaimer's thread, or on the pending-queue thread when the device is closed.
 func (c *Recording) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
