@@ -39,8 +39,8 @@ type stand struct {
 	scratch [2]*gpu.Buffer // memory of the devices d and other, for the method drain
 }
 
-// keeps(what, f) calls f, and reports an error if f has changed the current device.
-func (x *stand) keeps(what string, f func()) {
+// checkCurrent calls f, and reports an error if f has changed the current device.
+func (x *stand) checkCurrent(what string, f func()) {
 	x.Helper()
 	before := x.h.Current()
 	f()
@@ -49,9 +49,9 @@ func (x *stand) keeps(what string, f func()) {
 	}
 }
 
-// may(err) returns true if err is nil, and false if the device lacks the feature. On any other
+// supported returns true if err is nil, and false if the device lacks the feature. On any other
 // error it ends the test.
-func (x *stand) may(err error) bool {
+func (x *stand) supported(err error) bool {
 	x.Helper()
 	if errors.Is(err, driver.ErrUnsupported) {
 		return false
@@ -66,18 +66,18 @@ func (x *stand) may(err error) bool {
 func (x *stand) submit(f func(o gpu.Order) error) {
 	x.Helper()
 	host, s := x.sem(), x.sem()
-	x.keeps("the call", func() { x.must(f(signal(s, 1))) })
-	x.keeps("the wait", func() { x.wait(s, 1) })
-	x.keeps("the call that parks", func() { x.must(f(between(host, 1, s, 2))) })
-	x.keeps("the signal of the host", func() { x.must(host.Signal(1)) })
-	x.keeps("the wait", func() { x.wait(s, 2) })
-	x.keeps("the call that parks", func() { x.must(f(between(host, 2, s, 3))) })
-	x.keeps("the signal of another device", func() { x.must(x.other.Queue(0).Submit(signal(host, 2), gpu.Fill(x.c.Range(0, 4), []byte{1}))) })
-	x.keeps("the wait", func() { x.wait(s, 3) })
+	x.checkCurrent("the call", func() { x.must(f(signal(s, 1))) })
+	x.checkCurrent("the wait", func() { x.wait(s, 1) })
+	x.checkCurrent("the call that parks", func() { x.must(f(between(host, 1, s, 2))) })
+	x.checkCurrent("the signal of the host", func() { x.must(host.Signal(1)) })
+	x.checkCurrent("the wait", func() { x.wait(s, 2) })
+	x.checkCurrent("the call that parks", func() { x.must(f(between(host, 2, s, 3))) })
+	x.checkCurrent("the signal of another device", func() { x.must(x.other.Queue(0).Submit(signal(host, 2), gpu.Fill(x.c.Range(0, 4), []byte{1}))) })
+	x.checkCurrent("the wait", func() { x.wait(s, 3) })
 }
 
-// does(op) tests an Op on a queue.
-func (x *stand) does(op gpu.Op) {
+// onQueue tests an Op on a queue.
+func (x *stand) onQueue(op gpu.Op) {
 	x.Helper()
 	x.submit(func(o gpu.Order) error { return x.d.Queue(0).Submit(o, op) })
 }
@@ -103,7 +103,7 @@ func (x *stand) recording(record func(c *gpu.CommandBuffer)) *gpu.CommandBuffer 
 	c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
 	x.must(err)
 	record(c)
-	x.keeps("CommandBuffer.End", func() { x.must(c.End()) })
+	x.checkCurrent("CommandBuffer.End", func() { x.must(c.End()) })
 	return c
 }
 
@@ -111,17 +111,17 @@ func (x *stand) recording(record func(c *gpu.CommandBuffer)) *gpu.CommandBuffer 
 func (x *stand) recorded(record func(c *gpu.CommandBuffer) (gpu.Command, error)) {
 	x.Helper()
 	c := x.recording(func(c *gpu.CommandBuffer) {
-		x.keeps("the recording", func() {
+		x.checkCurrent("the recording", func() {
 			_, err := record(c)
 			x.must(err)
 		})
 	})
 	x.submit(func(o gpu.Order) error { return x.d.Queue(0).Submit(o, gpu.Execute(c)) })
-	x.keeps("CommandBuffer.Close", func() { x.must(c.Close()) })
+	x.checkCurrent("CommandBuffer.Close", func() { x.must(c.Close()) })
 }
 
-// records(op) tests an Op in a recording.
-func (x *stand) records(op gpu.Op) {
+// inRecording tests an Op in a recording.
+func (x *stand) inRecording(op gpu.Op) {
 	x.Helper()
 	x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(op) })
 }
@@ -144,7 +144,7 @@ func (x *stand) onComm(f func()) {
 // onEvent calls f with an event that processes can share, if the driver has such events.
 func (x *stand) onEvent(f func(e *interop.Event)) {
 	x.Helper()
-	if e, err := interop.NewSharedEvent(x.d); x.may(err) {
+	if e, err := interop.NewSharedEvent(x.d); x.supported(err) {
 		f(e)
 		x.must(e.Close())
 	}
@@ -156,7 +156,7 @@ func (x *stand) onEvent(f func(e *interop.Event)) {
 func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *interop.Pool)) {
 	x.Helper()
 	p, err := x.d.NewPool(gpu.PoolOptions{Shareable: true})
-	if !x.may(err) {
+	if !x.supported(err) {
 		return
 	}
 	file, err := interop.ExportPool(p)
@@ -176,7 +176,7 @@ func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *interop.Po
 func (x *stand) onShareable(f func(b *gpu.Buffer, file *os.File)) {
 	x.Helper()
 	b, err := x.d.Alloc(gpu.ShareableMem, 64)
-	if !x.may(err) {
+	if !x.supported(err) {
 		return
 	}
 	file, err := interop.ExportMemoryFile(b)
@@ -191,11 +191,11 @@ func (x *stand) onStream(f func(q *gpu.Queue)) {
 	x.Helper()
 	var h driver.Stream
 	s := x.d.Queue(0).NewStream()
-	if !x.may(s.Do(gpu.Native("", func(n gpu.NativeCall) (err error) { h, err = n.Device.NewStream(); return err }))) {
+	if !x.supported(s.Do(gpu.Native("", func(n gpu.NativeCall) (err error) { h, err = n.Device.NewStream(); return err }))) {
 		return
 	}
 	x.must(s.Wait(x.ctx))
-	if q, err := interop.AdoptStream(x.d, h); x.may(err) {
+	if q, err := interop.AdoptStream(x.d, h); x.supported(err) {
 		f(q)
 		x.must(q.Close())
 	}
@@ -209,7 +209,7 @@ func (x *stand) values(do func(o gpu.Order, r gpu.Range) error) {
 	x.Helper()
 	b, err := x.d.Alloc(gpu.HostMem, 8)
 	x.must(err)
-	if x.may(do(gpu.Order{}, b.All())) {
+	if x.supported(do(gpu.Order{}, b.All())) {
 		x.submit(func(o gpu.Order) error { return do(o, b.All()) })
 	}
 	x.must(b.Close())
@@ -235,11 +235,11 @@ func (x *stand) known(register func(b *gpu.Buffer) (*collective.Memory, error)) 
 	x.Helper()
 	x.onComm(func() {
 		b, err := x.d.Alloc(gpu.CommMem, 1<<16)
-		if !x.may(err) {
+		if !x.supported(err) {
 			return
 		}
-		if m, err := register(b); x.may(err) {
-			x.keeps("Close", func() { x.must(m.Close()) })
+		if m, err := register(b); x.supported(err) {
+			x.checkCurrent("Close", func() { x.must(m.Close()) })
 		}
 		x.must(b.Close())
 	})
@@ -254,9 +254,9 @@ func (x *stand) rest() {
 		c, err := collective.New(x.ctx, x.d, collective.Options{ID: id, Count: 1, Plain: true})
 		x.must(err)
 		able := false
-		x.keeps("Suspend", func() { able = x.may(c.Suspend(x.ctx)) })
+		x.checkCurrent("Suspend", func() { able = x.supported(c.Suspend(x.ctx)) })
 		if able {
-			x.keeps("Resume", func() { x.must(c.Resume(x.ctx)) })
+			x.checkCurrent("Resume", func() { x.must(c.Resume(x.ctx)) })
 		}
 		x.must(c.Close())
 	})
@@ -290,8 +290,8 @@ var operations = []struct {
 			// The work may still be in flight at Close.
 			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 			x.must(d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(b.All(), []byte{1})))
-			x.keeps("Close", func() { x.must(d.Close()) })
-			x.keeps("Close again", func() { x.must(d.Close()) })
+			x.checkCurrent("Close", func() { x.must(d.Close()) })
+			x.checkCurrent("Close again", func() { x.must(d.Close()) })
 		}
 	}},
 	{"Device.Shutdown", func(x *stand) {
@@ -303,19 +303,19 @@ var operations = []struct {
 			// The work may still be in flight at Shutdown.
 			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 			x.must(d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(b.All(), []byte{1})))
-			x.keeps("Shutdown", func() { x.must(d.Shutdown(x.ctx)) })
-			x.keeps("Shutdown again", func() { x.must(d.Shutdown(x.ctx)) })
+			x.checkCurrent("Shutdown", func() { x.must(d.Shutdown(x.ctx)) })
+			x.checkCurrent("Shutdown again", func() { x.must(d.Shutdown(x.ctx)) })
 		}
 	}},
 	{"Device.Info", func(x *stand) { x.d.Info() }},
 	{"Device.MemInfo", func(x *stand) {
 		_, _, err := x.d.MemInfo()
-		x.may(err)
+		x.supported(err)
 	}},
 	{"Device.Link", func(x *stand) {
 		for _, to := range []*gpu.Device{x.d, x.other} {
 			_, err := x.d.Link(to)
-			x.may(err)
+			x.supported(err)
 		}
 	}},
 	{"Device.PriorityRange", func(x *stand) { x.d.PriorityRange() }},
@@ -326,11 +326,11 @@ var operations = []struct {
 	{"Device.Stats", func(x *stand) { x.d.Stats() }},
 	{"Device.Parked", func(x *stand) {
 		x.must(x.d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Barrier()))
-		x.keeps("Parked", func() { x.d.Parked() })
+		x.checkCurrent("Parked", func() { x.d.Parked() })
 	}},
 	{"Device.Alloc", func(x *stand) {
 		for _, kind := range []gpu.MemKind{gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem} {
-			if b, err := x.d.Alloc(kind, 64); x.may(err) {
+			if b, err := x.d.Alloc(kind, 64); x.supported(err) {
 				x.must(b.Close())
 			}
 		}
@@ -344,17 +344,17 @@ var operations = []struct {
 		x.must(b.Close())
 	}},
 	{"Device.ImportHost", func(x *stand) {
-		if b, err := x.d.ImportHost(make([]byte, 64), nil); x.may(err) {
+		if b, err := x.d.ImportHost(make([]byte, 64), nil); x.supported(err) {
 			x.must(b.Close())
 		}
 	}},
 	{"Device.ImportHostReadOnly", func(x *stand) {
-		if b, err := x.d.ImportHostReadOnly(make([]byte, 1<<16), nil); x.may(err) {
+		if b, err := x.d.ImportHostReadOnly(make([]byte, 1<<16), nil); x.supported(err) {
 			x.must(b.Close())
 		}
 	}},
 	{"interop.ImportMemory", func(x *stand) {
-		if h, err := interop.ExportMemory(x.b); x.may(err) {
+		if h, err := interop.ExportMemory(x.b); x.supported(err) {
 			if _, err := interop.ImportMemory(x.d, h, nil); !errors.Is(err, driver.ErrSameProcess) {
 				x.Errorf("this process's own memory: %v", err)
 			}
@@ -368,8 +368,8 @@ var operations = []struct {
 			freed := make(chan struct{})
 			in, err := interop.ImportMemoryFile(x.d, file, 64, func() { close(freed) })
 			x.must(err)
-			x.does(gpu.Fill(in.All(), []byte{1}))
-			x.keeps("Close", func() { x.must(in.Close()) })
+			x.onQueue(gpu.Fill(in.All(), []byte{1}))
+			x.checkCurrent("Close", func() { x.must(in.Close()) })
 			<-freed
 			if _, err := interop.ImportMemoryFile(x.d, nil, 64, nil); !errors.Is(err, gpu.ErrArgument) {
 				x.Errorf("%v", err)
@@ -384,7 +384,7 @@ var operations = []struct {
 		})
 	}},
 	{"interop.NewSharedEvent", func(x *stand) {
-		if e, err := interop.NewSharedEvent(x.d); x.may(err) {
+		if e, err := interop.NewSharedEvent(x.d); x.supported(err) {
 			x.must(e.Close())
 		}
 	}},
@@ -396,18 +396,18 @@ var operations = []struct {
 	{"interop.NewEvent", func(x *stand) {
 		e, err := interop.NewEvent(x.d)
 		x.must(err)
-		x.does(interop.RecordEvent(e))
+		x.onQueue(interop.RecordEvent(e))
 		x.must(e.Close())
 	}},
 	{"Device.NewTiming", func(x *stand) {
-		if t, err := x.d.NewTiming(); x.may(err) {
+		if t, err := x.d.NewTiming(); x.supported(err) {
 			x.must(t.Close())
 		}
 	}},
 	{"Timing.Duration", func(x *stand) {
-		if t, err := x.d.NewTiming(); x.may(err) {
-			x.does(gpu.Fill(x.b.All(), []byte{1}).Timed(t))
-			x.keeps("Duration", func() {
+		if t, err := x.d.NewTiming(); x.supported(err) {
+			x.onQueue(gpu.Fill(x.b.All(), []byte{1}).Timed(t))
+			x.checkCurrent("Duration", func() {
 				if took, err := t.Duration(); err != nil || took < 0 || took > time.Minute {
 					x.Errorf("a fill took %v, %v", took, err)
 				}
@@ -416,17 +416,17 @@ var operations = []struct {
 		}
 	}},
 	{"Timing.Close", func(x *stand) {
-		if t, err := x.d.NewTiming(); x.may(err) {
-			x.keeps("Close", func() { x.must(t.Close()) })
+		if t, err := x.d.NewTiming(); x.supported(err) {
+			x.checkCurrent("Close", func() { x.must(t.Close()) })
 		}
 	}},
 	{"interop.AdoptEvent", func(x *stand) {
 		e, err := interop.NewEvent(x.d)
 		x.must(err)
 		freed := make(chan struct{})
-		if theirs, err := interop.AdoptEvent(x.d, e.Native(), func() { close(freed) }); x.may(err) {
-			x.does(interop.WaitEvent(theirs))
-			x.keeps("Close", func() { x.must(theirs.Close()) })
+		if theirs, err := interop.AdoptEvent(x.d, e.Native(), func() { close(freed) }); x.supported(err) {
+			x.onQueue(interop.WaitEvent(theirs))
+			x.checkCurrent("Close", func() { x.must(theirs.Close()) })
 			<-freed
 		}
 		x.must(e.Close())
@@ -436,7 +436,7 @@ var operations = []struct {
 		x.onStream(func(q *gpu.Queue) {
 			x.submit(func(o gpu.Order) error { return q.Submit(o, gpu.Fill(x.b.All(), []byte{1})) })
 			x.must(q.Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(x.b.All(), []byte{1})))
-			x.keeps("Close", func() { x.must(q.Close()) })
+			x.checkCurrent("Close", func() { x.must(q.Close()) })
 		})
 	}},
 	{"Device.Has", func(x *stand) { x.d.Has(gpu.DeviceMem) }},
@@ -501,7 +501,7 @@ var operations = []struct {
 	{"collective.New", func(x *stand) {
 		if x.comm != nil {
 			c := x.communicator()
-			x.keeps("Close", func() { x.must(c.Close()) })
+			x.checkCurrent("Close", func() { x.must(c.Close()) })
 			if _, err := collective.New(x.ctx, x.d, collective.Options{}); err == nil {
 				x.Error("a communicator without an id is made")
 			}
@@ -528,7 +528,7 @@ var operations = []struct {
 	{"collective.Communicator.Split", func(x *stand) {
 		x.onComm(func() {
 			c, err := x.comm.Split(x.ctx, 0, 0)
-			if x.may(err) {
+			if x.supported(err) {
 				x.must(c.Close())
 			}
 		})
@@ -547,7 +547,7 @@ var operations = []struct {
 	{"collective.Communicator.Stats", func(x *stand) {
 		x.onComm(func() {
 			_, err := x.comm.Stats()
-			x.may(err)
+			x.supported(err)
 		})
 	}},
 	{"collective.Communicator.Suspend", (*stand).rest},
@@ -558,7 +558,7 @@ var operations = []struct {
 			c := x.communicator()
 			s := x.sem()
 			x.must(c.Device().Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1), Signal: points(s, 1)}, c.GroupContext(x.ctx, x.sum())))
-			x.keeps("Abort", func() { c.Abort(nil) })
+			x.checkCurrent("Abort", func() { c.Abort(nil) })
 			x.failed(s, 1, collective.ErrAborted)
 			x.must(c.Close())
 		})
@@ -568,7 +568,7 @@ var operations = []struct {
 			c := x.communicator()
 			// The group may still be in flight at Close.
 			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum())))
-			x.keeps("Close", func() { x.must(c.Close()) })
+			x.checkCurrent("Close", func() { x.must(c.Close()) })
 		})
 	}},
 
@@ -577,7 +577,7 @@ var operations = []struct {
 			c := x.communicator()
 			// The group may still be in flight.
 			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum())))
-			x.keeps("Shutdown", func() { x.must(c.Shutdown(x.ctx)) })
+			x.checkCurrent("Shutdown", func() { x.must(c.Shutdown(x.ctx)) })
 		})
 	}},
 
@@ -586,7 +586,7 @@ var operations = []struct {
 	{"Queue.SetName", func(x *stand) { x.d.Queue(0).SetName("") }},
 	{"Queue.String", func(x *stand) { _ = x.d.Queue(0).String() }},
 	{"Queue.Submit", func(x *stand) { // only a refused call: the tests of Ops below submit Ops
-		x.keeps("the call", func() {
+		x.checkCurrent("the call", func() {
 			if err := x.d.Queue(0).Submit(gpu.Order{}, gpu.Op{}); !errors.Is(err, gpu.ErrArgument) {
 				x.Errorf("a zero Op: %v", err)
 			}
@@ -594,18 +594,18 @@ var operations = []struct {
 	}},
 	{"BadOp", func(x *stand) {
 		wrong := errors.New("wrong")
-		x.keeps("the call", func() {
+		x.checkCurrent("the call", func() {
 			if err := x.d.Queue(0).Submit(gpu.Order{}, gpu.BadOp(wrong)); err != wrong {
 				x.Errorf("a wrong Op: %v", err)
 			}
 		})
 	}},
-	{"Barrier", func(x *stand) { x.does(gpu.Barrier()) }},
+	{"Barrier", func(x *stand) { x.onQueue(gpu.Barrier()) }},
 	{"HostCall", func(x *stand) {
-		x.does(gpu.HostCall(func() error { return nil }))
+		x.onQueue(gpu.HostCall(func() error { return nil }))
 	}},
 	{"Notify", func(x *stand) {
-		x.does(gpu.Notify(func() {}))
+		x.onQueue(gpu.Notify(func() {}))
 	}},
 	{"Queue.Flush", func(x *stand) {
 		x.must(x.d.Queue(0).Submit(gpu.Order{}, gpu.Fill(x.b.All(), []byte{1})))
@@ -613,7 +613,7 @@ var operations = []struct {
 	}},
 	{"Fill", func(x *stand) {
 		for _, pattern := range [][]byte{{1}, {1, 2}, {1, 2, 3, 4}, {1, 2, 3, 4, 5, 6, 7, 8}} {
-			x.does(gpu.Fill(x.b.All(), pattern))
+			x.onQueue(gpu.Fill(x.b.All(), pattern))
 		}
 		for range 200 { // enough calls that some of them look for finished work
 			x.must(x.d.Queue(1).Submit(gpu.Order{}, gpu.Fill(x.b.Range(0, 4), []byte{1})))
@@ -621,43 +621,43 @@ var operations = []struct {
 	}},
 	{"Copy", func(x *stand) {
 		for _, from := range []gpu.Range{x.b.Range(0, 32), x.c.Range(0, 32)} {
-			x.does(gpu.Copy(x.b.Range(32, 32), from))
+			x.onQueue(gpu.Copy(x.b.Range(32, 32), from))
 		}
 		b := x.bufferOn(x.stranger(gpu.Options{}), 32)
-		x.does(gpu.Copy(b.All(), x.b.Range(32, 32)))
+		x.onQueue(gpu.Copy(b.All(), x.b.Range(32, 32)))
 	}},
 	{"Prefetch", func(x *stand) {
 		b, err := x.d.Alloc(gpu.ManagedMem, 64)
-		if !x.may(err) || !x.may(x.d.Queue(0).Submit(gpu.Order{}, gpu.Prefetch(b.All(), gpu.HostMem))) {
+		if !x.supported(err) || !x.supported(x.d.Queue(0).Submit(gpu.Order{}, gpu.Prefetch(b.All(), gpu.HostMem))) {
 			return
 		}
 		for _, to := range []gpu.MemKind{gpu.DeviceMem, gpu.HostMem} {
-			x.does(gpu.Prefetch(b.All(), to))
+			x.onQueue(gpu.Prefetch(b.All(), to))
 		}
 		x.must(b.Close())
 	}},
 	{"UploadCopy", func(x *stand) {
-		x.does(gpu.UploadCopy(x.b.All(), make([]byte, 64)))
+		x.onQueue(gpu.UploadCopy(x.b.All(), make([]byte, 64)))
 	}},
 	{"Upload", func(x *stand) {
 		b := x.bufferOn(x.d, 3<<20)
-		x.does(gpu.Upload(b.All(), make([]byte, 3<<20)))
-		x.does(gpu.Upload(x.b.All(), make([]byte, 64)))
+		x.onQueue(gpu.Upload(b.All(), make([]byte, 3<<20)))
+		x.onQueue(gpu.Upload(x.b.All(), make([]byte, 64)))
 	}},
 	{"Download", func(x *stand) {
 		b := x.bufferOn(x.d, 3<<20)
-		x.does(gpu.Download(make([]byte, 3<<20), b.All()))
-		x.does(gpu.Download(make([]byte, 64), x.b.All()))
+		x.onQueue(gpu.Download(make([]byte, 3<<20), b.All()))
+		x.onQueue(gpu.Download(make([]byte, 64), x.b.All()))
 	}},
 	{"ReadFrom", func(x *stand) {
-		x.does(gpu.ReadFrom(x.b.All(), &memory{data: make([]byte, 64)}, 0))
+		x.onQueue(gpu.ReadFrom(x.b.All(), &memory{data: make([]byte, 64)}, 0))
 	}},
 	{"WriteTo", func(x *stand) {
-		x.does(gpu.WriteTo(&memory{data: make([]byte, 64)}, 0, x.b.All()))
+		x.onQueue(gpu.WriteTo(&memory{data: make([]byte, 64)}, 0, x.b.All()))
 	}},
 	{"Launch", func(x *stand) {
 		if x.k != nil {
-			x.does(x.launch(gpu.GridFor(8, 8)))
+			x.onQueue(x.launch(gpu.GridFor(8, 8)))
 		}
 	}},
 	{"a cooperative launch", func(x *stand) { // the check of the launch queries the driver for the occupancy
@@ -666,17 +666,17 @@ var operations = []struct {
 		}
 		for threads := range uint32(3) {
 			launch := x.launch(gpu.Grid{Threads: [3]uint32{6 + threads}, Attrs: gpu.LaunchAttrs{Cooperative: true}})
-			if x.may(x.d.Queue(0).Submit(gpu.Order{}, launch)) {
-				x.does(launch)
+			if x.supported(x.d.Queue(0).Submit(gpu.Order{}, launch)) {
+				x.onQueue(launch)
 			}
 		}
 	}},
 	{"Native", func(x *stand) {
-		if x.may(x.d.Queue(0).Submit(gpu.Order{}, gpu.Native("", x.native, x.b.All()))) {
-			x.does(gpu.Native("", x.native, x.b.All(), x.c.All()))
+		if x.supported(x.d.Queue(0).Submit(gpu.Order{}, gpu.Native("", x.native, x.b.All()))) {
+			x.onQueue(gpu.Native("", x.native, x.b.All(), x.c.All()))
 			s := x.d.Queue(0).NewStream()
-			x.keeps("Stream.Do", func() { x.must(s.Do(gpu.Native("", x.native, x.b.All()))) })
-			x.keeps("the wait", func() { x.must(s.Wait(x.ctx)) })
+			x.checkCurrent("Stream.Do", func() { x.must(s.Do(gpu.Native("", x.native, x.b.All()))) })
+			x.checkCurrent("the wait", func() { x.must(s.Wait(x.ctx)) })
 		}
 	}},
 	{"interop.Begun", func(x *stand) {
@@ -686,8 +686,8 @@ var operations = []struct {
 		e, err := interop.NewEvent(x.d)
 		x.must(err)
 		launch := interop.Begun(x.launch(gpu.Grid{Threads: [3]uint32{8}}), e)
-		if x.may(x.d.Queue(0).Submit(gpu.Order{}, launch)) {
-			x.does(launch)
+		if x.supported(x.d.Queue(0).Submit(gpu.Order{}, launch)) {
+			x.onQueue(launch)
 		}
 		x.must(e.Close())
 	}},
@@ -706,7 +706,7 @@ var operations = []struct {
 			Dst, Src gpu.Slice[uint32]
 		}
 		s, got := x.d.Queue(0).NewStream(), make([]uint32, 4)
-		x.keeps("the calls", func() {
+		x.checkCurrent("the calls", func() {
 			k, err := gpu.Typed[words](x.k)
 			x.must(err)
 			from, err := gpu.AllocSlice[uint32](x.d, gpu.DeviceMem, 4)
@@ -719,7 +719,7 @@ var operations = []struct {
 			x.must(s.Do(to.Free()))
 			x.must(from.Close())
 		})
-		x.keeps("the wait", func() { x.must(s.Wait(x.ctx)) })
+		x.checkCurrent("the wait", func() { x.must(s.Wait(x.ctx)) })
 		if !slices.Equal(got, []uint32{5, 5, 5, 5}) {
 			x.Errorf("the launch leaves %v", got)
 		}
@@ -742,7 +742,7 @@ var operations = []struct {
 		host, got := x.sem(), make([]byte, 8)
 		for v := range uint64(2) { // issued at once, and parked
 			s := x.d.Queue(0).NewStream()
-			x.keeps("the calls", func() {
+			x.checkCurrent("the calls", func() {
 				x.must(s.After(host.At(v)))
 				b, err := s.Alloc(x.p, 4096)
 				x.must(err)
@@ -753,9 +753,9 @@ var operations = []struct {
 				x.must(s.Free(b))
 			})
 			if v > 0 {
-				x.keeps("the signal", func() { x.must(host.Signal(v)) })
+				x.checkCurrent("the signal", func() { x.must(host.Signal(v)) })
 			}
-			x.keeps("the wait", func() { x.must(s.Wait(x.ctx)) })
+			x.checkCurrent("the wait", func() { x.must(s.Wait(x.ctx)) })
 			if n := byte(v + 1); !bytes.Equal(got, []byte{9, 9, 9, 9, n, n, n, n}) {
 				x.Errorf("a stream leaves %v", got)
 			}
@@ -786,7 +786,7 @@ var operations = []struct {
 
 	{"interop.ExportMemory", func(x *stand) {
 		_, err := interop.ExportMemory(x.b)
-		x.may(err)
+		x.supported(err)
 	}},
 	{"interop.ExportMemoryFile", func(x *stand) {
 		if _, err := interop.ExportMemoryFile(x.b); !errors.Is(err, gpu.ErrArgument) {
@@ -808,9 +808,9 @@ var operations = []struct {
 	{"Buffer.Close", func(x *stand) {
 		b, err := x.d.Alloc(gpu.DeviceMem, 64)
 		x.must(err)
-		x.keeps("Close", func() { x.must(b.Close()) })
+		x.checkCurrent("Close", func() { x.must(b.Close()) })
 		b = x.alloc()
-		x.keeps("Close of memory from a pool", func() { x.must(b.Close()) })
+		x.checkCurrent("Close of memory from a pool", func() { x.must(b.Close()) })
 	}},
 	{"Pool.Device", func(x *stand) { x.p.Device() }},
 	{"Pool.Options", func(x *stand) { x.p.Options() }},
@@ -831,8 +831,8 @@ var operations = []struct {
 	{"Device.Trim", func(x *stand) { x.must(x.d.Trim()) }},
 	{"Pool.Trim", func(x *stand) { x.must(x.p.Trim(0)) }},
 	{"Pool.Access", func(x *stand) {
-		if x.may(x.p.Access(x.other, true)) && x.count > 1 { // a device cannot lose access to its own pool
-			x.may(x.p.Access(x.other, false)) // unsupported by a portable pool
+		if x.supported(x.p.Access(x.other, true)) && x.count > 1 { // a device cannot lose access to its own pool
+			x.supported(x.p.Access(x.other, false)) // unsupported by a portable pool
 		}
 	}},
 	{"interop.ExportPool", func(x *stand) {
@@ -873,14 +873,14 @@ var operations = []struct {
 			var b *gpu.Buffer
 			err = x.d.Queue(0).Submit(gpu.Order{}, gpu.Alloc(&b, p, 64))
 			x.must(err)
-			x.keeps("Close", func() { x.must(p.Close()) })
+			x.checkCurrent("Close", func() { x.must(p.Close()) })
 			x.must(b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 		}
 	}},
 
 	{"CommandBuffer.Add", func(x *stand) { // only a refused call: the tests of Ops below record Ops
 		c := x.recording(func(c *gpu.CommandBuffer) {
-			x.keeps("Add", func() {
+			x.checkCurrent("Add", func() {
 				if _, err := c.Add(gpu.Notify(func() {})); !errors.Is(err, gpu.ErrArgument) {
 					x.Errorf("a notification: %v", err)
 				}
@@ -891,14 +891,14 @@ var operations = []struct {
 	{"CommandBuffer.Scratch", func(x *stand) {
 		x.recorded(func(c *gpu.CommandBuffer) (at gpu.Command, err error) {
 			var b *gpu.Buffer
-			x.keeps("Scratch", func() { b, err = c.Scratch(64) })
+			x.checkCurrent("Scratch", func() { b, err = c.Scratch(64) })
 			x.must(err)
 			return c.Add(gpu.Copy(b.All(), x.b.All()))
 		})
 	}},
 	{"CommandBuffer.ScratchSize", func(x *stand) {
 		c := x.recording(func(c *gpu.CommandBuffer) {
-			x.keeps("ScratchSize", func() {
+			x.checkCurrent("ScratchSize", func() {
 				_, err := c.ScratchSize()
 				x.must(err)
 			})
@@ -907,16 +907,16 @@ var operations = []struct {
 	}},
 	{"CommandBuffer.SetScratch", func(x *stand) {
 		c := x.recording(func(c *gpu.CommandBuffer) {
-			x.keeps("SetScratch", func() { x.must(c.SetScratch(x.b.All())) })
+			x.checkCurrent("SetScratch", func() { x.must(c.SetScratch(x.b.All())) })
 		})
 		x.must(c.Close())
 	}},
 	{"Barrier, recorded", func(x *stand) {
-		x.records(gpu.Barrier())
+		x.inRecording(gpu.Barrier())
 	}},
 	{"CommandBuffer.Binding", func(x *stand) {
 		c := x.recording(func(c *gpu.CommandBuffer) {
-			x.keeps("Binding", func() {
+			x.checkCurrent("Binding", func() {
 				_, err := c.Binding()
 				x.must(err)
 			})
@@ -924,27 +924,27 @@ var operations = []struct {
 		x.must(c.Close())
 	}},
 	{"Fill, recorded", func(x *stand) {
-		x.records(gpu.Fill(x.b.All(), []byte{1, 2}))
+		x.inRecording(gpu.Fill(x.b.All(), []byte{1, 2}))
 	}},
 	{"Copy, recorded", func(x *stand) {
-		x.records(gpu.Copy(x.b.Range(0, 32), x.b.Range(32, 32)))
+		x.inRecording(gpu.Copy(x.b.Range(0, 32), x.b.Range(32, 32)))
 	}},
 	{"UploadCopy, recorded", func(x *stand) {
-		x.records(gpu.UploadCopy(x.b.All(), make([]byte, 64)))
+		x.inRecording(gpu.UploadCopy(x.b.All(), make([]byte, 64)))
 	}},
 	{"Launch, recorded", func(x *stand) {
 		if x.k != nil {
-			x.records(x.launch(gpu.GridFor(8, 8)))
+			x.inRecording(x.launch(gpu.GridFor(8, 8)))
 		}
 	}},
 	{"WriteValue, recorded", func(x *stand) {
 		if x.d.Queue(0).Submit(gpu.Order{}, interop.WriteValue(x.b.Range(0, 8), 1)) == nil {
-			x.records(interop.WriteValue(x.b.Range(0, 8), 1))
+			x.inRecording(interop.WriteValue(x.b.Range(0, 8), 1))
 		}
 	}},
 	{"WaitValue, recorded", func(x *stand) {
 		if x.d.Queue(0).Submit(gpu.Order{}, interop.WriteValue(x.b.Range(0, 8), 1)) == nil {
-			x.records(interop.WaitValue(x.b.Range(0, 8), 0))
+			x.inRecording(interop.WaitValue(x.b.Range(0, 8), 0))
 		}
 	}},
 	{"Native, recorded", func(x *stand) {
@@ -953,11 +953,11 @@ var operations = []struct {
 		b, err := c.Binding()
 		x.must(err)
 		_, err = c.Add(gpu.Native("", x.native, b.Range(0, 4)))
-		if !x.may(err) {
+		if !x.supported(err) {
 			x.must(c.Close())
 			return
 		}
-		x.keeps("CommandBuffer.End", func() { x.must(c.End()) })
+		x.checkCurrent("CommandBuffer.End", func() { x.must(c.End()) })
 		i := uint64(0)
 		x.submit(func(o gpu.Order) error { // a different range each time
 			i += 4
@@ -967,7 +967,7 @@ var operations = []struct {
 	}},
 	{"HostCall, recorded", func(x *stand) {
 		if x.mode != gpu.GraphMode {
-			x.records(gpu.HostCall(func() error { return nil }))
+			x.inRecording(gpu.HostCall(func() error { return nil }))
 		}
 	}},
 	{"CommandBuffer.Timestamp", func(x *stand) {
@@ -975,7 +975,7 @@ var operations = []struct {
 		x.must(err)
 		_, err = c.Timestamp()
 		x.must(c.Close())
-		if x.may(err) {
+		if x.supported(err) {
 			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Timestamp() })
 		}
 	}},
@@ -983,14 +983,14 @@ var operations = []struct {
 		c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
 		x.must(err)
 		from, err := c.Timestamp()
-		if x.may(err) {
+		if x.supported(err) {
 			to, err := c.Timestamp(from)
 			x.must(err)
 			x.must(c.End())
 			s := x.sem()
 			x.must(x.d.Queue(0).Submit(signal(s, 1), gpu.Execute(c)))
 			x.wait(s, 1)
-			x.keeps("Elapsed", func() {
+			x.checkCurrent("Elapsed", func() {
 				_, err := c.Elapsed(from, to)
 				x.must(err)
 			})
@@ -1002,7 +1002,7 @@ var operations = []struct {
 			_, err := c.Add(gpu.Fill(x.b.All(), []byte{3}))
 			x.must(err)
 		})
-		x.records(gpu.Execute(child))
+		x.inRecording(gpu.Execute(child))
 		x.must(child.Close())
 	}},
 	{"CommandBuffer.End", func(x *stand) { x.must(x.recording(func(*gpu.CommandBuffer) {}).Close()) }},
@@ -1034,7 +1034,7 @@ var operations = []struct {
 		if x.x != nil {
 			c, err := x.d.Load(kernels.Basic)
 			x.must(err)
-			x.keeps("Close", func() { x.must(c.Close()) })
+			x.checkCurrent("Close", func() { x.must(c.Close()) })
 		}
 	}},
 	{"Kernel.Name", func(x *stand) {
@@ -1050,13 +1050,13 @@ var operations = []struct {
 	{"Kernel.Occupancy", func(x *stand) {
 		if x.k != nil {
 			_, err := x.k.Occupancy(64, 0)
-			x.may(err)
+			x.supported(err)
 		}
 	}},
 	{"Kernel.BlockSize", func(x *stand) {
 		if x.k != nil {
 			_, _, err := x.k.BlockSize(0, 0)
-			x.may(err)
+			x.supported(err)
 		}
 	}},
 
@@ -1068,7 +1068,7 @@ var operations = []struct {
 	{"Group.Shutdown", func(x *stand) {
 		g, err := gpu.OpenGroup(x.h.Driver, gpu.Options{}, []int{1, 0}[2-x.count:]...)
 		x.must(err)
-		x.keeps("Shutdown", func() { x.must(g.Shutdown(x.ctx)) })
+		x.checkCurrent("Shutdown", func() { x.must(g.Shutdown(x.ctx)) })
 	}},
 	{"NewGroup", func(x *stand) {
 		_, err := gpu.NewGroup(x.d, x.other)
@@ -1113,17 +1113,17 @@ var operations = []struct {
 	{"Group.Close", func(x *stand) {
 		g, err := gpu.OpenGroup(x.h.Driver, gpu.Options{Events: 1})
 		x.must(err)
-		x.keeps("Close", func() { x.must(g.Close()) })
+		x.checkCurrent("Close", func() { x.must(g.Close()) })
 	}},
 
 	{"interop.RecordEvent", func(x *stand) {
 		x.onEvent(func(e *interop.Event) {
-			x.does(interop.RecordEvent(e))
+			x.onQueue(interop.RecordEvent(e))
 		})
 	}},
 	{"interop.WaitEvent", func(x *stand) {
 		x.onEvent(func(e *interop.Event) {
-			x.does(interop.WaitEvent(e))
+			x.onQueue(interop.WaitEvent(e))
 		})
 	}},
 	{"interop.Event.Native", func(x *stand) { x.onEvent(func(e *interop.Event) { e.Native() }) }},
@@ -1137,7 +1137,7 @@ var operations = []struct {
 	{"interop.Event.Close", func(x *stand) {
 		x.onEvent(func(e *interop.Event) {
 			x.must(x.d.Queue(0).Submit(gpu.Order{}, interop.RecordEvent(e))) // may be in flight
-			x.keeps("Close", func() { x.must(e.Close()) })
+			x.checkCurrent("Close", func() { x.must(e.Close()) })
 		})
 	}},
 
@@ -1163,23 +1163,23 @@ var operations = []struct {
 			x.must(b.Device().Queue(1).Submit(gpu.Order{Wait: points(host, 1)}, gpu.Barrier()))
 		}
 		x.must(x.d.Queue(0).Submit(between(host, 1, s, 1), gpu.Fill(x.b.All(), []byte{1})))
-		x.keeps("Signal", func() { x.must(host.Signal(1)) })
+		x.checkCurrent("Signal", func() { x.must(host.Signal(1)) })
 		x.wait(s, 1)
 	}},
 	{"Semaphore.Fail", func(x *stand) {
 		host := x.sem()
 		x.must(x.d.Queue(0).Submit(gpu.Order{Wait: points(host, 1)}, gpu.Fill(x.b.All(), []byte{1})))
-		x.keeps("Fail", func() { host.Fail(errors.New("no more")) })
+		x.checkCurrent("Fail", func() { host.Fail(errors.New("no more")) })
 	}},
 	{"Semaphore.Close", func(x *stand) {
 		host := x.sem()
 		x.must(x.d.Queue(0).Submit(gpu.Order{Wait: points(host, 1)}, gpu.Fill(x.b.All(), []byte{1})))
-		x.keeps("Close", func() { x.must(host.Close()) })
+		x.checkCurrent("Close", func() { x.must(host.Close()) })
 	}},
 	{"Semaphore.Wait", func(x *stand) {
 		s := x.sem()
 		x.must(x.d.Queue(0).Submit(signal(s, 1), gpu.Fill(x.b.All(), []byte{1})))
-		x.keeps("Wait", func() { x.wait(s, 1) })
+		x.checkCurrent("Wait", func() { x.wait(s, 1) })
 		if err := s.Wait(ended, 2); err == nil {
 			x.Error("it has not ended")
 		}
@@ -1191,7 +1191,7 @@ var operations = []struct {
 			x.Error("it is parked")
 		}
 		x.must(host.Signal(1))
-		x.keeps("WaitIssued", func() { x.must(s.WaitIssued(x.ctx, 1)) })
+		x.checkCurrent("WaitIssued", func() { x.must(s.WaitIssued(x.ctx, 1)) })
 	}},
 	{"Semaphore.OnReached", func(x *stand) {
 		s, called := x.sem(), make(chan error, 1)
@@ -1210,14 +1210,14 @@ var operations = []struct {
 		a, b, host := x.sem(), x.sem(), x.sem()
 		x.must(x.d.Queue(0).Submit(between(host, 1, a, 1), gpu.Fill(x.b.All(), []byte{1})))
 		x.must(x.other.Queue(0).Submit(between(host, 1, b, 1), gpu.Fill(x.c.All(), []byte{1})))
-		x.keeps("SignalAll", func() { x.must(gpu.SignalAll(points(host, 1)...)) })
+		x.checkCurrent("SignalAll", func() { x.must(gpu.SignalAll(points(host, 1)...)) })
 		all := []gpu.Point{{Semaphore: a, Value: 1}, {Semaphore: b, Value: 1}}
-		x.keeps("WaitAny", func() {
+		x.checkCurrent("WaitAny", func() {
 			_, err := gpu.WaitAny(x.ctx, all...)
 			x.must(err)
 		})
-		x.keeps("WaitAll", func() { x.must(gpu.WaitAll(x.ctx, all...)) })
-		x.keeps("FailAll", func() { gpu.FailAll(errors.New("no more"), a, b) })
+		x.checkCurrent("WaitAll", func() { x.must(gpu.WaitAll(x.ctx, all...)) })
+		x.checkCurrent("FailAll", func() { gpu.FailAll(errors.New("no more"), a, b) })
 	}},
 }
 
@@ -1352,7 +1352,7 @@ func tryAll(e *env, devices int) {
 				x.open()
 				for _, op := range operations {
 					if mode == gpu.StreamMode || strings.Contains(op.name, "CommandBuffer") || strings.HasSuffix(op.name, ", recorded") || op.name == "Execute" {
-						x.keeps(op.name, func() { op.run(x) })
+						x.checkCurrent(op.name, func() { op.run(x) })
 						x.drain()
 					}
 				}
@@ -1365,7 +1365,7 @@ func tryAll(e *env, devices int) {
 // open makes the stand's objects, which the tests in the list operations use. If the driver does
 // not support x.mode, open sets x.mode to AutoMode.
 func (x *stand) open() {
-	if c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode}); x.may(err) {
+	if c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode}); x.supported(err) {
 		x.must(c.Close())
 	} else {
 		x.mode = gpu.AutoMode
