@@ -117,8 +117,9 @@ func (c *Communicator) Abort(err error) { c.in().Abort(err) }
 //
 // In a recording, the operations run after all commands recorded before the group, and before all
 // commands recorded after the group. Groups of one communicator that are recorded one right after
-// the other become one group. Any other command between two groups, or a barrier, separates the
-// groups. Groups go to the communicator when the recording is executed, in the order of the
+// the other become one group, unless the recording is in order (gpu.CommandOptions.InOrder) or the
+// later group was added with a list of earlier commands. Any other command between two groups, or a
+// barrier, separates the groups. Groups go to the communicator when the recording is executed, in the order of the
 // executions. If a group fails, the execution fails. Issued commands behind the group still run, up
 // to the next host call. The contents of the memory that these commands wrote are undefined.
 func (c *Communicator) Group(ops ...Operation) gpu.Op {

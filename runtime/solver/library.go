@@ -35,8 +35,8 @@ func Open(dev *gpu.Device, o Options) (*Library, error) {
 }
 
 // Close destroys the handle. It blocks until the device is done with the library's work. Work that
-// was submitted and has not been issued fails with gpu.ErrClosed. Close recordings with such work
-// first, because their graphs may use memory of the handle. Closing again does nothing.
+// was submitted and has not been issued fails with gpu.ErrClosed, and so do later executions of
+// recordings with such work. Closing again does nothing.
 func (l *Library) Close() error {
 	if l.isZero() {
 		return nil
@@ -59,13 +59,13 @@ type Call struct {
 // Call returns an Op that runs fn, which calls functions of cuSOLVER. These functions put their
 // work into the stream of Handle. name is the Op's label. workspace is the size of the workspace
 // that fn needs, in bytes: query it in [Library.With]. uses are the ranges of memory that the work
-// touches. The documentation of gpu.Native says what fn may do. If the device is simulated, the Op
-// carries gpu.ErrUnsupported.
+// touches. The documentation of gpu.Native says what fn may do. In a recording each execution calls
+// fn. If the device is simulated, the Op carries gpu.ErrUnsupported.
 func (l *Library) Call(name string, workspace uint64, fn func(Call) error, uses ...gpu.Range) gpu.Op {
 	if l.isZero() {
 		return gpu.BadOp(errZero)
 	}
-	return libcall.Call(l.in, name, workspace, newCall, fn, uses)
+	return libcall.EachExecution(libcall.Call(l.in, name, workspace, newCall, fn, uses))
 }
 
 var errZero = fmt.Errorf("solver: a nil or zero Library: use Open: %w", gpu.ErrArgument)

@@ -35,7 +35,7 @@
 //	-pkg NAME            the package; $GOPACKAGE by default
 //	-name NAME           name of the files, and of types and functions that belong to no single kernel
 //	-runtime             write CompileNAME, which compiles the source and the files that it includes in quotes at run time
-//	-instance 'K<T>'     with -runtime, an instance of the template K. May be repeated
+//	-instance "K<T>"     with -runtime, an instance of the template K. May be repeated
 //	-arch A,B,…          compute_75 for PTX, sm_90 for machine code, or gfx942; compute_75 by default
 //	-compiler C          nvcc, clang, nvrtc or hipcc; by default the first that is installed and works. $NVCC, $CLANG and $HIPCC name their files
 //	-options 'A B …'     options of the compiler, also at run time
