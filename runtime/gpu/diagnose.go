@@ -135,9 +135,10 @@ func (o *openOperation) reaches(p sema.Point) bool {
 	return false
 }
 
-// openOperations returns the device's parked submissions, the host calls that are running, and the
-// groups of collectives that wait for earlier groups of their lane. EachOpen keeps the lists of
-// points from changing while they are copied.
+// openOperations returns the device's parked submissions, the operations that run on the host (host
+// calls, transfers in pieces and control operations), and the groups of collectives that wait for
+// earlier groups of their lane. EachOpen keeps the lists of points from changing while they are
+// copied.
 func (d *Device) openOperations() (open []openOperation) {
 	d.native.EachOpen(func(s *engine.Submission, how engine.OpenState) {
 		r := recordOf(s)

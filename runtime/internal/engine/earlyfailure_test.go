@@ -115,7 +115,7 @@ func TestMishap(t *testing.T) {
 			}
 			given(t, dev.Queue(1), p, b)
 			must(t, d.ResumeStream(stream))
-			unused(t, p) // this must happen soon, although nobody waits for the work
+			unused(t, p) // the memory must become free although nobody waits for the work that used it
 		})
 	}
 	t.Run("B90 memory that such work does not use is freed as its free says", func(t *testing.T) {

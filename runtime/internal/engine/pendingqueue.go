@@ -10,8 +10,8 @@ import (
 )
 
 // A pendingQueue holds the submissions that are not issued yet: parked submissions, and submissions
-// that are ready for the pending-queue thread. It also lists the running host calls. Device.mu
-// protects runnow, runend, parked, nparked and called, and the links of the lists.
+// that are ready for the pending-queue thread. It also lists the running operations of the host.
+// Device.mu protects runnow, runend, parked, nparked and called, and the links of the lists.
 type pendingQueue struct {
 	wake    chan *Device // wakes the pending-queue thread, which receives the device
 	runnow  *Submission  // list of the ready submissions, oldest first
@@ -22,7 +22,7 @@ type pendingQueue struct {
 	// npublished counts published barriers. Published barriers are in the list pendingQueue.parked,
 	// but do not count in nparked, because they complete without being issued.
 	npublished wake.Count
-	called     submissionList // running host calls
+	called     submissionList // running operations of the host, except notifications
 }
 
 func (p *pendingQueue) init() {

@@ -389,7 +389,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		dst.value = want
 	}
 	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
-	x.passesOn = !closes // if closes is false, gpu.Free gives the signals, perhaps on another queue
+	x.passesOn = !closes // without closes, the last operation is a gpu.Free
 	x.submit = func(o gpu.Order) error {
 		b, err := testkit.AllocIn(g.allocator(q), gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
 		if err != nil {

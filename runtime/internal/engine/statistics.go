@@ -43,7 +43,7 @@ type OpenState int
 
 const (
 	IsParked  OpenState = iota // parked: one of its waits is open
-	isRunning                  // a host call whose function is running
+	isRunning                  // an operation of the host that is running
 	isBehind                   // ready, but still in the lane's queue
 )
 

@@ -96,9 +96,9 @@ func (s *source) address(b *instance, binds []memory.Range) engine.Address {
 	return engine.Address{Size: s.size, Late: s.buffer.Holding()}
 }
 
-// findLive finds the addresses of growing memory, and of pool memory that was allocated when a
-// command that uses it was recorded. A graph that is made before the first execution needs these
-// addresses.
+// findLive finds the addresses of growing memory, and of pool memory that already had an address
+// when a command that uses it was recorded. A graph that is made before the first execution needs
+// these addresses.
 func (x *execution) findLive(refers []reference) error {
 	for _, i := range x.moving {
 		if r := &refers[i]; !r.depends() && r.buffer.Late() {

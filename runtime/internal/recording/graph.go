@@ -128,7 +128,7 @@ type building struct {
 	list   *commandList // the list with its commands
 	first  int          // index in list of command number 0
 	body   *body        // the body that is being made, or nil for the whole graph
-	of     int          // the number of the control command that has the body
+	of     int          // for a body: the number of the outermost control command around it
 	stands bool         // addresses that only an execution knows are the stand-in's
 }
 
@@ -162,7 +162,7 @@ func (c *Recording) addNodes(b *building, from, to int) (ends []driver.Node, err
 }
 
 // observeNode tells the observer which command of the recording has made a node. For a node in a
-// body, observeNode names the control command that has the body.
+// body, observeNode names the outermost control command around the body.
 func (c *Recording) observeNode(b *building, n driver.Node, number int) {
 	if o := c.dev.Memory.Observer; o != nil && o.TimesNodes() {
 		if b.body != nil {

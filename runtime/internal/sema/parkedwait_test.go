@@ -12,8 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestParkedWaitAllocatesNothing makes two goroutines wait for each other in turn. There is nothing
-// to poll, so a wait that must block parks. The waits must allocate nothing.
+// TestParkedWaitAllocatesNothing makes two goroutines wait for each other in turn. There is no
+// device to poll, so a goroutine parks if its wait cannot return at once. The waits must allocate
+// nothing.
 func TestParkedWaitAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
