@@ -163,8 +163,8 @@ func (c *cWriter) define(s *Struct) {
 	}
 }
 
-// natural reports whether a struct has the layout that C gives it without attributes or unnamed
-// bit-fields.
+// natural reports whether C gives a struct its layout without the attribute packed and without
+// unnamed bit-fields. An alignment above 8 does not count: the caller writes an attribute for it.
 func (c *cWriter) natural(s *Struct) bool {
 	end, most := 0, 1 // in bits; in bytes
 	for _, f := range s.Fields {

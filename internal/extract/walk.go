@@ -68,7 +68,7 @@ func (w *walker) walk(ast *cc.AST) error {
 	}
 	w.every(ast, func(ed *cc.ExternalDeclaration) {
 		if ed.Declaration != nil && ed.Declaration.DeclarationSpecifiers != nil {
-			_, _ = w.lay.of(ed.Declaration.DeclarationSpecifiers.Type()) // marks types whose size the front end gets wrong
+			_, _ = w.lay.of(ed.Declaration.DeclarationSpecifiers.Type()) // sets w.lay.odd if the front end gives a type a wrong size or alignment
 		}
 	})
 	w.every(ast, func(ed *cc.ExternalDeclaration) {

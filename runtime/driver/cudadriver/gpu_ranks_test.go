@@ -254,7 +254,7 @@ func TestGPUKilledRankProcess(t *testing.T) {
 	fmt.Println("closed")
 }
 
-// TestGPUProcesses tests every operation with one process per GPU.
+// TestGPUProcesses tests all collectives, and sending and receiving, with one process per GPU.
 func TestGPUProcesses(t *testing.T) {
 	n := several(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)

@@ -228,7 +228,7 @@ func testTransfers(b *bench) {
 			b.Fatalf("byte %d is %#x, want %#x", i, got, want)
 		}
 	}
-	// Copies and fills with device addresses reach pinned memory.
+	// Fills and copies also work on pinned memory, by its device address (host.Ptr).
 	b.ok(d.Fill(s, host.Ptr, 0x5a, 1, 10))
 	b.ok(d.Copy(s, dev.Ptr, host.Ptr, 10))
 	b.ok(d.Copy(s, host.Ptr+20, dev.Ptr, 10))

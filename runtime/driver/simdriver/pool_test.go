@@ -332,7 +332,7 @@ func TestPoolBooks(t *testing.T) {
 		refused(t, second(pools(v).AllocAsync(s, p, n)), driver.ErrOutOfMemory)
 	}
 
-	// The device has no more memory.
+	// Now the device's memory is the limit: 768 KiB are left.
 	other := pool(t, v, 0)
 	refused(t, second(pools(v).AllocAsync(s, other, 1<<20)), driver.ErrOutOfMemory, "of device 0's")
 	big := allocAsync(t, v, s, other, 768*kib-1)

@@ -89,7 +89,7 @@ var values = []test{
 					e.must(s.Do(interop.WaitValue(b.Range(0, 8), 2*i+1)))
 					e.must(s.Copy(seen.All(), data.All()))
 					e.must(s.Fill(data.All(), []byte{byte(i), byte(i >> 8), 0, 0, 0, 0, 0, 0}))
-					e.must(s.Do(interop.WriteValue(b.Range(0, 8), 2*i+2))) // a reader that sees the value also sees the data of the Fill
+					e.must(s.Do(interop.WriteValue(b.Range(0, 8), 2*i+2))) // a reader that sees the value also sees what was written before it: here the host, the Copy to seen
 				}
 				for i := range min(turns, ahead) {
 					submit(i)

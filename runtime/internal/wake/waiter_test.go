@@ -140,8 +140,9 @@ func TestWaiterKeeps(t *testing.T) {
 	w.End()
 }
 
-// TestWaiterLetsRun checks that waiters yield after each poll, even if yields are slow, as long as
-// the waits end after a yield. From time to time a waiter tries to keep its processor.
+// TestWaiterLetsRun checks that waiters go on yielding after each poll, although yields are slow, if
+// waits on a kept processor end right after a yield. Only now and then may a waiter keep its
+// processor.
 func TestWaiterLetsRun(t *testing.T) {
 	processors(t, 4)
 	c := newFake()
