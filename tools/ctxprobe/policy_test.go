@@ -144,8 +144,12 @@ func submitting(t *testing.T) (names []string) {
 				return true
 			}
 			for _, m := range i.Methods.List {
-				if len(m.Names) == 1 && strings.HasSuffix(strings.Join(strings.Fields(m.Doc.Text()), " "), "Any thread may call it.") {
-					names = append(names, m.Names[0].Name)
+				if len(m.Names) != 1 {
+					continue
+				}
+				name, doc := m.Names[0].Name, strings.Join(strings.Fields(m.Doc.Text()), " ")
+				if strings.HasSuffix(doc, "Any thread may call it.") || strings.HasSuffix(doc, "Any thread may call "+name+".") {
+					names = append(names, name)
 				}
 			}
 			return true

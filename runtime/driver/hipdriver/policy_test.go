@@ -97,7 +97,7 @@ func TestSubmittingMakesNothing(t *testing.T) {
 	used := map[string]bool{}
 	_, methods, _ := declared(t, "..")
 	for name, doc := range methods {
-		if own[name] == nil || !regexp.MustCompile(`Any\s+thread\s+may\s+call\s+it\.`).MatchString(doc) {
+		if own[name] == nil || !regexp.MustCompile(`Any\s+thread\s+may\s+call\s+(it|`+name+`)\.`).MatchString(doc) {
 			continue
 		}
 		submitting++
