@@ -14,7 +14,7 @@ PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 fr
 TAGS      := puregpu_syscalln nogpu
 # Packages whose code depends on the tag puregpu_static.
 STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtime/drivers ./tools/gpuinfo
-# Packages whose code is the same under every tag, because they call no library themselves.
+# Packages whose code, tests aside, is the same under every tag, because they call no library themselves.
 UNTAGGED  := puregpu/(runtime/(blas|collective|compile|control|growing|examples/(llama(/.*)?|simtest)|dnn|fft|gpu(/gputest)?|health|interop|metrics|random|solver|sparse|trace|internal/(blockpool|closer|comm|diskcache|engine|errs|events|faces|inside|latest|leaks|memory|memplan|observe|points|recording|sema|standin|testkit|wake|work)|rendezvous|smallfloat|driver(/simdriver|/internal/(compilelog|trial))?)|symbols|internal/(explore(/.*)?|apitest|busyfile|cudaheaders|filelock|folders|hostinfo|lockcheck|overlay|ownfolder|printable|regular|secureenv|sysfs|testroot|tracetest|version|extract|cproof|headerfuzz|programs|kernelobject|testkernels(/triton)?|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gen|gpubench|gputrace|faults|kernelgen|locks|release|rename|shape|size|explore(/.*)?))$$
 # Packages that use one goroutine only. The race detector can find nothing in them.
 SERIAL    := puregpu/(gen|tools/release|runtime/examples/llama/internal/(checkpoint(test)?|kernels|persist|tokenizer)|cublas|cublaslt|cudnn|cufft|curand|cusparse|cusolver|cufile|hipblas|hipfft|hiprand|internal/(apitest|extract|cproof|filelock|folders|headerfuzz|hostinfo|kernelobject|mathtest|nvtopology|ownfolder|printable|programs|regular|secureenv|sysfs|testroot|toolkittest|traceformat|version)|runtime/internal/(memplan|points|work)|runtime/(blas|dl/dltest|dnn|driver/internal/compilelog|fft|random|smallfloat|solver|sparse)|symbols|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|locks|release|rename|shape|reallibs|explore|explore/internal/.*))$$
@@ -70,8 +70,9 @@ test-tags: ## test the packages that depend on a build tag, under each tag
 	CGO_ENABLED=0 $(GO) test -vet=off -timeout $(TIMEOUT) -short -tags puregpu_static $(STATIC)
 
 # The longest tests use one core half of the time, so the two targets run side by side. build-matrix
-# tests copies of the examples. Only test-plain runs the tests that -short leaves out. If a package fails, the remaining packages are still tested. The target test has
-# run go vet before, and build-matrix runs it for each tag, so go test need not.
+# tests copies of the examples. Only test-plain runs the tests that -short leaves out. If a package
+# fails, the remaining packages are still tested. The target test has run go vet before, and
+# build-matrix runs it for each tag, so go test need not.
 .PHONY: test-plain test-race
 test-plain:
 	@failed=0; export CGO_ENABLED=0; set -x; \
@@ -135,6 +136,8 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	@# With the tag puregpu_static, opening a library on arm64 returns an error, and programs go on. They need no arm64 libraries.
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -tags puregpu_static -o $(BUILD)/dl-static-arm64.test ./runtime/dl
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build -tags puregpu_static -o $(BUILD)/gpuinfo-static-arm64 ./tools/gpuinfo
+	@# CI builds the runtime for arm64 only here.
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build ./tools/gpuinfo ./runtime/examples/llama
 	cd runtime/dl && qemu-aarch64 ../../$(BUILD)/dl-static-arm64.test -test.short -test.timeout $(TIMEOUT)
 	cd runtime/dl && qemu-aarch64 ../../$(BUILD)/dl-static-arm64.test -test.run '^TestStub$$' -test.v | grep -e '--- PASS: TestStub'
 	said=$$(qemu-aarch64 $(BUILD)/gpuinfo-static-arm64) && echo "$$said" | grep -m 1 'No CUDA driver: .* with puregpu_static linux/amd64'
@@ -160,7 +163,7 @@ bench-call: ## compare C calls with cgo's (needs gcc)
 	cd testdata/callbench && $(GO) run .
 
 .PHONY: build-matrix $(PLATFORMS:%=build-for/%) $(TAGS:%=build-with/%)
-build-matrix: ## build for every platform and tag, vet where the code differs, and check that nogpu makes static programs; VET=-printf=false leaves out a check
+build-matrix: ## build or vet for every platform and tag, and check that nogpu makes static programs; VET=-printf=false leaves out a check
 	@$(MAKE) -j2 --output-sync=target $(PLATFORMS:%=build-for/%) $(TAGS:%=build-with/%) vet-static
 	CGO_ENABLED=0 GOOS=linux $(GO) build -tags nogpu -o $(BUILD)/gpuinfo-nogpu ./tools/gpuinfo
 	@if readelf -lW $(BUILD)/gpuinfo-nogpu | grep -E '^ *(INTERP|DYNAMIC) '; then \
@@ -179,7 +182,7 @@ $(PLATFORMS:%=build-for/%): build-for/%:
 		$(GO) build -gcflags='all=-N -l' ./tools/gpuinfo ./runtime/examples/llama ;; \
 	esac
 
-# Code for a tag and a processor together is only in runtime/dl, and in gpuinfo, which test-abi builds.
+# With a tag, only runtime/dl and the tests of gpuinfo have other files for arm64 than for amd64.
 $(TAGS:%=build-with/%): build-with/%:
 	@set -ex; export CGO_ENABLED=0 GOOS=linux; \
 	GOARCH=amd64 $(GO) build -tags $* ./...; \
@@ -190,7 +193,7 @@ $(TAGS:%=build-with/%): build-with/%:
 vet-static:
 	@set -ex; export CGO_ENABLED=0 GOOS=linux; \
 	GOARCH=amd64 $(GO) vet $(VET) -tags puregpu_static $(STATIC); \
-	GOARCH=arm64 $(GO) vet $(VET) -tags puregpu_static ./runtime/dl/...
+	GOARCH=arm64 $(GO) vet $(VET) -tags puregpu_static ./runtime/dl/... ./tools/gpuinfo
 
 .PHONY: gputrace-browser
 gputrace-browser: ## open gputrace's pages in headless Chromium and operate them by mouse and keys (needs: apt-get install chromium)

@@ -151,7 +151,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 			return gpu.BadOp(fmt.Errorf("solver: %s: %w", name, err))
 		}
 	}
-	return libcall.EachExecution(l.Call(name, uint64(elements)*m.size, func(c Call) error {
+	return l.Call(name, uint64(elements)*m.size, func(c Call) error {
 		var work cuda.DevicePtr
 		if elements > 0 {
 			work = at(c, len(uses))
@@ -160,7 +160,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 			return fmt.Errorf("solver: %s: %w", name, err)
 		}
 		return nil
-	}, uses...))
+	}, uses...)
 }
 
 // A shape has the sizes of a square matrix and of its right-hand sides.

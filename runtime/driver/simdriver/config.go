@@ -30,14 +30,14 @@ type Config struct {
 	Caps *driver.Caps
 
 	// Apart means that the devices have no links. EnablePeer then fails with
-	// [driver.ErrUnsupported], and so does AccessPool for pools of device memory. Copies between
-	// devices still work.
+	// [driver.ErrUnsupported], and so do AccessPool for pools of device memory, and imports of
+	// memory and pools of another device. Copies between devices still work.
 	Apart bool
 
 	// Links, if not nil, replaces Apart. It returns the result of Link from one device to another,
-	// by their indexes. If the kind is [driver.LinkNone], EnablePeer fails, and so does AccessPool
-	// for pools of device memory. Links may be called concurrently. If Links is nil and Apart is
-	// not set, the kind of each link is unknown, the rank is 0, and all access works.
+	// by their indexes. If the kind is [driver.LinkNone], the calls fail that fail with Apart.
+	// Links may be called concurrently. If Links is nil and Apart is not set, the kind of each link
+	// is unknown, the rank is 0, and all access works.
 	Links func(from, to int) driver.Link
 
 	// Machine is the machine on which the driver is a process. Processes of one Machine can open

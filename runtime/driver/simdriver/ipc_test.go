@@ -210,12 +210,20 @@ func TestIPCApart(t *testing.T) {
 			far := must(ds[1].Open(1))(t)
 			defer far.Close()
 			m, err := shared(far).OpenMem(name)
+			f := must(memSharing(vs[0]).ExportShareable(alloc(t, vs[0], driver.ShareableMem, 64)))(t)
+			defer f.Close()
+			shareable, err2 := memSharing(far).ImportShareable(f, 64)
+			file := must(sharing(vs[0]).ExportPool(must(pools(vs[0]).NewPool(driver.PoolDesc{Shareable: true}))(t)))(t)
+			defer file.Close()
+			pool, err3 := sharing(far).ImportPool(file)
 			if c.Links != nil && c.Apart {
-				check(t, err)
-				check(t, shared(far).CloseMem(m))
+				check(t, errors.Join(err, err2, err3))
+				check(t, errors.Join(shared(far).CloseMem(m), far.Free(shareable), pools(far).DestroyPool(pool)))
 				return
 			}
 			refused(t, err, driver.ErrUnsupported, "memory of device 0 on device 1")
+			refused(t, err2, driver.ErrUnsupported, "memory of device 0 on device 1")
+			refused(t, err3, driver.ErrUnsupported, "pool of device 0 on device 1")
 		})
 	}
 }

@@ -239,9 +239,11 @@ func (g *tracedGraph) checkArrows(t *testing.T) {
 			}
 		}
 	}
-	missing, there := 0, 0
+	// An arrow that may end at a place can hide a missing one that must.
+	missing, hidden, there := 0, 0, 0
 	for at, n := range due {
 		missing += max(n-g.arrows[at], 0)
+		hidden += min(n, free[at], g.arrows[at])
 	}
 	for at, n := range g.arrows {
 		there += n
@@ -249,7 +251,7 @@ func (g *tracedGraph) checkArrows(t *testing.T) {
 			t.Errorf("%d arrows end at %v, where there are %d waits for something that was signalled", n, at, due[at]+free[at])
 		}
 	}
-	if uint64(missing) != g.undrawn || g.forgotten > 0 {
+	if g.undrawn < uint64(missing) || g.undrawn > uint64(missing+hidden) || g.forgotten > 0 {
 		t.Errorf("there are %d arrows, and %d more waits for something that was signalled; the trace says that %d are not drawn, and %d forgotten", there, missing,
 			g.undrawn, g.forgotten)
 	}

@@ -10,7 +10,7 @@ func TestTooLarge(t *testing.T) {
 	}{
 		"portable, rounded up": {&Pool{opt: PoolOptions{MaxSize: 300, Portable: true}}, 512, 513},
 		"over a buffer":        {&Pool{opt: PoolOptions{MaxSize: 600, Portable: true}, over: new(Buffer)}, 512, 513},
-		"native":               {&Pool{opt: PoolOptions{MaxSize: 300}}, 300, 301},
+		"native":               {&Pool{opt: PoolOptions{MaxSize: 300}}, 512, 513},
 		"without a limit":      {new(Pool), 1 << 40, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,17 +22,14 @@ func (p *Pool) makePortable() (err error) {
 }
 
 // limit returns how many bytes the pool may have in use, or 0 if there is no limit. The sizes of a
-// portable pool's blocks are multiples of Alignment. So the limit of such a pool is rounded down if
-// the pool is over a buffer, whose last bytes make no block. Otherwise it is rounded up, so that an
-// allocation of MaxSize bytes fits.
+// portable pool's blocks are multiples of Alignment. So MaxSize is rounded down if the pool is over
+// a buffer, whose last bytes make no block. Otherwise it is rounded up, so that an allocation of
+// MaxSize bytes fits. A driver may round the limit of a native pool up further.
 func (p *Pool) limit() uint64 {
-	switch {
-	case p.over != nil:
+	if p.over != nil {
 		return p.opt.MaxSize &^ (Alignment - 1)
-	case p.opt.Portable:
-		return (p.opt.MaxSize + Alignment - 1) &^ (Alignment - 1) // 0 if this overflows
 	}
-	return p.opt.MaxSize
+	return (p.opt.MaxSize + Alignment - 1) &^ (Alignment - 1) // 0 if this overflows
 }
 
 // makeOver makes a pool over a buffer.

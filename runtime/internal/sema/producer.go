@@ -273,9 +273,9 @@ func (s *Semaphore) PollFor(value uint64, by PollSource) *wake.Policy {
 }
 
 // pollAll polls the producers of all signals in flight, and the other producers that their barriers
-// wait for.
+// wait for. It allocates memory only if there are more than 32.
 func (s *Semaphore) pollAll() {
-	var room [8]points.Front[Producer]
+	var room [32]points.Front[Producer]
 	fronts := room[:0]
 	s.mu.Lock()
 	if s.list != nil {

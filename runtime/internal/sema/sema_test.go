@@ -260,6 +260,27 @@ func TestQueryPollsAll(t *testing.T) {
 	}
 }
 
+// A quiet producer never passes its work, and allocates nothing.
+type quiet struct{ polled int }
+
+func (q *quiet) Want(uint64)        {}
+func (q *quiet) Passed(uint64) bool { return false }
+func (q *quiet) PollFor(uint64, PollSource) *wake.Policy {
+	q.polled++
+	return nil
+}
+
+func TestQueryAllocatesNothing(t *testing.T) {
+	var s Semaphore
+	all := make([]quiet, 32)
+	for i := range all {
+		s.Publish(Signal{Value: uint64(i + 1), Producer: &all[i], Seq: 1}, nil)
+	}
+	if n := testing.AllocsPerRun(100, func() { s.Query() }); n > 0 || all[31].polled < 100 {
+		t.Errorf("%v allocations, and producer 31 was polled %d times", n, all[31].polled)
+	}
+}
+
 // TestWaitAsks checks that a wait polls the producer, even if the context of the wait has ended.
 func TestWaitAsks(t *testing.T) {
 	var s Semaphore

@@ -262,7 +262,7 @@ func testManyRows(t *testing.T, devices []*gpu.Device) {
 	o := model.Options{Slots: 40, ChunkTokens: 16, Pages: 240}
 	for _, kind := range []checkpoint.DType{checkpoint.BF16, checkpoint.F16} {
 		if testing.Short() && kind != checkpoint.BF16 {
-			continue
+			continue // only the conversions differ
 		}
 		ck := written(t, tiny)
 		if kind != checkpoint.BF16 {
