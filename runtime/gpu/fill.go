@@ -47,11 +47,11 @@ func (q *Queue) fill(o *Order, op *Op) error {
 // Copy returns an Op that copies between ranges of the same size, on one device or on two devices.
 // At least one of the devices must belong to the queue's driver. Between devices of one driver, the
 // driver copies, directly if the hardware supports it. Between drivers, goroutines copy in pieces
-// through the host, and begin when the waits are reached. Copies between drivers cannot be recorded.
-// If the ranges belong to one buffer and
-// overlap, the error is [ErrArgument]. If the ranges belong to different buffers that share memory,
-// the ranges must not overlap in that memory. The runtime does not check this: if the ranges
-// overlap in shared memory, the result of the copy is undefined.
+// through the host, and begin when the waits are reached. Copies between drivers cannot be
+// recorded. If the ranges belong to one buffer and overlap, the error is [ErrArgument]. If the
+// ranges belong to different buffers that share memory, the ranges must not overlap in that memory.
+// The runtime does not check this: if the ranges overlap in shared memory, the result of the copy
+// is undefined.
 func Copy(dst, src Range) (op Op) {
 	op.kind, op.args[0], op.args[1] = copyOp, dst, src
 	return op

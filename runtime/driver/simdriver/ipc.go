@@ -19,9 +19,9 @@ var (
 //
 // A Machine is strict. A device is lost if it uses memory that the exporting process has freed, or
 // that was closed. An event that its process has destroyed is an invalid handle. A process ends
-// when it closes its device, or when [Driver.Kill] kills it. Memory that other processes have opened then
-// stays, with its contents. The process's pending work never executes, and a wait for that work
-// never ends.
+// when it closes its device, or when [Driver.Kill] kills it. Memory that other processes have
+// opened then stays, with its contents. The process's pending work never executes, and a wait for
+// that work never ends.
 type Machine struct {
 	mu       sync.Mutex
 	exported uint64
