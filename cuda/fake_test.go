@@ -13,8 +13,8 @@ import (
 )
 
 // fake builds a fake driver of a release from testdata/fakes/cuda.c. The driver exports the
-// functions of that release, except those that the last argument names. A macro PROC among the
-// defines says which forms of cuGetProcAddress the driver has, whatever the release.
+// release's functions without the functions named in without. The macro PROC in defines says which
+// forms of cuGetProcAddress the driver has, whatever the release.
 func fake(t testing.TB, release dl.Version, defines []string, without ...string) string {
 	t.Helper()
 	f := testlib.Fake{File: "libcuda.so.1", Source: "cuda.c", Defines: append([]string{"VERSION=" + fmt.Sprint(int(release))}, defines...)}

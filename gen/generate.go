@@ -90,8 +90,8 @@ func Run(dir string, lib *symbols.Library, write bool) ([]string, error) {
 	return Write(dir, files, write)
 }
 
-// Write compares files with those in dir and returns the names of the files that differ. If write
-// is set, it also writes those files.
+// Write compares files with the folder dir, and returns the names of the files that differ.
+// If write is set, Write also writes the changed files into dir.
 func Write(dir string, files map[string][]byte, write bool) ([]string, error) {
 	var changed []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {

@@ -18,7 +18,7 @@ func (p *pkg) importPath(library string) string {
 }
 
 // borrow finds the Go types that the table takes from other libraries. It lowers these libraries,
-// and also the libraries that the description uses: the overlay may name types of those.
+// and also the libraries that the description uses, because the overlay may name their types.
 func (w *lowering) borrow() error {
 	w.lenders = map[string]*lowering{}
 	uses := slices.Clone(w.desc.Uses)

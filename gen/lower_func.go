@@ -119,7 +119,7 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 	return out, w.counts(&out)
 }
 
-// nameResult names the result. The name differs from those of all parameters.
+// nameResult gives the result a name that no parameter has.
 func (f *function) nameResult() {
 	names := []string{"n", "number", "result", "returned"}
 	switch {

@@ -19,8 +19,8 @@ import (
 // errSink keeps the compiler from removing the tested computation.
 var errSink error
 
-// fake builds a fake library of a release from testdata/fakes/hip.c. It exports the functions of
-// that release, except those that the last argument names.
+// fake builds a fake library of a release from testdata/fakes/hip.c. The library exports the
+// release's functions without the functions named in without.
 func fake(t testing.TB, file string, release dl.Version, defines []string, without ...string) string {
 	t.Helper()
 	f := testlib.Fake{File: file, Source: "hip.c", Defines: append([]string{fmt.Sprintf("VERSION=%d", release)}, defines...)}

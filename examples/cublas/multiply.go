@@ -225,7 +225,7 @@ func random(side int, seed uint64) []smallfloat.BFloat16 {
 	return m
 }
 
-// difference describes how two matrices differ, of which the second is given as bytes.
+// difference describes how the matrix a differs from the matrix stored in bytes.
 func difference(a []smallfloat.BFloat16, bytes []byte) string {
 	if len(gpu.BytesOf(a)) != len(bytes) {
 		return fmt.Sprintf("%d bytes and %d", len(gpu.BytesOf(a)), len(bytes))

@@ -39,7 +39,7 @@ type Case struct {
 }
 
 // Build makes a fake library of the release. The library has the functions that the table lists for
-// the release, except those that the last argument names.
+// the release, without the functions named in without.
 func (c *Case) Build(t testing.TB, without ...string) string {
 	t.Helper()
 	lib, err := symbols.Load(c.Library)
