@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -122,9 +123,15 @@ func (s Source) readsFiles() bool {
 	return readsMore(s.Text, s.Headers)
 }
 
+// splice matches the end of a line that continues on the next line. The compiler joins such lines
+// first, even in the middle of a word.
+var splice = regexp.MustCompile(`\\[ \t\f\v]*\r?\n`)
+
 // readsMore reports whether a text includes a file that is not among the headers, or tests whether
 // such a file exists. It ignores conditions such as #if.
 func readsMore(text string, headers map[string]string) bool {
+	// "??/" is an older spelling of the backslash.
+	text = splice.ReplaceAllString(strings.ReplaceAll(text, "??/", `\`), "")
 	for _, word := range []string{"include", "import", "embed"} {
 		for rest, at := text, 0; ; {
 			i := strings.Index(rest, word)
@@ -149,7 +156,7 @@ func readsMore(text string, headers map[string]string) bool {
 // expression such as __has_include. The parameter before is the text in front of the word.
 func directive(before string) bool {
 	for {
-		before = strings.TrimRight(before, " \t\r\n\f\v\\")
+		before = strings.TrimRight(before, " \t\r\n\f\v")
 		if !strings.HasSuffix(before, "*/") {
 			break
 		}
