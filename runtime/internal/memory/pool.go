@@ -275,6 +275,7 @@ func (p *Pool) makeNative() (err error) {
 			p.dev.pools.mu.Lock()
 			p.dev.pools.all = append(p.dev.pools.all, p)
 			p.dev.pools.mu.Unlock()
+			p.dev.sweepPools()
 		}
 	}
 	return err

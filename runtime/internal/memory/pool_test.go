@@ -419,20 +419,27 @@ func TestPoolCloseBusy(t *testing.T) {
 
 // TestPoolMadeAgain makes a pool for which there is no memory at first. The driver does not destroy
 // the native pool of the first attempt. NewPool must make a second native pool, which works like
-// any other. The first native pool must be destroyed when the device is closed.
+// any other. The first native pool must be destroyed while the device is open.
 func TestPoolMadeAgain(t *testing.T) {
-	sim := newSim(t, simdriver.Config{})
-	d := &busyDriver{Driver: sim}
-	dev := openDevice(t, d, 0, gpu.Options{})
-	d.pools.Store(1)
-	sim.Inject(simdriver.Fault{Op: simdriver.OpAllocAsync, N: 1, OOM: true})
-	p := newPool(t, dev, gpu.PoolOptions{InitialSize: 1 << 16})
-	if st, err := p.Stats(); err != nil || st.Reserved != 1<<16 {
-		t.Errorf("%+v, %v", st, err)
-	}
-	must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16))))
-	must(t, p.Close())
-	must(t, dev.Close())
+	synctest.Test(t, func(t *testing.T) {
+		sim := newSim(t, simdriver.Config{})
+		d := &busyDriver{Driver: sim}
+		dev := openDevice(t, d, 0, gpu.Options{})
+		before := sim.Counters().Devices[0].Pools
+		d.pools.Store(1)
+		sim.Inject(simdriver.Fault{Op: simdriver.OpAllocAsync, N: 1, OOM: true})
+		p := newPool(t, dev, gpu.PoolOptions{InitialSize: 1 << 16})
+		if st, err := p.Stats(); err != nil || st.Reserved != 1<<16 {
+			t.Errorf("%+v, %v", st, err)
+		}
+		synctest.Wait()
+		if n := sim.Counters().Devices[0].Pools - before; n != 1 {
+			t.Errorf("%d pools", n)
+		}
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16))))
+		must(t, p.Close())
+		must(t, dev.Close())
+	})
 }
 
 // TestPoolInitial makes a pool with an initial size and allocates all of it on queue 1, while the
