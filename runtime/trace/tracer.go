@@ -18,8 +18,11 @@ import (
 // submissions with their times, waits and signals, the host's waits, signals and function calls,
 // memory, code, and device loss. It keeps records in a ring from which one reader takes them
 // ([Tracer.Take]). If the ring is full, a new record is dropped and counted. A [Trace] writes the
-// records to a file. Devices whose work waits for each other should share a tracer, because the
-// tracer numbers the semaphores. All methods may be called concurrently.
+// records to a file. All methods may be called concurrently.
+//
+// Devices whose work waits for each other should share a tracer. Each tracer numbers the semaphores
+// by itself. If two tracers know a semaphore, only one of them records the host's waits for it and
+// the calls of functions given to [gpu.Semaphore.OnReached].
 //
 // A tracer changes neither the order of work nor its results. While the standard library's
 // runtime/trace is enabled, each submission is also a task of runtime/trace, and each wait of the
