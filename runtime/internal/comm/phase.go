@@ -26,7 +26,7 @@ const (
 	isDestroying              // the native communicator is being destroyed, and not polled for errors
 	isShrinking               // has failed; shrinking aborts the native communicator
 	isAborting                // has failed; the native communicator is being aborted
-	isAborted                 // the abort is over; the native communicator may be destroyed
+	isAborted                 // the abort is over, or left to the thread; the native communicator may be destroyed
 	isClosed                  // nothing is left; the thread ends
 	isAbandoned               // the thread is blocked in a library call, or ended when that call returned
 	isReturned                // the library call of isAbandoned has returned; the device stays open until the thread ends
@@ -186,8 +186,9 @@ func (c *Communicator) cancel(err error) {
 }
 
 // abort aborts the native communicator. It runs on a goroutine of its own, because the
-// communicator's thread may be blocked in the library. If the driver can bind no other thread,
-// abort uses the communicator's thread.
+// communicator's thread may be blocked in the library. If the driver cannot bind this goroutine's
+// thread, the communicator's thread aborts. Then isAborted begins before that abort, because the
+// thread may be in destroy, which waits for isAborted.
 func (c *Communicator) abort() {
 	defer c.to(isAborted)
 	if c.dev.Engine.Stay() != nil {
