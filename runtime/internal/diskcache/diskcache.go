@@ -179,7 +179,8 @@ func head(key Key, data []byte) []byte {
 }
 
 // Put stores data under key, and removes the least recently used entries if the cache gets too
-// large. If Put cannot store the data, the entry that key had before stays.
+// large. If Put cannot write its file or rename it, the entry that key had before stays. If closing
+// the file fails, the file system may have lost some of the data: then the entry is damaged.
 func (c Cache) Put(key Key, data []byte) error {
 	if size := onDisk(int64(header + len(data))); size > c.Max {
 		return fmt.Errorf("%d bytes: %w, which is %d", size, errTooLarge, c.Max)
