@@ -39,7 +39,7 @@ type limit struct {
 func (l *limit) check(p *Param, b [3]uint32) error {
 	all, why := uint64(1), ""
 	for k, n := range b {
-		all *= uint64(n) // overflows only if a dimension has no Max, or exceeds it and is refused
+		all *= uint64(n) // overflows only for grids that no device can run
 		switch {
 		case l.Max[k] > 0 && uint64(n) > uint64(l.Max[k]):
 			why = fmt.Sprintf("the device takes %v", l.Max)
