@@ -64,12 +64,12 @@ func (d *Device) Has(kind MemKind) bool {
 	return false
 }
 
-// Alloc allocates a buffer of size bytes, which may be 0. It blocks while the driver allocates. If
-// the device does not support the kind of memory, the error is [ErrUnsupported]. If there is no
-// memory, Alloc waits for up to a second while closed buffers that are no longer used, and unused
-// memory of pools, are freed. Then Alloc tries once more. If the second attempt fails too, the
-// error is [ErrOutOfMemory]. While a stream waits for other code, such as a value in memory,
-// nothing is freed.
+// Alloc allocates a buffer of size bytes. It blocks while the driver allocates. If the device does
+// not support the kind of memory, the error is [ErrUnsupported]. A buffer of 0 bytes has no memory,
+// so it may be of any kind. If there is no memory, Alloc waits for up to a second while closed
+// buffers that are no longer used, and unused memory of pools, are freed. Then Alloc tries once
+// more. If the second attempt fails too, the error is [ErrOutOfMemory]. While a stream waits for
+// other code, such as a value in memory, nothing is freed.
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	if d.isZero() {
 		return nil, errs.Zero("alloc", "Device")
