@@ -186,7 +186,8 @@ func (l *Library) NewMultiplier(n int, work cuda.DevicePtr, size uint64) (*Multi
 
 var zero, one float32 = 0, 1
 
-// Multiply submits c = a·b to a stream. The device must be current.
+// Multiply submits c = a·b to a stream, which must not be the default stream, 0. The device must be
+// current.
 func (m *Multiplier) Multiply(s cuda.Stream, c, a, b cuda.DevicePtr) error {
 	if m.stream != s { // setting the stream resets the workspace, so both are set, and only if the stream changes
 		if err := m.lib.SetStream(m.handle, s); err != nil {

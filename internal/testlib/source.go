@@ -29,3 +29,21 @@ func Parse(t testing.TB, pattern string) (files []*ast.File) {
 	}
 	return files
 }
+
+// Submitting returns the methods of the interfaces of package runtime/driver that any thread may
+// call, as their documentation says in its last sentence.
+func Submitting(t testing.TB) (names []string) {
+	t.Helper()
+	for _, file := range Parse(t, filepath.Join(root(t), "runtime", "driver", "*.go")) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if m, ok := n.(*ast.Field); ok && len(m.Names) == 1 {
+				name, doc := m.Names[0].Name, strings.Join(strings.Fields(m.Doc.Text()), " ")
+				if strings.HasSuffix(doc, "Any thread may call it.") || strings.HasSuffix(doc, "Any thread may call "+name+".") {
+					names = append(names, name)
+				}
+			}
+			return true
+		})
+	}
+	return names
+}

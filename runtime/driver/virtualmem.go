@@ -30,9 +30,10 @@ type VirtualMem interface {
 	// UnmapPages undoes one call of MapPages. It may wait for the device. No work may use the
 	// addresses any more. UnmapPages needs a bound thread.
 	UnmapPages(p Ptr, size uint64) error
-	// AccessPages lets devices of the driver use mapped addresses as their own memory. The range
-	// may span several calls of MapPages. [ErrUnsupported] means that the hardware has no link to
-	// one of the devices. Devices without access can only use [Peers].CopyPeer. AccessPages needs a
-	// bound thread.
+	// AccessPages lets devices of the driver use mapped addresses as their own memory. Other devices
+	// keep their access. The range may span several calls of MapPages, and must not begin or end
+	// within the range of one. [ErrUnsupported] means that the hardware has no link to one of the
+	// devices. Devices without access can only use [Peers].CopyPeer. AccessPages needs a bound
+	// thread.
 	AccessPages(p Ptr, size uint64, devices []Device) error
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"math"
 	"testing"
 
 	"github.com/puregpu/puregpu/cusolver"
@@ -119,6 +120,43 @@ func ExampleCholeskySolve() {
 	}
 	fmt.Printf("y = %.2f x + %.2f\n", line[0], line[1])
 	// Output: y = 1.50 x + -0.33
+}
+
+// TestEigenInfo checks that info is 0 for a singular matrix and for a zero matrix, and positive if
+// elements are NaN or infinite.
+func TestEigenInfo(t *testing.T) {
+	for _, n := range []int{1, 2, 12} {
+		eigenInfo(t, n)
+	}
+}
+
+func eigenInfo(t *testing.T, n int) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	data, err := gpu.AllocSlice[float64](dev, gpu.DeviceMem, n*n)
+	values, err2 := gpu.AllocSlice[float64](dev, gpu.DeviceMem, n)
+	info, err3 := gpu.AllocSlice[int32](dev, gpu.DeviceMem, 1)
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(data.Close(), values.Close(), info.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	a, st := blas.Matrix[float64]{Data: data, Rows: n, Cols: n}, dev.Queue(0).NewStream()
+	for _, c := range []struct {
+		element, first float64
+		converges      bool
+	}{{1, 1, true}, {0, 0, true}, {1, math.NaN(), false}, {math.NaN(), 1, n == 1}, {math.Inf(1), 1, n == 1}} {
+		got := []int32{-1}
+		if err := errors.Join(st.Do(data.Fill(c.element), data.Slice(0, 1).Fill(c.first), solver.Eigen(lib, a, values, true, info), info.Download(got)),
+			st.Wait(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+		if converges := got[0] == 0; converges != c.converges || got[0] < 0 {
+			t.Errorf("%d rows with elements %v, the first %v: info %d", n, c.element, c.first, got[0])
+		}
+	}
 }
 
 // TestClosed checks that an operation and a recording fail after the library is closed. The

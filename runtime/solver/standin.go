@@ -219,8 +219,10 @@ func eigen[T Element](mem standin.Memory, m shape, vectors bool, p []driver.Ptr)
 			a[i][j] = a[j][i]
 		}
 	}
+	info := 1
 	for range 60 {
 		if rotateAll(a, v) {
+			info = 0
 			break
 		}
 	}
@@ -240,6 +242,9 @@ func eigen[T Element](mem standin.Memory, m shape, vectors bool, p []driver.Ptr)
 	values := make([]float64, n)
 	for i, k := range order {
 		values[i] = a[k][k]
+		if math.IsNaN(values[i]) || math.IsInf(values[i], 0) {
+			info = 1
+		}
 		if vectors {
 			if err := writeRow[T](mem, m.row(p[0], i), v[k], n); err != nil {
 				return err
@@ -249,7 +254,7 @@ func eigen[T Element](mem standin.Memory, m shape, vectors bool, p []driver.Ptr)
 	if err := writeRow[T](mem, p[1], values, n); err != nil {
 		return err
 	}
-	return writeInfo(mem, p[2], 0)
+	return writeInfo(mem, p[2], info)
 }
 
 // rotateAll visits each element above the diagonal of the symmetric matrix a once, and makes the
@@ -271,12 +276,15 @@ func rotateAll(a, v [][]float64) (done bool) {
 			c := 1 / math.Sqrt(t*t+1)
 			s := t * c
 			for k := range n {
-				a[k][i], a[k][j] = c*a[k][i]-s*a[k][j], s*a[k][i]+c*a[k][j]
-			}
-			for k := range n {
-				a[i][k], a[j][k] = c*a[i][k]-s*a[j][k], s*a[i][k]+c*a[j][k]
+				x, y := c*a[i][k]-s*a[j][k], s*a[i][k]+c*a[j][k]
+				if k != i && k != j {
+					a[i][k], a[k][i], a[j][k], a[k][j] = x, x, y, y
+				}
 				v[i][k], v[j][k] = c*v[i][k]-s*v[j][k], s*v[i][k]+c*v[j][k]
 			}
+			a[i][i] -= t * a[i][j]
+			a[j][j] += t * a[i][j]
+			a[i][j], a[j][i] = 0, 0
 		}
 	}
 	return done

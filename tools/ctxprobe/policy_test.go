@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	driverDir    = "../../runtime/driver"
-	cudadriver   = driverDir + "/cudadriver"
+	cudadriver   = "../../runtime/driver/cudadriver"
 	tablePattern = "../../testdata/ctxprobe/cuda-*.json"
 )
 
@@ -133,31 +132,6 @@ func ofLibrary(x ast.Expr) bool {
 	return false
 }
 
-// submitting returns the methods of driver's interfaces that any thread may call, as their
-// documentation says.
-func submitting(t *testing.T) (names []string) {
-	t.Helper()
-	for _, f := range testlib.Parse(t, filepath.Join(driverDir, "*.go")) {
-		ast.Inspect(f, func(n ast.Node) bool {
-			i, ok := n.(*ast.InterfaceType)
-			if !ok {
-				return true
-			}
-			for _, m := range i.Methods.List {
-				if len(m.Names) != 1 {
-					continue
-				}
-				name, doc := m.Names[0].Name, strings.Join(strings.Fields(m.Doc.Text()), " ")
-				if strings.HasSuffix(doc, "Any thread may call it.") || strings.HasSuffix(doc, "Any thread may call "+name+".") {
-					names = append(names, name)
-				}
-			}
-			return true
-		})
-	}
-	return names
-}
-
 // reach calls f for each native function that the function name of cudadriver may reach. The
 // context is current in name if guarded is set. f is told whether the context is current at the
 // native call.
@@ -238,7 +212,7 @@ var uncounted = []string{"cuMemcpyPeerAsync"}
 // TestPolicy checks that every submitting method of cudadriver calls only functions that need no
 // context, or makes the context current first.
 func TestPolicy(t *testing.T) {
-	c, all, methods := bindings(t), source(t), submitting(t)
+	c, all, methods := bindings(t), source(t), testlib.Submitting(t)
 	for _, name := range []string{"Record", "Query", "StreamWait", "Fill", "FillStrided", "Copy", "Upload", "Download", "Launch", "AllocAsync", "FreeAsync", "SetNode", "LaunchGraph", "Elapsed"} {
 		if !slices.Contains(methods, name) {
 			t.Errorf("%s is not documented to be submitting", name)
@@ -344,7 +318,7 @@ func breaches(table *Table, methods []string, c map[string]string, all map[strin
 // TestMemoryPolicy checks, with the cases of the tables, that the driver never passes memory to a
 // function that crashes with it.
 func TestMemoryPolicy(t *testing.T) {
-	c, all, methods := bindings(t), source(t), submitting(t)
+	c, all, methods := bindings(t), source(t), testlib.Submitting(t)
 	for _, name := range append([]string{"CopyPeer", "FreeAsync", "AllocAsync"}, kept...) {
 		if !slices.Contains(methods, name) {
 			t.Errorf("%s is not documented to be submitting", name)

@@ -23,11 +23,10 @@ var mayMake = map[string]map[string]string{
 	"LaunchGraph": {"hipEventCreateWithFlags": "one more event, with the device current, for an exec all of whose events are pending"},
 }
 
-// declared returns what the Go files of a folder declare: the functions, the comments of interface
-// methods, and the imports.
-func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods map[string]string, imports map[string]bool) {
+// declared returns the functions and the imports of the Go files of a folder.
+func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, imports map[string]bool) {
 	t.Helper()
-	funcs, methods, imports = map[string]*ast.FuncDecl{}, map[string]string{}, map[string]bool{}
+	funcs, imports = map[string]*ast.FuncDecl{}, map[string]bool{}
 	for _, file := range testlib.Parse(t, filepath.Join(dir, "*.go")) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -35,17 +34,11 @@ func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods
 				imports[filepath.Base(strings.Trim(n.Path.Value, `"`))] = true
 			case *ast.FuncDecl:
 				funcs[n.Name.Name] = n
-			case *ast.InterfaceType:
-				for _, m := range n.Methods.List {
-					for _, name := range m.Names {
-						methods[name.Name] = m.Doc.Text()
-					}
-				}
 			}
 			return true
 		})
 	}
-	return funcs, methods, imports
+	return funcs, imports
 }
 
 // TestSubmittingMakesNothing checks in the source code that submitting methods make no objects. HIP
@@ -53,7 +46,7 @@ func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods
 func TestSubmittingMakesNothing(t *testing.T) {
 	c := regexp.MustCompile(`(?m)^C: (hip\w+), since`)
 	native := map[string]string{} // C names of functions by method name of hip.Library
-	bindings, _, _ := declared(t, "../../../hip")
+	bindings, _ := declared(t, "../../../hip")
 	for name, fn := range bindings {
 		if m := c.FindStringSubmatch(fn.Doc.Text()); m != nil {
 			native[name] = m[1]
@@ -62,7 +55,7 @@ func TestSubmittingMakesNothing(t *testing.T) {
 	if len(native) < 300 {
 		t.Fatalf("%d methods of hip.Library", len(native))
 	}
-	own, _, imports := declared(t, ".")
+	own, imports := declared(t, ".")
 	// reached collects in calls the HIP functions that a function calls, directly or through other
 	// functions of the package.
 	var reached func(name string, seen, calls map[string]bool)
@@ -95,9 +88,8 @@ func TestSubmittingMakesNothing(t *testing.T) {
 	}
 	submitting := 0
 	used := map[string]bool{}
-	_, methods, _ := declared(t, "..")
-	for name, doc := range methods {
-		if own[name] == nil || !regexp.MustCompile(`Any\s+thread\s+may\s+call\s+(it|`+name+`)\.`).MatchString(doc) {
+	for _, name := range testlib.Submitting(t) {
+		if own[name] == nil {
 			continue
 		}
 		submitting++

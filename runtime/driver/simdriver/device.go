@@ -20,7 +20,7 @@ type device struct {
 	gone    atomic.Pointer[chan struct{}] // closed when the device is lost
 	lossMu  sync.Mutex                    // held while the device becomes lost or works again; no other lock is taken under it
 	stalled atomic.Bool
-	stuck   atomic.Bool // a stream was destroyed while it waited for a value, another process or a lost device
+	stuck   atomic.Bool // a stream was destroyed while it waited for a value, another process or a lost device; unset by the last Close
 	calls   [codes]atomic.Uint64
 	retired atomic.Uint64 // operations that destroyed streams had executed
 
@@ -164,6 +164,7 @@ func (v *device) destroyAll() []string {
 			d.execs.remove(h)
 		}
 	})
+	v.stuck.Store(false)
 	v.clearComms()
 	v.clearPools()
 	v.clearVirtual()

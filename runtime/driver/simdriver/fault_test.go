@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -423,5 +424,32 @@ func TestLostAgain(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// TestLeaksOpenedAgain opens a device again that was lost while one of its streams waited for a
+// value. Leaks does not look for objects of the lost device, but does after the device was opened
+// again.
+func TestLeaksOpenedAgain(t *testing.T) {
+	d, vs := open(t, simdriver.Config{})
+	v := vs[0]
+	m, s := alloc(t, v, driver.DeviceMem, 64), stream(t, v)
+	check(t, v.(driver.Values).WaitValue(s, m.Ptr, 1))
+	check(t, d.LoseDevice(0, nil))
+	refused(t, v.DestroyStream(s), driver.ErrLost)
+	if left := d.Leaks(); len(left) > 0 {
+		t.Errorf("lost: %q", left)
+	}
+	refused(t, v.Free(m), driver.ErrLost)
+	refused(t, v.Close(), driver.ErrLost)
+	v = must(d.Open(0))(t)
+	m = alloc(t, v, driver.DeviceMem, 64)
+	if left := d.Leaks(); len(left) != 2 || left[0] != "device 0 is open" || !strings.HasPrefix(left[1], "64 bytes of device memory") {
+		t.Errorf("open again: %q", left)
+	}
+	check(t, v.Free(m))
+	check(t, v.Close())
+	if left := d.Leaks(); len(left) > 0 {
+		t.Errorf("closed: %q", left)
 	}
 }

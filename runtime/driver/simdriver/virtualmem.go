@@ -314,7 +314,7 @@ func (a *allocation) unmap(m *mapping) error {
 	return nil
 }
 
-// AccessPages sets which devices may use the pages that are mapped at a range of addresses.
+// AccessPages gives devices access to the pages that are mapped at a range of addresses.
 func (v *device) AccessPages(at driver.Ptr, size uint64, devices []driver.Device) error {
 	if err := v.virtual(codeAccessPages); err != nil {
 		return err
@@ -336,14 +336,22 @@ func (v *device) AccessPages(at driver.Ptr, size uint64, devices []driver.Device
 	}
 	a.virtual.mu.Lock()
 	defer a.virtual.mu.Unlock()
-	there := a.virtual.mappings[first : first+int(size/virtualPage)]
-	for i, m := range there {
+	var within []*mapping
+	for i, end := first, first+int(size/virtualPage); i < end; {
+		m := a.virtual.mappings[i]
 		if m == nil {
-			return failf(codeAccessPages, "%d bytes at %#x: %w: nothing is mapped at page %d of the reservation", size, uint64(at), ErrInvalidValue, first+i)
+			return failf(codeAccessPages, "%d bytes at %#x: %w: nothing is mapped at page %d of the reservation", size, uint64(at), ErrInvalidValue, i)
 		}
+		n := int(m.pages.size / virtualPage)
+		if m.first < first || i+n > end {
+			return failf(codeAccessPages, "%d bytes at %#x: %w: page %d of the reservation belongs to %d pages mapped at page %d: set the access of all of them",
+				size, uint64(at), ErrInvalidValue, i, n, m.first)
+		}
+		within = append(within, m)
+		i += n
 	}
-	for _, m := range there {
-		m.devices = indexes
+	for _, m := range within {
+		m.devices = append(m.devices, indexes...)
 	}
 	return nil
 }

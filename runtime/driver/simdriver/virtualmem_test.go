@@ -149,3 +149,29 @@ func TestVirtualMemAccess(t *testing.T) {
 		})
 	}
 }
+
+// TestVirtualMemShared gives two devices access to the same pages, one after the other. It checks
+// that AccessPages refuses a part of the range of one MapPages, as cuMemSetAccess does.
+func TestVirtualMemShared(t *testing.T) {
+	d, all := open(t, simdriver.Config{Devices: 2, Deterministic: true})
+	v, w := virtual(all[0]), all[1]
+	p, err := v.ReserveAddresses(3 * virtualPage)
+	check(t, err)
+	for at, n := range map[driver.Ptr]uint64{p: 2, p + 2*virtualPage: 1} {
+		h, err := v.NewPages(n * virtualPage)
+		check(t, err)
+		check(t, v.MapPages(at, h, n*virtualPage))
+	}
+	for at, n := range map[driver.Ptr]uint64{p: 1, p + virtualPage: 2} {
+		refused(t, v.AccessPages(at, n*virtualPage, []driver.Device{v}), simdriver.ErrInvalidValue, "2 pages mapped at page 0")
+	}
+	check(t, v.AccessPages(p, 3*virtualPage, []driver.Device{v}))
+	check(t, v.AccessPages(p, 2*virtualPage, []driver.Device{w}))
+	for _, dev := range all {
+		check(t, dev.Fill(stream(t, dev), p, 1, 1, 2*virtualPage))
+	}
+	d.Run()
+	for _, dev := range all {
+		check(t, dev.Bind())
+	}
+}

@@ -46,3 +46,17 @@ func TestDump(t *testing.T) {
 		must(t, sim.ResumeDevice(0))
 	})
 }
+
+// TestDumpManyParked checks that the dump of 33 parked operations lists 32 and says that there are
+// more, and that the dump of 32 does not.
+func TestDumpManyParked(t *testing.T) {
+	dev := openDevice(t, simdriver.New(simdriver.Config{}), 0, gpu.Options{})
+	mem, nobody := allocate(t, dev, 8).All(), semaphores(t, 1)[0]
+	for n := 1; n <= 33; n++ {
+		must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(nobody, 1)}, gpu.Fill(mem, []byte{1})))
+		got := dump(dev)
+		if listed, more := strings.Count(got, "parked: fill"), strings.Contains(got, "parked: and more"); listed != min(n, 32) || more != (n > 32) {
+			t.Errorf("%d parked operations: %d are listed, and more: %v", n, listed, more)
+		}
+	}
+}

@@ -77,9 +77,10 @@ func parkedLines(d *gpu.Device) (lines []string) {
 				continue
 			}
 		}
-		if lines = append(lines, p.String()); len(lines) == 32 {
+		if len(lines) == 32 {
 			return append(lines, "and more")
 		}
+		lines = append(lines, p.String())
 	}
 	return append(lines, fmt.Sprintf("%d behind parked operations only", behind))
 }
