@@ -34,13 +34,13 @@ type Config struct {
 	Strategy   string        // walk, pct, pct:DEPTH, delay, usual, or mix (the default), which picks walk, pct or delay by seed
 	Seed       uint64        // the first seed
 	Stride     uint64        // difference of consecutive seeds; 0 means 1
-	Schedules  int           // number of schedules; 0 means 1, or no limit if Exhaustive is set
+	Schedules  int           // number of schedules after the default one; 0 means 1, or no limit if Exhaustive is set
 	Time       time.Duration // time limit, if not 0
 	Shrink     bool          // shrink failing schedules
 	Replays    int           // how often to repeat a failing schedule, to see whether it fails the same way
 	Trace      bool          // print all steps, even without a failure
 	Steps      int           // limit of steps in a schedule; 0 means 200,000
-	Deeds      []Deed        // if not nil: run this schedule after the default one, whatever the strategy
+	Deeds      []Deed        // if not nil: run only this schedule after the default one
 	Exhaustive int           // if not 0: run all schedules that have fewer than this number of decisions other than the default
 	Report     string        // file to append reports to, one Report a line as JSON
 	Hashes     string        // file to append the hash of each distinct schedule to, 8 bytes each
@@ -187,7 +187,7 @@ func (e *explorer) explore() error {
 		return e.failed(first, "usual", 0, func() strategy { return usualStrategy{} })
 	}
 	if c.Deeds != nil {
-		return e.each("replay", func() strategy { return &replay{deeds: c.Deeds} })
+		return e.try("replay", 0, func() strategy { return &replay{deeds: c.Deeds} })
 	}
 	if c.Exhaustive > 0 {
 		return e.exhaust()
@@ -197,33 +197,28 @@ func (e *explorer) explore() error {
 			return nil
 		}
 		seed := c.Seed + uint64(i)*max(c.Stride, 1)
-		of := func() strategy {
+		err := e.try(c.Strategy, seed, func() strategy {
 			s, err := strategyOf(c.Strategy, seed, e.length)
 			if err != nil {
 				e.t.Fatal(err)
 			}
 			return s
-		}
-		r := e.once(of(), c.Trace)
-		if c.Trace {
-			e.t.Log("\n" + strings.Join(r.lines(r.trace, false), "\n"))
-		}
-		if r.failure != nil {
-			return e.failed(r, c.Strategy, seed, of)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (e *explorer) each(name string, of func() strategy) error {
-	for range max(e.c.Schedules, 1) {
-		r := e.once(of(), e.c.Trace)
-		if e.c.Trace {
-			e.t.Log("\n" + strings.Join(r.lines(r.trace, false), "\n"))
-		}
-		if r.failure != nil {
-			return e.failed(r, name, 0, of)
-		}
+// try runs one schedule, and reports it if it fails.
+func (e *explorer) try(name string, seed uint64, of func() strategy) error {
+	r := e.once(of(), e.c.Trace)
+	if e.c.Trace {
+		e.t.Log("\n" + strings.Join(r.lines(r.trace, false), "\n"))
+	}
+	if r.failure != nil {
+		return e.failed(r, name, seed, of)
 	}
 	return nil
 }

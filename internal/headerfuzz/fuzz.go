@@ -196,7 +196,7 @@ func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 		return nil, fmt.Errorf("%w\n%s", err, r.Header)
 	}
 	r.Facts = report.Right()
-	r.Faults = append(report.Wrong, unguessed(t)...)
+	r.Faults = report.Wrong
 	return r, nil
 }
 
@@ -213,9 +213,9 @@ func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 	return faults
 }
 
-// compare compares a table with its header. It leaves out differences that may be of qualifiers
-// alone (cproof.Unknown). It also leaves out the faults of a record that symbols.DecodeTable
-// rejects, because no package is generated from such a table.
+// compare compares a table with its header, and adds the faults of unguessed. It leaves out
+// differences that may be of qualifiers alone (cproof.Unknown). It also leaves out the faults of a
+// record that symbols.DecodeTable rejects, because no package is generated from such a table.
 func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) (*cproof.Report, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return nil, err
@@ -230,7 +230,8 @@ func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) 
 	} else if _, err := symbols.DecodeTable("table", text); err != nil {
 		loud = err.Error()
 	}
-	report.Wrong = append(slices.DeleteFunc(report.Wrong, func(f cproof.Fault) bool { return f.C == cproof.Unknown }), report.Absent...)
+	report.Wrong = slices.DeleteFunc(report.Wrong, func(f cproof.Fault) bool { return f.C == cproof.Unknown })
+	report.Wrong = slices.Concat(report.Wrong, report.Absent, unguessed(t))
 	if loud != "" {
 		report.Wrong = slices.DeleteFunc(report.Wrong, func(f cproof.Fault) bool {
 			_, name, _ := strings.Cut(f.Record, " ")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/internal/cproof"
+	"github.com/puregpu/puregpu/symbols"
 )
 
 var (
@@ -111,6 +112,33 @@ func TestHeaders(t *testing.T) {
 	}
 	t.Logf("%d headers, %d declarations: %d records proven by %d facts, %d refused, %d not parsed; %d were no C; %d faults",
 		headers, sum.Units, sum.Records, sum.Facts, sum.Refused, sum.Unparsed, sum.Invalid, len(seen))
+}
+
+// TestGuessCompared checks that compare, which finds the smallest header for a fault, finds an
+// output that is not marked as a guess.
+func TestGuessCompared(t *testing.T) {
+	cc, err := cproof.Find(t.Context(), "")
+	if err != nil {
+		t.Skip(err)
+	}
+	c, err := NewChecker(cc, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := Head + "int fz1(int *p);\n"
+	table, _, err := extracted(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &table.Functions[0].Params[0]
+	p.Dir, p.Guess = symbols.Out, false
+	report, err := c.compare(t.Context(), header, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Wrong) != 1 || report.Wrong[0].Kind != "guess" {
+		t.Errorf("the faults are %v; want the output without the mark of a guess", report.Wrong)
+	}
 }
 
 // TestAccessors checks that generated methods read and write the bit-fields of random structs as C

@@ -186,6 +186,22 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
+// TestDistinct checks that equal hashes of two tests count as two schedules, also if the names of
+// the tests begin alike.
+func TestDistinct(t *testing.T) {
+	c := &campaign{hashes: map[uint64]struct{}{}}
+	for _, test := range []string{"TestCloseAgainst", "TestCloseAgain", "TestCloseAgainst"} {
+		hashes := filepath.Join(t.TempDir(), "hashes")
+		if err := os.WriteFile(hashes, []byte("8 bytes."), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c.count(job{test: test, config: explore.Config{Hashes: hashes}})
+	}
+	if n := len(c.hashes); n != 2 {
+		t.Errorf("%d distinct schedules, want 2", n)
+	}
+}
+
 // TestReplay checks that the schedule of a report fails again when it is replayed.
 func TestReplay(t *testing.T) {
 	o := onTextbook(t)

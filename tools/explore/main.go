@@ -13,7 +13,7 @@
 //	-n N              schedules of each test, unless -time is given; 1,000
 //	-seed S           seed of the first schedule; 0: a new one each time
 //	-strategy NAME    mix, walk, pct, pct:DEPTH, delay or usual
-//	-exhaust N        instead of schedules by seeds, all with fewer than N unusual switches
+//	-exhaust N        instead, schedules with fewer than N unusual switches: all, or -n of each test
 //	-race             build with the race detector, which needs gcc
 //	-j N              processes at a time; default: the number of processors
 //	-patch FILE,...   apply patches first, as tools/faults does
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	f.IntVar(&o.n, "n", 1000, "schedules of each test, unless -time is given")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the first schedule; 0: a new one each time")
 	f.StringVar(&o.strategy, "strategy", "mix", "mix, walk, pct, pct:DEPTH, delay or usual")
-	f.IntVar(&o.exhaust, "exhaust", 0, "instead, all schedules with fewer than so many unusual switches")
+	f.IntVar(&o.exhaust, "exhaust", 0, "instead, schedules with fewer than so many unusual switches: all, or -n of each test")
 	f.BoolVar(&o.race, "race", false, "build with the race detector")
 	f.IntVar(&o.j, "j", runtime.NumCPU(), "processes at a time")
 	f.StringVar(&o.patch, "patch", "", "apply a patch `file` first; several with commas")

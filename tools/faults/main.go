@@ -9,13 +9,14 @@
 //
 // The rest is a unified diff against the tree. The test must pass on the unchanged tree. The test
 // catches the fault if it fails, panics or hangs with the patch. The limit is 30 s, or the -timeout
-// of the arguments, but at most 10 minutes. The tree stays unchanged, because go test reads the
-// patched files from elsewhere (-overlay). Quoted arguments must not contain blanks. With -race the
-// test is built with cgo, which needs gcc. With -v the output of the tests precedes each line.
+// of the arguments. A run that takes 10 minutes, with building, is killed. The tree stays
+// unchanged, because go test reads the patched files from elsewhere (-overlay). Quoted arguments
+// must not contain blanks. With -race the test is built with cgo, which needs gcc. With -v the
+// output of the tests precedes each line.
 //
 // faults prints one line for each fault: caught, MISSED, FAILS WITHOUT IT (the test fails on the
-// unchanged tree), or an error in the patch. The exit status is 1 unless all faults are caught, and
-// 2 if the command line is wrong.
+// unchanged tree), no verdict (no test was run, or the run was killed), or an error in the patch.
+// The exit status is 1 unless all faults are caught, and 2 if the command line is wrong.
 package main
 
 import (
@@ -189,7 +190,7 @@ func (p patch) try(ctx context.Context, tmp string, sound map[string]error) (out
 	switch {
 	case err == nil:
 		return out, errMissed
-	case errors.Is(err, errNoTest):
+	case errors.Is(err, errNoVerdict):
 		return out, err
 	}
 	return out, nil
@@ -229,11 +230,11 @@ func (p patch) apply(tmp string) (file string, err error) {
 // limit is the time limit of a test run.
 const limit = 10 * time.Minute
 
-// errNoTest says that no test was run.
-var errNoTest = errors.New("no test was run")
+// errNoVerdict says that no test passed or failed.
+var errNoVerdict = errors.New("no verdict")
 
-// goTest runs go test, and returns its output and an error if it failed. The error is errNoTest if
-// no test was run, for example because the code does not compile.
+// goTest runs go test, and returns its output and an error if it failed. The error is errNoVerdict
+// if no test was run, for example because the code does not compile, or if the run was killed.
 func goTest(ctx context.Context, args []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -250,12 +251,12 @@ func goTest(ctx context.Context, args []string) ([]byte, error) {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case bytes.Contains(out, []byte("[no tests to run]")):
-		return out, fmt.Errorf("%w: no test has the name that the patch gives", errNoTest)
+		return out, fmt.Errorf("%w: no test has the name that the patch gives", errNoVerdict)
 	case err == nil:
 		return out, nil
 	case !bytes.Contains(out, []byte("--- FAIL")) && !bytes.Contains(out, []byte("panic: ")) && !bytes.Contains(out, []byte("fatal error: ")) &&
 		!bytes.Contains(out, []byte("WARNING: DATA RACE")) && !bytes.Contains(out, []byte("goleak: ")):
-		return out, fmt.Errorf("%w: %v: %s", errNoTest, err, firstLine(out))
+		return out, fmt.Errorf("%w: %v: %s", errNoVerdict, err, firstLine(out))
 	}
 	return out, err
 }

@@ -29,7 +29,10 @@ func Double(a int) int {
 `,
 		"sums_test.go": `package sums
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 func TestAdd(t *testing.T) {
 	if n := Add(1, 2); n != 3 {
@@ -40,6 +43,14 @@ func TestAdd(t *testing.T) {
 func TestWrong(t *testing.T) {
 	t.Error("always")
 }
+
+func TestKilled(t *testing.T) {
+	if Double(1) != 2 {
+		self, _ := os.FindProcess(os.Getpid())
+		self.Kill()
+		select {}
+	}
+}
 `,
 		"caught.patch":  change("^TestAdd$", "a + b", "a - b"),
 		"missed.patch":  change("^TestAdd$", "a * 2", "a * 3"),
@@ -47,6 +58,7 @@ func TestWrong(t *testing.T) {
 		"wrong.patch":   change("^TestWrong$", "a + b", "a - b"),
 		"nothing.patch": change("^TestSubtract$", "a + b", "a - b"),
 		"broken.patch":  change("^TestAdd$", "a + b", "a +"),
+		"killed.patch":  change("^TestKilled$", "a * 2", "a * 3"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -55,7 +67,7 @@ func TestWrong(t *testing.T) {
 	t.Chdir(dir)
 	var out strings.Builder
 	err := run(t.Context(), []string{"-dir", "."}, &out, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "5 of 6 faults") {
+	if err == nil || !strings.Contains(err.Error(), "6 of 7 faults") {
 		t.Errorf("%v", err)
 	}
 	for name, want := range map[string]string{
@@ -63,8 +75,9 @@ func TestWrong(t *testing.T) {
 		"missed":  "MISSED: the test passes with the fault",
 		"old":     "no longer applies: error: ",
 		"wrong":   "FAILS WITHOUT IT: exit status 1",
-		"nothing": "no test was run: no test has the name",
-		"broken":  "no test was run: exit status 1: ",
+		"nothing": "no verdict: no test has the name",
+		"broken":  "no verdict: exit status 1: ",
+		"killed":  "no verdict: exit status 1: ",
 	} {
 		if !regexp.MustCompile(`(?m)^` + name + ` +.*` + regexp.QuoteMeta(want)).MatchString(out.String()) {
 			t.Errorf("of %s it does not say %q:\n%s", name, want, out.String())

@@ -110,5 +110,5 @@ func (c *contents) why(row string) string {
 			return r.NotRun
 		}
 	}
-	return "it was not asked for"
+	return "the run did not measure it: run the group calls on CUDA"
 }

@@ -64,7 +64,7 @@ func TestCompare(t *testing.T) {
 		{"a row that is missing", func(docs []contents) []contents {
 			docs[dynamic].Rows = docs[dynamic].Rows[:1]
 			return docs
-		}, 2, `0\.json has no figure of calls/cuLaunchKernel: it was not asked for`},
+		}, 2, `0\.json has no figure of calls/cuLaunchKernel: the run did not measure it: run the group calls on CUDA`},
 		{"two turns", func(docs []contents) []contents { return docs[:4] }, 2, `takes at least 6 files, .* got 4`},
 		{"half a turn", func(docs []contents) []contents { return append(docs, docs[0]) }, 2, `got 7`},
 		{"another device", func(docs []contents) []contents {
@@ -111,7 +111,7 @@ func TestCompareFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ file, want string }{
-		{sim, sim + " has no figure of calls/a C function: it was not asked for"},
+		{sim, sim + " has no figure of calls/a C function: the run did not measure it: run the group calls on CUDA"},
 		{"compare_test.go", "compare_test.go is not output of -json"},
 		{"absent.json", "absent.json: no such file"},
 	} {

@@ -100,6 +100,5 @@ func NewTicker(d Duration) *Ticker {
 //go:norace
 func (k *Ticker) again(d Duration) { k.t.Again(d) }
 
-func (k *Ticker) Stop()            { k.t.Stop() }
-func (k *Ticker) Reset(d Duration) { k.t.Reset(d) }
-func Tick(d Duration) <-chan Time  { return NewTicker(d).C }
+func (k *Ticker) Stop()           { k.t.Stop() }
+func Tick(d Duration) <-chan Time { return NewTicker(d).C }
