@@ -181,8 +181,10 @@ template <bool NORM> __device__ inline void add(const Peers &p, int n, int lengt
 						u64 t = now();
 						if (since == 0)
 							since = t;
+						// Reads of host memory are slow. If all threads made them at once, the other
+						// rank would wait for this one and do the same, in each sum from then on.
 						volatile u32 *told = (volatile u32 *)p.lost;
-						if (*lost != 0 || *told != 0 || t - since > p.patience) {
+						if (*lost != 0 || t - since > p.patience || polls % 16384 == 0 && *told != 0) {
 							if (*told == 0)
 								*told = 1 + missing;
 							*lost = 1;
