@@ -279,7 +279,7 @@ func TestGPUTeamTimes(t *testing.T) {
 
 // times measures prompts and decode steps of a runner that has the shard.
 func times(t *testing.T, r model.Runner, s *model.Shard, ck *checkpoint.Checkpoint, bandwidth float64, row func(what, format string, args ...any)) {
-	const length, steps = 512, 64
+	const length, steps = 512, 32
 	prompt := random(rand.New(rand.NewPCG(1, 1)), length, ck.Config().Vocab)
 	var queued, took []time.Duration
 	for slot := range model.MaxRows {
