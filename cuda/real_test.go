@@ -66,8 +66,8 @@ func TestRealErrors(t *testing.T) {
 	}
 }
 
-// TestRealWithoutDevice calls functions that work before Init, and two that must return an error
-// before Init. Init itself must return an error if there is no GPU.
+// TestRealWithoutDevice calls GetProcAddress, which works before Init. Without a GPU it also checks
+// the errors of two functions before Init, and of Init.
 func TestRealWithoutDevice(t *testing.T) {
 	l := openReal(t)
 	if l.HasSymbol("cuGetProcAddress_v2") {

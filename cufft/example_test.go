@@ -52,7 +52,7 @@ func ExampleLibrary_ExecC2C() {
 		fmt.Println(err)
 		return
 	}
-	var stream cuda.Stream  // from package cuda
+	var stream cuda.Stream  // from cuda.Library.StreamCreate
 	var data cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := forward(l, stream, data, 1<<20); err != nil {
 		fmt.Println(err)

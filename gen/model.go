@@ -161,7 +161,7 @@ const (
 	roleStruct               // struct by value
 	rolePointer              // *T or unsafe.Pointer argument
 	roleString               // string argument, NUL-terminated on the way
-	roleSlice                // slice argument; C gets its first element
+	roleSlice                // slice argument; C gets a pointer to its first element
 	roleCount                // no argument: the length of a slice
 	roleCountOut             // result: the number of elements; before the call it holds the slice's length for C
 	roleOut                  // result

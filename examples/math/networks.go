@@ -65,7 +65,7 @@ func attend(ctx context.Context, dev *gpu.Device) (string, error) {
 	var queries, keys, values, found [n * n]smallfloat.Float16
 	for i := range n {
 		keys[i*n+i] = smallfloat.ToFloat16(1)
-		queries[i*n+n-1-i] = smallfloat.ToFloat16(32) // the last key first
+		queries[i*n+n-1-i] = smallfloat.ToFloat16(32) // query i selects key n-1-i
 		values[i*n] = smallfloat.ToFloat16(float32(i + 1))
 	}
 	s := dev.Queue(0).NewStream()

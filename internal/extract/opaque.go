@@ -142,8 +142,8 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 	return refused
 }
 
-// orphans removes records of unnamed types that belong to a removed record: types of its members or
-// parameters that are declared in place.
+// orphans removes the records of unnamed types whose outer record was removed. Such a type is
+// declared in place, for a member or parameter, and is named OUTER.NAME.
 func orphans(t *symbols.Table) {
 	have := t.TypeNames()
 	for _, f := range t.Functions {

@@ -311,9 +311,11 @@ func resolve(t string, alias map[string]string) string {
 	return strings.ReplaceAll(full, "* *", "**")
 }
 
-// applyFacts takes the units and directions of parameters from the documentation. If the
-// documentation gives a pointer no direction, the type decides, or the direction is marked as a
-// guess.
+// applyFacts sets units, directions, and which pointers may be null, from the documentation. A
+// const T * or void * never gets a direction. Another pointer gets the documented direction. It is
+// marked as a guess if the documentation gives no direction, or describes an output as an array or
+// as device memory. A pointer to char is never marked. A marked pointer that the documentation does
+// not mention is taken for an output.
 func applyFacts(params []symbols.Param, doc comment) {
 	for i := range params {
 		p := &params[i]

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// chainBenches time fills that each wait for the one before, all submitted ahead, on one stream and
-// on two in turn.
+// chainBenches time chains of fills: each fill waits for the one before. The host submits all fills
+// and then waits for the last. One bench uses one stream, the other alternates between two.
 func chainBenches() []bench {
 	return []bench{
 		{

@@ -575,8 +575,9 @@ func testGraphs(b *bench) {
 	b.ok(d.DestroyGraph(g))
 }
 
-// testCapture captures graphs, and sets a child node of another graph to each captured graph in
-// turn.
+// testCapture captures graphs and executes them as the child node of another graph. SetNode must
+// accept a new child with the same nodes, and refuse one with more. testCapture also makes invalid
+// calls in a capture.
 func testCapture(b *bench) {
 	d := b.d
 	if !d.caps.Capture {

@@ -164,9 +164,10 @@ func (d *device) DestroyPool(p driver.Pool) error {
 	return nil
 }
 
-// busy reports whether a stream of the device has work left or is being captured. It does not query
-// a stream that is being captured, because a query would invalidate the capture. While busy holds
-// d.mu, no stream in d.streams can be destroyed. The calling thread must be locked.
+// busy reports whether a stream in d.streams has work left or is being captured. Adopted streams
+// are not in d.streams: see AdoptStream. busy does not query a stream that is being captured,
+// because a query would invalidate the capture. While busy holds d.mu, no stream in d.streams can
+// be destroyed. The calling thread must be locked.
 func (d *device) busy(op string) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

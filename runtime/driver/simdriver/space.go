@@ -125,9 +125,9 @@ func (s *space) explain(e *AccessError) {
 	}
 }
 
-// remove removes the allocation with base p and returns it. It returns an error if there is no such
-// allocation with this device, kind and value of the field registered, or if the allocation is a
-// pool's segment, a reservation, or memory that OpenMem or OpenPoolMem has opened.
+// remove removes the allocation with base p and returns it. The allocation must have the given
+// device and kind, and its field registered must equal the parameter. Segments of pools,
+// reservations, and memory that OpenMem or OpenPoolMem has opened are refused.
 func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered bool) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -240,8 +240,8 @@ func (s *stream) idle(c code) bool {
 // held reports whether the stream or its device is stalled.
 func (s *stream) held() bool { return s.stalled.Load() || s.dev.stalled.Load() }
 
-// publish adds the operation in the place that slot returned to the stream, or to the stream's
-// capture. The caller holds mu.
+// publish adds to the stream, or to the stream's capture, the operation that the caller has set in
+// the place from slot. The caller holds mu.
 func (s *stream) publish() {
 	if c := s.captured.Load(); c != nil {
 		c.note(s.dev.d)

@@ -18,7 +18,7 @@ type State struct {
 	Sampling gpu.Slice[Sampling] // [slots]
 	Pages    gpu.Slice[int32]    // [slots][Dims.MaxPages]: the pages of a slot's sequence, in order
 	Cache    gpu.Range           // page p begins at p * Dims.PageBytes()
-	Freq     gpu.Slice[float32]  // [HeadDim/2]: radians of rotation for each position
+	Freq     gpu.Slice[float32]  // [HeadDim/2]: radians of rotation per position
 }
 
 // A Matrix is a weight matrix of a layer: 16-bit numbers, or FP8 e4m3 if Dims.FP8 is 1. The address
