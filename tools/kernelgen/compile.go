@@ -253,6 +253,9 @@ func hipcc(g *generator, source string) ([]byte, string, error) {
 func nvrtcCompile(g *generator, source string) ([]byte, string, error) {
 	lib, err := nvrtc.Open(nvrtc.Options{})
 	if errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {
+		if file := os.Getenv("PUREGPU_NVRTC_LIBRARY"); file != "" {
+			return nil, "", missing("no library NVRTC: PUREGPU_NVRTC_LIBRARY names " + file)
+		}
 		return nil, "", missing("no library NVRTC")
 	} else if err != nil {
 		return nil, "", err

@@ -266,12 +266,12 @@ func TestBroken(t *testing.T) {
 		args        string
 		want        []string // parts of the error; empty if it succeeds
 	}{
-		"clang lacks CUDA":                  {"", noCUDA, "", []string{"k.cu: no compiler: no program /absent/nvcc; clang compiles nothing for compute_75 here: clang: error: cannot find CUDA installation; no library NVRTC", "install the CUDA toolkit", "kernelgen k.cu k.ptx", "kernelgen -runtime k.cu"}},
+		"clang lacks CUDA":                  {"", noCUDA, "", []string{"k.cu: no compiler: no program /absent/nvcc; clang compiles nothing for compute_75 here: clang: error: cannot find CUDA installation; no library NVRTC: PUREGPU_NVRTC_LIBRARY names /absent/puregpu_nvrtc_library", "install the CUDA toolkit", "kernelgen k.cu k.ptx", "kernelgen -runtime k.cu"}},
 		"clang lacks CUDA, and is named":    {"", noCUDA, "-compiler clang", []string{"clang compiles nothing for compute_75 here", "cannot find CUDA installation", "kernelgen -runtime k.cu"}},
 		"nvcc is broken":                    {noCUDA, works, "", nil},
 		"the source is broken":              {onlyProbes, works, "", []string{"compile k.cu with nvcc: exit status 1\nk.cu(1): error: no"}},
 		"an architecture that there is not": {"#!/bin/sh\ncase \"$*\" in *_999*) echo 'nvcc fatal: no such architecture' >&2; exit 1;; esac\n" + touchOut, "", "-arch compute_999", []string{"compile k.cu: nvcc compiles nothing for compute_999 here: nvcc fatal: no such architecture"}},
-		"clang makes no machine code":       {"", works, "-arch sm_80", []string{"clang compiles nothing for sm_80 here: clang makes PTX here: give compute_80 in place of sm_80; no library NVRTC"}},
+		"clang makes no machine code":       {"", works, "-arch sm_80", []string{"clang compiles nothing for sm_80 here: clang makes PTX here: give compute_80 in place of sm_80; no library NVRTC: PUREGPU_NVRTC_LIBRARY names /absent/puregpu_nvrtc_library"}},
 	} {
 		withoutCompilers(t)
 		dir := t.TempDir()
