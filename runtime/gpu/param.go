@@ -176,13 +176,18 @@ func (op Op) Param(i int, p parameter) Op {
 		if i >= len(b.params) {
 			return op.wrong("argument %d is %v, and there are %d arguments", i, of, len(b.params))
 		}
-		switch a := &b.params[i]; {
+		a := &b.params[i]
+		where := strconv.Itoa(i)
+		if a.name != where {
+			where += " (" + a.name + ")"
+		}
+		switch {
 		case a.kind != byValue:
-			return op.wrong("argument %s is %v, but it is an address: use a binding", a.name, of)
+			return op.wrong("argument %s is an address, and the recording's %v is given for it: use a binding", where, of)
 		case a.typ != nil && a.typ != of.Type():
-			return op.wrong("argument %s is %v, but its type is %v", a.name, of, a.typ)
+			return op.wrong("argument %s has type %v, and the recording's %v is given for it", where, a.typ, of)
 		case uintptr(a.size) != of.Type().Size():
-			return op.wrong("argument %s is %v, but it has %d bytes", a.name, of, a.size)
+			return op.wrong("argument %s has %d bytes, and the recording's %v is given for it", where, a.size, of)
 		}
 	}
 	return op.use(i, of)

@@ -286,9 +286,9 @@ func TestParamMistakes(t *testing.T) {
 	for why, do := range map[string]func() error{
 		"argument 9 is parameter 0 (uint64), and there are 4 arguments":                                              add(launch.Param(9, n)),
 		"argument -1 is parameter 0 (uint64)":                                                                        add(launch.Param(-1, n)),
-		"argument Out is parameter 0 (uint64), but it is an address":                                                 add(launch.Param(3, n)),
-		"argument First is parameter 0 (uint64), but its type is uint32":                                             add(launch.Param(1, n)),
-		"argument Step is parameter 3 (float32), but its type is uint32":                                             add(launch.Param(2, float)),
+		"argument 3 (Out) is an address, and the recording's parameter 0 (uint64) is given":                          add(launch.Param(3, n)),
+		"argument 1 (First) has type uint32, and the recording's parameter 0 (uint64) is given":                      add(launch.Param(1, n)),
+		"argument 2 (Step) has type uint32, and the recording's parameter 3 (float32) is given":                      add(launch.Param(2, float)),
 		"argument 1 is both parameter 1 (uint32) and parameter 1 (uint32)":                                           add(launch.Param(1, first).Param(1, first)),
 		"argument 1 is a zero Param: make it":                                                                        add(launch.Param(1, zero)),
 		"argument 2 is a zero Param: make it":                                                                        add(launch.Param(2, nil)),
