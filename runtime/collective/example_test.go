@@ -133,7 +133,7 @@ func ExampleError() {
 	fmt.Println(errors.Is(err, context.DeadlineExceeded), failed)
 	// Output:
 	// true gradients 0 2
-	// true gpu: communicator gradients, rank 0 of 2, on Simulated GPU 0: a group was not done 20ms after it was issued: context deadline exceeded
+	// true gpu: communicator gradients, rank 0 of 2, on Simulated GPU 0: a group was not done 20ms after it was issued (have all ranks submitted it?): context deadline exceeded
 }
 
 // Two ranks suspend their communicator and resume it. While it is suspended, its device memory is

@@ -101,11 +101,11 @@ func (c *Communicator) fault() error {
 func (c *Communicator) late(ctx context.Context, issued time.Time) error {
 	if ctx != nil {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("a group was not done in time: %w", err)
+			return fmt.Errorf("a group was not done in time (have all ranks submitted it?): %w", err)
 		}
 	}
 	if t := c.opt.Timeout; t > 0 && !issued.IsZero() && time.Since(issued) > t {
-		return fmt.Errorf("a group was not done %v after it was issued: %w", t, context.DeadlineExceeded)
+		return fmt.Errorf("a group was not done %v after it was issued (have all ranks submitted it?): %w", t, context.DeadlineExceeded)
 	}
 	return nil
 }
