@@ -67,6 +67,7 @@ func TestMistakeErrors(t *testing.T) {
 		{"upload behind the end", func(s stream) error { return s.Upload(b.Range(60, 8), make([]byte, 64)) }, gpu.ErrRange, "8 bytes at 60 of a buffer of 64"},
 		{"copy behind the end", func(s stream) error { return s.Copy(b.Range(0, 80), b.Range(40, 9)) }, gpu.ErrRange, "80 bytes at 0 of a buffer of 64"},
 		{"upload of less", func(s stream) error { return s.Upload(b.All(), make([]byte, 3)) }, gpu.ErrArgument, "3 bytes of data for a range of 64"},
+		{"download of less", func(s stream) error { return s.Do(gpu.Download(make([]byte, 3), b.All())) }, gpu.ErrArgument, "3 bytes of memory for a range of 64"},
 		{"copy of less", func(s stream) error { return s.Copy(b.Range(0, 8), b.Range(40, 9)) }, gpu.ErrArgument, "from 9 bytes to 8"},
 		{"wait for no stream", func(stream) error { return stream(nil).Wait(ctx) }, gpu.ErrArgument, "wait: a nil or zero Stream"},
 		{"no stream after a point", func(stream) error { return stream(nil).After() }, gpu.ErrArgument, "after: a nil or zero Stream"},

@@ -90,7 +90,7 @@ func (q *Queue) download(o *Order, dst []byte, src Range) error {
 		return err
 	}
 	if src.Size != uint64(len(dst)) {
-		return errs.Argument("download", "from %d bytes to %d", src.Size, len(dst))
+		return errs.Argument("download", "%d bytes of memory for a range of %d", len(dst), src.Size)
 	}
 	if len(dst) == 0 {
 		return q.submit(q.get(work.Barrier), o)
