@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -225,7 +227,7 @@ func (s *stream) run(o *operation) (err error) {
 	}
 	returned = true
 	if e := c.grid.bad.Load(); e != nil {
-		return e
+		return c.blame(e)
 	}
 	if len(out) == 1 && !out[0].IsNil() {
 		failed, _ = out[0].Interface().(error)
@@ -234,6 +236,20 @@ func (s *stream) run(o *operation) (err error) {
 		return fmt.Errorf("%s: %w", s.which(o), failed)
 	}
 	return nil
+}
+
+// blame adds the arguments of the launch that are the address of a refused access.
+func (c *call) blame(e *AccessError) error {
+	var there []string
+	for i, t := range c.k.params {
+		if t == reflect.TypeFor[driver.Ptr]() && *(*driver.Ptr)(c.args[i]) == e.Addr {
+			there = append(there, strconv.Itoa(i))
+		}
+	}
+	if there == nil {
+		return e
+	}
+	return fmt.Errorf("%w: argument %s, counted from 0, points there", e, strings.Join(there, " and "))
 }
 
 // which returns a text that names a launch.

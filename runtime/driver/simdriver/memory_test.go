@@ -165,6 +165,9 @@ func TestViolations(t *testing.T) {
 		{"view of negative length", func(e env) error {
 			return launch(e.v, e.s, e.f, unsafe.Pointer(&e.a.Ptr), ptr(-1), ptr(4))
 		}, simdriver.AccessError{Op: simdriver.OpLaunch, Kernel: "view", Size: 1<<64 - 1, Length: 64}, "only 64"},
+		{"view behind an argument", func(e env) error {
+			return launch(e.v, e.s, e.f, unsafe.Pointer(&e.a.Ptr), ptr(17), ptr(4))
+		}, simdriver.AccessError{Op: simdriver.OpLaunch, Kernel: "view", Size: 68, Length: 64}, "argument 0, counted from 0, points there"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, vs := open(t, simdriver.Config{Devices: 2, Kernels: kernels(map[string]any{
