@@ -96,7 +96,7 @@ func describe(pkg *types.Package) []string {
 		}
 		return p.Name()
 	}
-	text := func(t types.Type) string { return types.TypeString(t, qualify) }
+	text := func(t types.Type) string { return types.TypeString(unnamed(t), qualify) }
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	scope := pkg.Scope()
@@ -111,7 +111,7 @@ func describe(pkg *types.Package) []string {
 		case *types.Var:
 			add("var %s %s", name, text(obj.Type()))
 		case *types.Func:
-			add("func %s%s", name, strings.TrimPrefix(text(unnamed(obj.Signature())), "func"))
+			add("func %s%s", name, strings.TrimPrefix(text(obj.Signature()), "func"))
 		case *types.TypeName:
 			if obj.IsAlias() {
 				add("type %s = %s", name, text(types.Unalias(obj.Type())))
@@ -127,11 +127,11 @@ func describe(pkg *types.Package) []string {
 					}
 				}
 			case *types.Signature:
-				add("type %s %s", name, text(unnamed(u)))
+				add("type %s %s", name, text(u))
 			case *types.Interface:
 				add("type %s interface", name)
 				for m := range u.Methods() {
-					add("type %s interface, %s%s", name, m.Name(), strings.TrimPrefix(text(unnamed(m.Signature())), "func"))
+					add("type %s interface, %s%s", name, m.Name(), strings.TrimPrefix(text(m.Signature()), "func"))
 				}
 			default:
 				add("type %s %s", name, text(u))
@@ -139,7 +139,7 @@ func describe(pkg *types.Package) []string {
 			for m := range named.Methods() {
 				if m.Exported() {
 					recv := text(m.Signature().Recv().Type())
-					add("method (%s) %s%s", recv, m.Name(), strings.TrimPrefix(text(unnamed(m.Signature())), "func"))
+					add("method (%s) %s%s", recv, m.Name(), strings.TrimPrefix(text(m.Signature()), "func"))
 				}
 			}
 		}
@@ -148,14 +148,22 @@ func describe(pkg *types.Package) []string {
 	return slices.Compact(lines)
 }
 
-// unnamed returns s without receiver and without the names of parameters and results.
-func unnamed(s *types.Signature) *types.Signature {
+// unnamed returns a function type without receiver, type parameters, and names of parameters and
+// results. It removes such names also from function types among the parameters and results, and
+// from those that are elements of slices.
+func unnamed(t types.Type) types.Type {
 	strip := func(t *types.Tuple) *types.Tuple {
 		var vars []*types.Var
 		for v := range t.Variables() {
-			vars = append(vars, types.NewParam(0, nil, "", v.Type()))
+			vars = append(vars, types.NewParam(0, nil, "", unnamed(v.Type())))
 		}
 		return types.NewTuple(vars...)
 	}
-	return types.NewSignatureType(nil, nil, nil, strip(s.Params()), strip(s.Results()), s.Variadic())
+	switch t := t.(type) {
+	case *types.Signature:
+		return types.NewSignatureType(nil, nil, nil, strip(t.Params()), strip(t.Results()), t.Variadic())
+	case *types.Slice:
+		return types.NewSlice(unnamed(t.Elem()))
+	}
+	return t
 }
