@@ -98,7 +98,7 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 		for _, m := range lacks {
 			fmt.Fprintln(&log, m)
 		}
-		fmt.Fprintf(&log, "A simulated GPU runs Go functions in place of kernels. Config.Kernels has %s.\n", list(v.d.kernels))
+		fmt.Fprintf(&log, "A simulated GPU runs Go functions in place of kernels. Config.Kernels has %s. If kernelgen wrote them and the source has changed, run go generate again.\n", list(v.d.kernels))
 		e.Log = log.String()
 		return driver.Code{}, fail(codeCompile, e)
 	}

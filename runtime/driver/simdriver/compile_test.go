@@ -86,7 +86,7 @@ func TestCompileRefuses(t *testing.T) {
 		Names: []string{"scale<double>", "none<int>"},
 	}
 	_, err := compile(t, vs[0], src)
-	refused(t, err, simdriver.ErrNotFound, "compile", "of_header", "Config.Kernels has a, last")
+	refused(t, err, simdriver.ErrNotFound, "compile", "of_header", "Config.Kernels has a, last. If kernelgen wrote them and the source has changed, run go generate again")
 	e, ok := errors.AsType[*driver.CompileError](err)
 	if !ok {
 		t.Fatalf("%v is not a CompileError", err)
