@@ -120,7 +120,8 @@ func dropPlaces(units []Unit, kept map[int]bool, lines []int, said string) (n in
 
 var errorLine = regexp.MustCompile(`(?m)^.*error: .*$`)
 
-// accepts compiles a header alone. It returns the lines with errors, or "".
+// accepts compiles a header alone. It returns the compiler's error lines, or "" if the compiler
+// accepts the header.
 func (c *Checker) accepts(ctx context.Context, header string) (string, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return "", err
@@ -129,6 +130,7 @@ func (c *Checker) accepts(ctx context.Context, header string) (string, error) {
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	out, err := cmd.CombinedOutput()
 	if err != nil && ctx.Err() == nil {
+		// With the space the result is not "", even if there is no error line.
 		return strings.Join(errorLine.FindAllString(string(out), -1), "\n") + " ", nil
 	}
 	return "", ctx.Err()
