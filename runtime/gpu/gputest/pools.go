@@ -108,7 +108,7 @@ var pools = []test{
 			})
 		}
 	}},
-	{name: "B88 memory has an address at once, and work after its allocation uses it", run: func(e *env) {
+	{name: "B88 memory has its size and kind at once, and work after its allocation uses it", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s := e.sem(), e.sem()
 			b := e.alloc(0, between(host, 1, s, 1), p, 1000)
