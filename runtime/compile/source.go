@@ -125,7 +125,7 @@ func (s Source) readsFiles() bool {
 
 // splice matches the end of a line that continues on the next line. The compiler joins such lines
 // first, even in the middle of a word.
-var splice = regexp.MustCompile(`\\[ \t\f\v]*\r?\n`)
+var splice = regexp.MustCompile(`\\[ \t\f\v]*(\r\n?|\n\r?)`)
 
 // readsMore reports whether a text includes a file that is not among the headers, or tests whether
 // such a file exists. It ignores conditions such as #if.
