@@ -394,6 +394,8 @@ func TestCompileFiles(t *testing.T) {
 		{compile.Source{Text: "\n#include \"H.h\"\n"}, false},
 		{compile.Source{Text: "\n#include<h.hpp>"}, false},
 		{compile.Source{Text: "\n#/* */include MACRO"}, false},
+		{compile.Source{Text: "\n#/* /* */include <no.h>"}, false},
+		{compile.Source{Text: "\n#/* */include <h.h>"}, true},
 		{compile.Source{Text: "\n#\\\ninclude <no.h>"}, false},
 		{compile.Source{Text: "\n#inc\\\nlude <no.h>"}, false},
 		{compile.Source{Text: "\n#inc\\ \r\nlude <no.h>"}, false},

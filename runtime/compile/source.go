@@ -152,17 +152,12 @@ func readsMore(text string, headers map[string]string) bool {
 	return false
 }
 
-// directive reports whether a word belongs to a preprocessor directive such as #include, or to an
-// expression such as __has_include. The parameter before is the text in front of the word.
+// directive reports whether a word may belong to a preprocessor directive such as #include, or to
+// an expression such as __has_include. The parameter before is the text in front of the word. A
+// comment may be inside a directive, so directive reports true behind every comment.
 func directive(before string) bool {
-	for {
-		before = strings.TrimRight(before, " \t\r\n\f\v")
-		if !strings.HasSuffix(before, "*/") {
-			break
-		}
-		before = before[:max(strings.LastIndex(before, "/*"), 0)]
-	}
-	return slices.ContainsFunc([]string{"#", "%:", "??=", "__has_"}, func(s string) bool { return strings.HasSuffix(before, s) })
+	before = strings.TrimRight(before, " \t\r\n\f\v")
+	return slices.ContainsFunc([]string{"#", "%:", "??=", "__has_", "*/"}, func(s string) bool { return strings.HasSuffix(before, s) })
 }
 
 // quoted returns the name in quotes or angle brackets at the beginning of a text.
