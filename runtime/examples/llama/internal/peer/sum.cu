@@ -181,8 +181,11 @@ template <bool NORM> __device__ inline void add(const Peers &p, int n, int lengt
 						u64 t = now();
 						if (since == 0)
 							since = t;
-						// Reads of host memory are slow. If all threads made them at once, the other
-						// rank would wait for this one and do the same, in each sum from then on.
+						// Reads of host memory are slow. Those of all threads together take about
+						// 0.3 ms, and the other rank waits that long for this one. So a thread reads
+						// only after 16,384 polls, which take longer: about 10 ms, an estimate. If it
+						// read sooner, the other rank's wait would lead to its own reads, and this
+						// rank would wait in turn, in each sum from then on.
 						volatile u32 *told = (volatile u32 *)p.lost;
 						if (*lost != 0 || t - since > p.patience || polls % 16384 == 0 && *told != 0) {
 							if (*told == 0)

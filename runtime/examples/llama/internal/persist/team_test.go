@@ -203,7 +203,8 @@ func TestTeam(t *testing.T) {
 }
 
 // testLost checks that a rank gives up if the other rank launches nothing, and that later steps and
-// sums of the rank that gave up do not wait.
+// sums of the rank that gave up wait only for milliseconds. A launch of the step clears sh.lost, so
+// it polls until it reads the host's word.
 func testLost(t *testing.T, devices []*gpu.Device) {
 	m := newTeam(t, devices, tinySize(), time.Second/10)
 	var all []*Decoder
