@@ -9,7 +9,7 @@
 // the module.
 //
 //	-run REGEXP       the tests; default: all
-//	-time D           time limit for all tests; 0: run -n schedules of each
+//	-time D           time limit for all tests, not with -exhaust; 0: run -n schedules of each
 //	-n N              schedules of each test, unless -time is given; 1,000
 //	-seed S           seed of the first schedule; 0: a new one each time
 //	-strategy NAME    mix, walk, pct, pct:DEPTH, delay or usual
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	var o options
 	f := flag.NewFlagSet("explore", flag.ExitOnError)
 	f.StringVar(&o.run, "run", ".", "the tests, a regular `expression`")
-	f.DurationVar(&o.time, "time", 0, "time limit for all tests; 0: run -n schedules once")
+	f.DurationVar(&o.time, "time", 0, "time limit for all tests, not with -exhaust; 0: run -n schedules of each")
 	f.IntVar(&o.n, "n", 1000, "schedules of each test, unless -time is given")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the first schedule; 0: a new one each time")
 	f.StringVar(&o.strategy, "strategy", "mix", "mix, walk, pct, pct:DEPTH, delay or usual")
