@@ -178,6 +178,21 @@ type job struct {
 }
 
 func (c *campaign) run(ctx context.Context, tests []string) error {
+	var replay *explore.Failure
+	if c.o.replay != "" {
+		text, err := os.ReadFile(c.o.replay)
+		replay = &explore.Failure{}
+		if err == nil {
+			err = json.Unmarshal(text, replay)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.o.replay, err)
+		}
+		if !slices.Contains(tests, replay.Scenario) {
+			return fmt.Errorf("%s: %s has no test %s that -run %q matches", c.o.replay, c.o.pkg, replay.Scenario, c.o.run)
+		}
+		tests = []string{replay.Scenario}
+	}
 	c.running = map[int]explore.Report{}
 	for _, t := range tests {
 		c.per[t] = &total{}
@@ -204,16 +219,6 @@ func (c *campaign) run(ctx context.Context, tests []string) error {
 			}
 		})
 	}
-	var replay *explore.Failure
-	if c.o.replay != "" {
-		text, err := os.ReadFile(c.o.replay)
-		if err == nil {
-			err = json.Unmarshal(text, &replay)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.o.replay, err)
-		}
-	}
 	id := 0
 	for ctx.Err() == nil {
 		for _, t := range tests {
@@ -228,9 +233,6 @@ func (c *campaign) run(ctx context.Context, tests []string) error {
 				config.Schedules, config.Time, until = 1<<40, each, stop
 			}
 			if replay != nil {
-				if replay.Scenario != t {
-					continue
-				}
 				config.Schedules = 1
 				config.Deeds = replay.Shrunk
 				if len(config.Deeds) == 0 {

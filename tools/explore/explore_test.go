@@ -202,7 +202,8 @@ func TestDistinct(t *testing.T) {
 	}
 }
 
-// TestReplay checks that the schedule of a report fails again when it is replayed.
+// TestReplay checks that the schedule of a report fails again when it is replayed, and that a report
+// of a test that is not among those to run is an error.
 func TestReplay(t *testing.T) {
 	o := onTextbook(t)
 	o.run, o.replays = "^TestFaultABA$", 1
@@ -218,6 +219,10 @@ func TestReplay(t *testing.T) {
 	c, err = explorePackage(t.Context(), o, io.Discard)
 	if err == nil || c == nil || len(c.failures) != 1 || c.failures[0].Kind != explore.Assertion {
 		t.Errorf("the schedule of the report does not fail: %v", err)
+	}
+	o.run = "^TestTwinABA$"
+	if _, err := explorePackage(t.Context(), o, io.Discard); err == nil || !strings.Contains(err.Error(), "TestFaultABA") {
+		t.Errorf("a report of a test that -run leaves out: error %v", err)
 	}
 }
 
