@@ -351,7 +351,11 @@ func (v *device) AccessPages(at driver.Ptr, size uint64, devices []driver.Device
 		i += n
 	}
 	for _, m := range within {
-		m.devices = append(m.devices, indexes...)
+		for _, i := range indexes {
+			if !slices.Contains(m.devices, i) {
+				m.devices = append(m.devices, i)
+			}
+		}
 	}
 	return nil
 }

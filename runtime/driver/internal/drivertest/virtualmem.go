@@ -60,6 +60,7 @@ func testVirtualMem(t *testing.T, a *API) {
 	}
 	OK(t, d.MapPages(q, pages[1], size))
 	OK(t, d.AccessPages(p, 2*size, []driver.Device{d, a.Neighbour(d)}))
+	OK(t, d.AccessPages(p, 2*size, []driver.Device{a.Neighbour(d)})) // d keeps its access
 	OK(t, d.AccessPages(q, size, []driver.Device{d}))
 	OK(t, d.Fill(Stream0, p, 7, 1, 2*size))
 	got := make([]byte, 2)
