@@ -164,7 +164,6 @@ func (v *device) destroyAll() []string {
 			d.execs.remove(h)
 		}
 	})
-	v.stuck.Store(false)
 	v.clearComms()
 	v.clearPools()
 	v.clearVirtual()
@@ -173,6 +172,7 @@ func (v *device) destroyAll() []string {
 	d.mu.Lock()
 	d.leaked = append(d.leaked, left...)
 	d.mu.Unlock()
+	v.stuck.Store(false) // last, so that Leaks names no object that is being destroyed here
 	return left
 }
 
