@@ -26,7 +26,7 @@ const (
 	isDestroying              // the native communicator is being destroyed, and not polled for errors
 	isShrinking               // has failed; shrinking aborts the native communicator
 	isAborting                // has failed; the native communicator is being aborted
-	isAborted                 // the abort is over, or left to the thread; the native communicator may be destroyed
+	isAborted                 // abort has ended; the thread may destroy the native communicator
 	isClosed                  // nothing is left; the thread ends
 	isAbandoned               // the thread is blocked in a library call, or ended when that call returned
 	isReturned                // the library call of isAbandoned has returned; the device stays open until the thread ends
