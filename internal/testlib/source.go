@@ -30,8 +30,8 @@ func Parse(t testing.TB, pattern string) (files []*ast.File) {
 	return files
 }
 
-// Submitting returns the methods of the interfaces of package runtime/driver that any thread may
-// call, as their documentation says in its last sentence.
+// Submitting returns the methods of interfaces, and the fields, of package runtime/driver that any
+// thread may call, as their documentation says in its last sentence.
 func Submitting(t testing.TB) (names []string) {
 	t.Helper()
 	for _, file := range Parse(t, filepath.Join(root(t), "runtime", "driver", "*.go")) {
