@@ -290,7 +290,8 @@ func (b *binding) summary(lib *symbols.Library) {
 		b.report(fmt.Sprintf("refused: %s: %s is defined in the header, and no library exports it", file, inline[file][0]))
 	}
 	for _, file := range slices.Sorted(maps.Keys(missing)) {
-		b.report(count(missing[file], "declaration is", "declarations are") + fmt.Sprintf(" refused for a type of another header: to bind them, write %q into headers.files", file))
+		const why = " refused for a type of another header: to bind "
+		b.report(count(missing[file], "declaration is"+why+"it", "declarations are"+why+"them") + fmt.Sprintf(", write %q into headers.files", file))
 	}
 }
 

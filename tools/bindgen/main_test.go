@@ -477,6 +477,22 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestOtherHeader checks the notes on declarations that need a header that is not in headers.files.
+func TestOtherHeader(t *testing.T) {
+	const reason = "T: is declared in other.h, which is not in headers.files"
+	refused := []symbols.Refusal{{Name: "libA", Where: "lib.h:1", Reason: reason}, {Name: "libB", Where: "lib.h:2", Reason: reason}}
+	for i, want := range []string{
+		`1 declaration is refused for a type of another header: to bind it, write "other.h" into headers.files`,
+		`2 declarations are refused for a type of another header: to bind them, write "other.h" into headers.files`,
+	} {
+		var last string
+		b := binding{report: func(s string) { last = s }}
+		if b.summary(&symbols.Library{Table: &symbols.Table{Refused: refused[:i+1]}}); last != want {
+			t.Errorf("%q, want %q", last, want)
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{}, {"a.json", "b.json"}, {"mylib"}, {"-color", "a.json"}} {
 		if err := run(args, io.Discard, io.Discard); !errors.Is(err, errUsage) {
