@@ -7,9 +7,12 @@
 package cudaheaders
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -113,3 +116,49 @@ func Find(header, nvrtc string) (dir string, tried []string) {
 	}
 	return "", tried
 }
+
+// Compile calls a function that compiles a source with NVRTC, headers and options, and returns the
+// log. If the source does not compile because a header is in no folder of the options, Compile
+// searches the toolkit's folders, and calls the function again with -I for the folder found, after
+// all other options. nvrtc is the path of NVRTC's library. Compile returns the error of the last
+// call. If a header is in no folder, note says so and names the folders.
+//
+// CUDA may share a folder with the C library, such as /usr/include. The program must not get
+// stdio.h from there. So for each of CUDA's headers that is missing and that is in such a folder,
+// Compile first adds an empty text. If nothing else is missing, Compile compiles once more, with -I
+// for the folder instead of the empty texts.
+func Compile(nvrtc string, headers map[string]string, options []string, compile func(headers map[string]string, options []string) (log string, err error)) (note string, err error) {
+	options = slices.Clone(options)
+	with := headers // the headers plus the empty texts
+	shared := ""
+	for {
+		log, err := compile(with, options)
+		m := missingHeader.FindStringSubmatch(log)
+		if err == nil || m == nil {
+			if shared == "" {
+				return "", err
+			}
+			options, with, shared = append(options, "-I"+shared), headers, ""
+			continue
+		}
+		dir, tried := Find(m[1], nvrtc)
+		_, again := with[m[1]]
+		switch {
+		case dir == "":
+			return fmt.Sprintf("%s is in none of %s", m[1], strings.Join(tried, ", ")), err
+		case again, slices.Contains(options, "-I"+dir):
+			return "", err // the folder was used already, and did not help
+		case Shared(dir):
+			shared, with = dir, maps.Clone(with)
+			if with == nil {
+				with = map[string]string{}
+			}
+			with[m[1]] = ""
+		default:
+			options = append(options, "-I"+dir)
+		}
+	}
+}
+
+// missingHeader matches NVRTC's message for a header that it does not find.
+var missingHeader = regexp.MustCompile(`(?:cannot|could not) open source file "([^"]+)"`)

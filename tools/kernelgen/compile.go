@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/puregpu/puregpu/internal/cudaheaders"
 	"github.com/puregpu/puregpu/internal/kernelobject"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl"
@@ -272,14 +273,43 @@ func nvrtcCompile(g *generator, source string) ([]byte, string, error) {
 	})
 }
 
-// compileProgram compiles with NVRTC. If the source is wrong, the error has NVRTC's messages.
-func compileProgram(lib *nvrtc.Library, source, text, arch string, options []string) ([]byte, error) {
-	program, err := lib.CreateProgram(text, filepath.Base(source), nil, nil)
+// compileProgram compiles with NVRTC, and searches for headers of the toolkit. If the source is
+// wrong, the error has NVRTC's messages.
+func compileProgram(lib *nvrtc.Library, source, text, arch string, options []string) (image []byte, err error) {
+	name := filepath.Base(source)
+	options = append([]string{"--gpu-architecture=" + arch, "-I" + filepath.Dir(source)}, options...)
+	note, err := cudaheaders.Compile(lib.Path(), nil, options, func(headers map[string]string, options []string) (log string, err error) {
+		if image, err = compileOnce(lib, name, text, arch, headers, options); err != nil {
+			log = err.Error()
+		}
+		return log, err
+	})
+	if note != "" {
+		err = fmt.Errorf("%w\n%s: note: %s: name its folder by -options -IFOLDER", err, name, note)
+	}
+	return image, err
+}
+
+// compileOnce compiles with NVRTC. If the source is wrong, the error has NVRTC's messages.
+func compileOnce(lib *nvrtc.Library, name, text, arch string, headers map[string]string, options []string) ([]byte, error) {
+	var names, texts []string
+	for name, text := range headers {
+		names, texts = append(names, name), append(texts, text)
+	}
+	includeNames, err := nvrtc.Texts(names...)
+	if err != nil {
+		return nil, err
+	}
+	headerTexts, err := nvrtc.Texts(texts...)
+	if err != nil {
+		return nil, err
+	}
+	program, err := lib.CreateProgram(text, name, headerTexts, includeNames)
 	if err != nil {
 		return nil, err
 	}
 	defer lib.DestroyProgram(&program)
-	args, err := nvrtc.Texts(append([]string{"--gpu-architecture=" + arch, "-I" + filepath.Dir(source)}, options...)...)
+	args, err := nvrtc.Texts(options...)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
@@ -246,6 +247,34 @@ func TestRealNVRTC(t *testing.T) {
 	err = run(dir, []string{"-pkg", "testkernels", "-compiler", "nvrtc", "kernels.cu"}, t.Output())
 	if err == nil || !strings.Contains(err.Error(), "kernels.cu(2): error: ") {
 		t.Errorf("a source that is wrong: %v", err)
+	}
+}
+
+// TestToolkitHeaders checks that NVRTC compiles with a header of the toolkit, which the option -I
+// must name. If no folder has the header, the error lists the folders.
+func TestToolkitHeaders(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the fake library is for Linux")
+	}
+	t.Setenv("PUREGPU_NVRTC_LIBRARY", testlib.Fake{File: "libnvrtc.so.12", Source: "nvrtc.c"}.Build(t))
+	dir := t.TempDir()
+	t.Setenv("CUDA_HOME", dir)
+	include, source := filepath.Join(dir, "include"), filepath.Join(dir, "k.cu")
+	writeFile(t, filepath.Join(include, "toolkit.h"), nil)
+	writeFile(t, source, []byte("#include <toolkit.h>\n"))
+	g := &generator{archs: []string{"compute_75"}, options: []string{"-lineinfo"}}
+	image, _, err := nvrtcCompile(g, source)
+	if errors.Is(err, errNoCompiler) {
+		t.Skip(err)
+	}
+	if want := "option -lineinfo\noption -I" + include + "\n"; err != nil || !strings.Contains(string(image), want) {
+		t.Errorf("compiled with\n%s, %v; want\n%s", image, err, want)
+	}
+	writeFile(t, source, []byte("#include <no/such.h>\n"))
+	_, _, err = nvrtcCompile(g, source)
+	if err == nil || !strings.Contains(err.Error(), "\nk.cu: note: no/such.h is in none of ") || !strings.Contains(err.Error(), include) ||
+		!strings.HasSuffix(err.Error(), ": name its folder by -options -IFOLDER") {
+		t.Errorf("a header that is missing: %v", err)
 	}
 }
 

@@ -2,8 +2,6 @@ package cudadriver
 
 import (
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -123,51 +121,19 @@ func (c *compilerFor) Compile(src *driver.Source) (driver.Code, error) {
 	return code, nil
 }
 
-// compile is [rtc.Compile] with a search for headers. If a header is in no folder of the options,
-// compile searches the toolkit's folders, and compiles again with -I for the folder found, after
-// all other options.
-//
-// CUDA may share a folder with the C library, such as /usr/include. The program must not get
-// stdio.h from there. So for each of CUDA's headers that is missing and that is in such a folder,
-// compile first adds an empty text. If nothing else is missing, compile compiles once more, with -I
-// for the folder instead of the empty texts.
-func (c *compilerFor) compile(src *driver.Source, options []string, output func(nvrtc.Program) ([]byte, error)) (driver.Code, error) {
-	options = slices.Clone(options)
-	with := *src // the source plus the empty texts
-	shared := ""
-	for {
-		code, err := rtc.Compile(c.lib, &with, options, output)
-		m := missingHeader.FindStringSubmatch(code.Log)
-		if err == nil || m == nil {
-			if shared == "" {
-				return code, err
-			}
-			options, with, shared = append(options, "-I"+shared), *src, ""
-			continue
-		}
-		dir, tried := cudaheaders.Find(m[1], c.lib.Path())
-		_, again := with.Headers[m[1]]
-		switch {
-		case dir == "":
-			code.Log += fmt.Sprintf("\n%s: note: %s is in none of %s: name its folder by the option -I, or put its text into Headers",
-				src.Name, m[1], strings.Join(tried, ", "))
-			return code, err
-		case again, slices.Contains(options, "-I"+dir):
-			return code, err // the folder was used already, and did not help
-		case cudaheaders.Shared(dir):
-			shared, with.Headers = dir, maps.Clone(with.Headers)
-			if with.Headers == nil {
-				with.Headers = map[string]string{}
-			}
-			with.Headers[m[1]] = ""
-		default:
-			options = append(options, "-I"+dir)
-		}
+// compile is [rtc.Compile] with a search for headers: see [cudaheaders.Compile].
+func (c *compilerFor) compile(src *driver.Source, options []string, output func(nvrtc.Program) ([]byte, error)) (code driver.Code, err error) {
+	with := *src
+	note, err := cudaheaders.Compile(c.lib.Path(), src.Headers, options, func(headers map[string]string, options []string) (log string, err error) {
+		with.Headers = headers
+		code, err = rtc.Compile(c.lib, &with, options, output)
+		return code.Log, err
+	})
+	if note != "" {
+		code.Log += fmt.Sprintf("\n%s: note: %s: name its folder by the option -I, or put its text into Headers", src.Name, note)
 	}
+	return code, err
 }
-
-// missingHeader matches NVRTC's message for a header that it does not find.
-var missingHeader = regexp.MustCompile(`(?:cannot|could not) open source file "([^"]+)"`)
 
 // archOptions are the options that select the architecture.
 var archOptions = []string{"-arch", "--gpu-architecture", "-gpu-architecture"}
