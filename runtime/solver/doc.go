@@ -9,7 +9,9 @@
 // is the right-hand side of one system.
 //
 // An operation writes its outcome to info, an int32 in device memory: 0 if it succeeded, and a
-// positive number if it could not succeed with this matrix. Download info to find out.
+// positive number if it could not succeed with this matrix. Each operation overwrites info, also
+// with 0. So download info before the next operation, or give each operation an element of its own.
+// The results of an operation must not overlap its other arguments.
 //
 // Each execution of a recording calls the functions of cuSOLVER. The functions never become nodes
 // of a graph. So each such operation divides a recording into separate graphs.
