@@ -162,7 +162,8 @@ func TestGemmElsewhere(t *testing.T) {
 	}
 }
 
-// TestClosed checks that a product and a call of a closed library fail with ErrClosed.
+// TestClosed checks that a product, a recording with it, and a call of a closed library fail with
+// ErrClosed.
 func TestClosed(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())
 	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 32)
@@ -170,10 +171,21 @@ func TestClosed(t *testing.T) {
 	defer x.Close()
 	m, c := blas.Matrix[float32]{Data: x.Slice(0, 16), Rows: 4, Cols: 4}, blas.Matrix[float32]{Data: x.Slice(16, 32), Rows: 4, Cols: 4}
 	op := blas.Gemm(lib, c, m, m)
-	must(t, lib.Close())
+	rec, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode})
+	must(t, err)
+	defer func() { must(t, rec.Close()) }()
+	_, err = rec.Add(op)
+	must(t, err)
+	must(t, rec.End())
 	st := dev.Queue(0).NewStream()
-	if err := errors.Join(st.Do(op), st.Wait(context.Background())); !errors.Is(err, gpu.ErrClosed) {
-		t.Errorf("a closed library: %v", err)
+	must(t, st.Do(gpu.Execute(rec)))
+	must(t, st.Wait(context.Background()))
+	must(t, lib.Close())
+	for name, op := range map[string]gpu.Op{"a product": op, "a recording": gpu.Execute(rec)} {
+		st := dev.Queue(0).NewStream()
+		if err := errors.Join(st.Do(op), st.Wait(context.Background())); !errors.Is(err, gpu.ErrClosed) || errors.Is(err, gpu.ErrLost) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if err := st.Do(lib.Call("x", func(blas.Call) error { return nil })); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("a call of a closed library: %v", err)

@@ -76,7 +76,7 @@ func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B]
 				return err
 			}
 			at := g.operands(n)
-			return l.light.StandIn(n, "gemm", func(m standin.Memory) error { return multiply[C, A, B](m, &g, at) })
+			return l.light.StandIn(n, "gemm", nil, func(m standin.Memory) error { return multiply[C, A, B](m, &g, at) })
 		}, uses...)
 	}
 	return gpu.Native("gemm", func(n gpu.NativeCall) error {

@@ -40,14 +40,11 @@ func newPlan(l *Library, name string, tensors []spec, make func(h cudnn.Handle) 
 	p := &plan{lib: l, name: name, tensors: tensors}
 	if l.in.Dev.Simulated() {
 		p.run = func(n gpu.NativeCall) error {
-			if err := p.ready(); err != nil {
-				return err
-			}
 			if err := p.check(n.Ptrs); err != nil {
 				return err
 			}
 			at := append([]driver.Ptr(nil), n.Ptrs...)
-			return l.in.Handle.StandIn(n, name, func(m standin.Memory) error { return inGo(m, at) })
+			return l.in.Handle.StandIn(n, name, p.ready, func(m standin.Memory) error { return inGo(m, at) })
 		}
 		return p, nil
 	}

@@ -58,7 +58,7 @@ func Softmax[T Element](l *Library, y, x gpu.Slice[T], cols int) gpu.Op {
 				return err
 			}
 			at := [2]driver.Ptr(c.Ptrs)
-			return l.in.Handle.StandIn(c, "softmax", func(m standin.Memory) error { return softmax[T](m, at[0], at[1], rows, cols) })
+			return l.in.Handle.StandIn(c, "softmax", nil, func(m standin.Memory) error { return softmax[T](m, at[0], at[1], rows, cols) })
 		}, y.Range(), x.Range())
 	}
 	return l.Call("softmax", 0, func(c Call) error {

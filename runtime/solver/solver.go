@@ -163,7 +163,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 				return err
 			}
 			p := append([]driver.Ptr(nil), n.Ptrs...)
-			return l.in.Handle.StandIn(n, name, func(mem standin.Memory) error { return inGo(mem, p) })
+			return l.in.Handle.StandIn(n, name, nil, func(mem standin.Memory) error { return inGo(mem, p) })
 		}, uses...))
 	}
 	var elements int32

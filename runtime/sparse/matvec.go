@@ -97,7 +97,7 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 				return fmt.Errorf("sparse: mat vec: %w", err)
 			}
 			p := [5]driver.Ptr(n.Ptrs)
-			return l.in.Handle.StandIn(n, "mat vec", func(m standin.Memory) error { return multiply[T](m, k, f, p) })
+			return l.in.Handle.StandIn(n, "mat vec", nil, func(m standin.Memory) error { return multiply[T](m, k, f, p) })
 		}, uses[:]...)
 	}
 	var workspace uint64
