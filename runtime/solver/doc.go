@@ -17,7 +17,8 @@
 // of a graph. So each such operation divides a recording into separate graphs.
 //
 // A Library may be used by several goroutines, streams and recordings at once. Calls use its handle
-// one at a time. Each queue and each recording has its own workspace.
+// one at a time. Each queue and each recording has its own workspace, and so have commands of a
+// recording that may run at the same time.
 //
 // On a simulated GPU no library is loaded. The operations run in Go there, in float64, so results
 // differ from a GPU's in the last bits. Library.Call is an error there. HIP devices have no
