@@ -150,6 +150,8 @@ func newGemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B],
 		return bad("%d matrices a, %d matrices b, %d matrices c", k.a.batch, k.b.batch, k.c.batch)
 	case k.c.batch > 1 && k.c.batchStride < m*k.c.stride-(k.c.stride-n):
 		return bad("matrices c overlap: a batch stride of %d", k.c.batchStride)
+	case k.types[1] != k.types[2] && (k.types[1].size() > 1 || k.types[2].size() > 1):
+		return bad("elements %v × %v: a and b must have the same type", k.types[1], k.types[2])
 	case !k.typesFit():
 		return bad("elements %v × %v = %v", k.types[1], k.types[2], k.types[0])
 	case o.Activation > GELU:
