@@ -85,8 +85,8 @@ func (p *Plan[T]) Inverse(dst, src gpu.Slice[T]) gpu.Op {
 
 // Close destroys the plan (C: cufftDestroy). It blocks until the device is done with the plan's
 // work. Operations and recordings that use the plan fail from then on. Graphs that recordings have
-// already made do not fail, but read tables that cuFFT has freed. So close the recordings first.
-// Closing again does nothing.
+// already made do not fail on a GPU, but read tables that cuFFT has freed. So close the recordings
+// first. Closing again does nothing.
 func (p *Plan[T]) Close() error {
 	if p == nil {
 		return nil
