@@ -508,6 +508,7 @@ func DNNRefused(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 		"columns":        dnn.Softmax(lib, x, x, 11),
 		"a softmax":      dnn.Softmax(lib, y, x, 10),
 		"shifted":        dnn.Softmax(lib, both.Slice(0, 100), both.Slice(1, 101), 10),
+		"unaligned":      dnn.Softmax(lib, both.Slice(1, 101), both.Slice(1, 101), 10),
 		"no function":    lib.Call("x", 0, nil),
 	} {
 		if err := dev.Queue(0).NewStream().Do(op); !errors.Is(err, gpu.ErrArgument) {

@@ -218,6 +218,10 @@ func SolverRefused(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 		"values":         solver.Eigen(lib, s.a, gpu.Slice[float32]{}, true, s.info),
 		"batch":          solver.Cholesky(lib, batch, s.info),
 		"short data":     solver.Cholesky(lib, blas.Matrix[float32]{Data: s.b.Data, Rows: 4, Cols: 4}, s.info),
+		"b in a":         solver.CholeskySolve(lib, s.a, blas.Matrix[float32]{Data: s.a.Data.Slice(8, 16), Rows: 2, Cols: 4}, s.info),
+		"b in the LU":    solver.LUSolve(lib, s.a, s.pivots, blas.Matrix[float32]{Data: s.a.Data.Slice(8, 16), Rows: 2, Cols: 4}, s.info),
+		"info in pivots": solver.LU(lib, s.a, s.pivots, s.pivots.Slice(1, 2)),
+		"values in a":    solver.Eigen(lib, s.a, s.a.Data.Slice(0, 4), true, s.info),
 		"no function":    lib.Call("x", 0, nil),
 	} {
 		if err := dev.Queue(0).NewStream().Do(op); !errors.Is(err, gpu.ErrArgument) {

@@ -112,6 +112,7 @@ func SparseRefused(t *testing.T, dev *gpu.Device, lib *sparse.Library) {
 		"columns":        sparse.MatVec(lib, y, columns, x),
 		"no values":      sparse.MatVec(lib, y, values, x),
 		"vectors":        sparse.MatVec(lib, x, a, y),
+		"y in x":         sparse.MatVec(lib, x.Slice(2, 7), a, x),
 		"no function":    lib.Call("x", 0, nil),
 	} {
 		if err := dev.Queue(0).NewStream().Do(op); !errors.Is(err, gpu.ErrArgument) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 
@@ -66,34 +67,41 @@ func TestGemmRefused(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, errors.Join(data.Close(), wide.Close(), tiny.Close(), fine.Close())) }()
 	type m = blas.Matrix[float32]
-	ok := m{Data: data, Rows: 4, Cols: 4}
+	ok, c := m{Data: data.Slice(0, 16), Rows: 4, Cols: 4}, m{Data: data.Slice(16, 32), Rows: 4, Cols: 4}
+	part := func(col int) m { return m{Data: data.Slice(col, 64), Rows: 4, Cols: 4, Stride: 12} }
 	eight := blas.Matrix[smallfloat.Float8E5M2]{Data: tiny, Rows: 16, Cols: 16}
 	row := func(from int) blas.Matrix[smallfloat.Float8E4M3] {
 		return blas.Matrix[smallfloat.Float8E4M3]{Data: fine.Slice(from, from+16), Rows: 1, Cols: 16}
 	}
 	square := blas.Matrix[smallfloat.Float8E4M3]{Data: fine.Slice(16, 272), Rows: 16, Cols: 16}
+	must(t, dev.Queue(0).NewStream().Do(blas.Gemm(lib, part(0), part(4), part(8)))) // columns of one matrix
 	must(t, dev.Queue(0).NewStream().Do(blas.Gemm(lib, m{Data: data.Slice(0, 16), Rows: 1, Cols: 16}, row(0), square.T())))
 	for name, op := range map[string]gpu.Op{
-		"no library":       blas.Gemm(nil, ok, ok, ok),
-		"a zero library":   blas.Gemm(new(blas.Library), ok, ok, ok),
-		"no rows":          blas.Gemm(lib, ok, m{Data: data, Cols: 4}, ok),
-		"shapes":           blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 5}, ok),
+		"no library":       blas.Gemm(nil, c, ok, ok),
+		"a zero library":   blas.Gemm(new(blas.Library), c, ok, ok),
+		"no rows":          blas.Gemm(lib, c, m{Data: data, Cols: 4}, ok),
+		"shapes":           blas.Gemm(lib, c, m{Data: data, Rows: 4, Cols: 5}, ok),
 		"short data":       blas.Gemm(lib, m{Data: data, Rows: 9, Cols: 8}, m{Data: data, Rows: 9, Cols: 1}, m{Data: data, Rows: 1, Cols: 8}),
 		"no data":          blas.Gemm(lib, m{Rows: 4, Cols: 4}, ok, ok),
-		"huge":             blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 4, Stride: math.MaxInt}, ok),
-		"huge batch":       blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 4, Batch: math.MaxInt, BatchStride: math.MaxInt}, ok),
-		"negative stride":  blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 4, BatchStride: -1, Batch: 2}, ok),
-		"small stride":     blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 4, Stride: 3}, ok),
-		"transposed c":     blas.Gemm(lib, ok.T(), ok, ok),
-		"batches":          blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 4, Batch: 2}, ok),
+		"huge":             blas.Gemm(lib, c, m{Data: data, Rows: 4, Cols: 4, Stride: math.MaxInt}, ok),
+		"huge batch":       blas.Gemm(lib, c, m{Data: data, Rows: 4, Cols: 4, Batch: math.MaxInt, BatchStride: math.MaxInt}, ok),
+		"negative stride":  blas.Gemm(lib, c, m{Data: data, Rows: 4, Cols: 4, BatchStride: -1, Batch: 2}, ok),
+		"small stride":     blas.Gemm(lib, c, m{Data: data, Rows: 4, Cols: 4, Stride: 3}, ok),
+		"transposed c":     blas.Gemm(lib, c.T(), ok, ok),
+		"batches":          blas.Gemm(lib, c, m{Data: data, Rows: 4, Cols: 4, Batch: 2}, ok),
 		"overlapping c":    blas.Gemm(lib, m{Data: data, Rows: 4, Cols: 4, Batch: 2, BatchStride: 8}, ok, ok),
-		"mixed types":      blas.Gemm(lib, ok, ok, blas.Matrix[float64]{Data: wide, Rows: 4, Cols: 4}),
+		"mixed types":      blas.Gemm(lib, c, ok, blas.Matrix[float64]{Data: wide, Rows: 4, Cols: 4}),
 		"types of 8 bits":  blas.Gemm(lib, m{Data: data, Rows: 8, Cols: 8}, eight, eight.T()),
 		"odd 8 bits":       blas.Gemm(lib, m{Data: data.Slice(0, 16), Rows: 1, Cols: 16}, row(1), square.T()),
-		"activation":       blas.GemmWith(lib, ok, ok, ok, blas.GemmOptions[float32]{Activation: 9}),
-		"bias":             blas.GemmWith(lib, ok, ok, ok, blas.GemmOptions[float32]{Bias: data}),
-		"bias outside":     blas.GemmWith(lib, ok, ok, ok, blas.GemmOptions[float32]{Bias: data.Slice(64, 68)}),
-		"scale":            blas.GemmWith(lib, ok, ok, ok, blas.GemmOptions[float32]{ScaleA: data.Slice(0, 1)}),
+		"activation":       blas.GemmWith(lib, c, ok, ok, blas.GemmOptions[float32]{Activation: 9}),
+		"bias":             blas.GemmWith(lib, c, ok, ok, blas.GemmOptions[float32]{Bias: data.Slice(32, 64)}),
+		"bias outside":     blas.GemmWith(lib, c, ok, ok, blas.GemmOptions[float32]{Bias: data.Slice(64, 68)}),
+		"scale":            blas.GemmWith(lib, c, ok, ok, blas.GemmOptions[float32]{ScaleA: data.Slice(40, 41)}),
+		"c is a":           blas.Gemm(lib, ok, ok, c),
+		"c is b":           blas.Gemm(lib, ok, c, ok),
+		"shifted":          blas.Gemm(lib, m{Data: data.Slice(2, 18), Rows: 4, Cols: 4}, ok, m{Data: data.Slice(48, 64), Rows: 4, Cols: 4}),
+		"columns":          blas.Gemm(lib, part(0), part(3), part(8)),
+		"bias in c":        blas.GemmWith(lib, c, ok, ok, blas.GemmOptions[float32]{Bias: c.Data.Slice(4, 8)}),
 		"a call of no lib": lib.Call("x", nil),
 	} {
 		if err := dev.Queue(0).NewStream().Do(op); !errors.Is(err, gpu.ErrArgument) {
@@ -109,35 +117,75 @@ func TestGemmRefused(t *testing.T) {
 	must(t, (*blas.Library)(nil).Close())
 }
 
+// TestGemmBindings checks that an execution fails if its bindings make c overlap a, and succeeds if
+// they do not.
+func TestGemmBindings(t *testing.T) {
+	for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
+		dev, lib := open(t, simdriver.CUDACaps())
+		data, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 12)
+		must(t, err)
+		rec, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})
+		must(t, err)
+		to, err := gpu.BindingSlice[float32](rec, 4)
+		must(t, err)
+		from, err := gpu.BindingSlice[float32](rec, 4)
+		must(t, err)
+		a := blas.Matrix[float32]{Data: from, Rows: 2, Cols: 2}
+		_, err = rec.Add(blas.Gemm(lib, blas.Matrix[float32]{Data: to, Rows: 2, Cols: 2}, a, a))
+		must(t, err)
+		must(t, rec.End())
+		st := dev.Queue(0).NewStream()
+		must(t, st.Do(gpu.Execute(rec, data.Slice(0, 4).Range(), data.Slice(4, 8).Range())))
+		must(t, st.Wait(context.Background()))
+		err = errors.Join(st.Do(gpu.Execute(rec, data.Slice(0, 4).Range(), data.Slice(2, 6).Range())), st.Wait(context.Background()))
+		if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "c and a overlap") {
+			t.Errorf("mode %v: %v", mode, err)
+		}
+		must(t, errors.Join(rec.Close(), data.Close()))
+	}
+}
+
 // TestGemmElsewhere checks that a product with memory of another device fails.
 func TestGemmElsewhere(t *testing.T) {
 	dev, _ := open(t, simdriver.CUDACaps())
 	other, lib := open(t, simdriver.CUDACaps())
-	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 16)
+	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 32)
 	must(t, err)
 	defer x.Close()
-	m := blas.Matrix[float32]{Data: x, Rows: 4, Cols: 4}
-	if err := other.Queue(0).NewStream().Do(blas.Gemm(lib, m, m, m)); err == nil {
+	m, c := blas.Matrix[float32]{Data: x.Slice(0, 16), Rows: 4, Cols: 4}, blas.Matrix[float32]{Data: x.Slice(16, 32), Rows: 4, Cols: 4}
+	if err := other.Queue(0).NewStream().Do(blas.Gemm(lib, c, m, m)); err == nil {
 		t.Error("memory of another device was taken")
 	}
 	st := dev.Queue(0).NewStream()
-	if err := errors.Join(st.Do(blas.Gemm(lib, m, m, m)), st.Wait(context.Background())); !errors.Is(err, gpu.ErrArgument) {
+	if err := errors.Join(st.Do(blas.Gemm(lib, c, m, m)), st.Wait(context.Background())); !errors.Is(err, gpu.ErrArgument) {
 		t.Errorf("the library of another device: %v", err)
 	}
 }
 
-// TestClosed checks that a product and a call of a closed library fail with ErrClosed.
+// TestClosed checks that a product, a recording with it, and a call of a closed library fail with
+// ErrClosed.
 func TestClosed(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())
-	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 16)
+	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 32)
 	must(t, err)
 	defer x.Close()
-	m := blas.Matrix[float32]{Data: x, Rows: 4, Cols: 4}
-	op := blas.Gemm(lib, m, m, m)
-	must(t, lib.Close())
+	m, c := blas.Matrix[float32]{Data: x.Slice(0, 16), Rows: 4, Cols: 4}, blas.Matrix[float32]{Data: x.Slice(16, 32), Rows: 4, Cols: 4}
+	op := blas.Gemm(lib, c, m, m)
+	rec, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode})
+	must(t, err)
+	defer func() { must(t, rec.Close()) }()
+	_, err = rec.Add(op)
+	must(t, err)
+	must(t, rec.End())
 	st := dev.Queue(0).NewStream()
-	if err := errors.Join(st.Do(op), st.Wait(context.Background())); !errors.Is(err, gpu.ErrClosed) {
-		t.Errorf("a closed library: %v", err)
+	must(t, st.Do(gpu.Execute(rec)))
+	must(t, st.Wait(context.Background()))
+	must(t, lib.Close())
+	for name, op := range map[string]gpu.Op{"a product": op, "a recording": gpu.Execute(rec)} {
+		st := dev.Queue(0).NewStream()
+		if err := errors.Join(st.Do(op), st.Wait(context.Background())); !errors.Is(err, gpu.ErrClosed) || errors.Is(err, gpu.ErrLost) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if err := st.Do(lib.Call("x", func(blas.Call) error { return nil })); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("a call of a closed library: %v", err)
@@ -151,17 +199,16 @@ func TestCloseWhileInUse(t *testing.T) {
 	must(t, err)
 	lib, err := blas.Open(dev, blas.Options{})
 	must(t, err)
-	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 32)
+	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 64)
 	must(t, err)
 	var wg sync.WaitGroup
 	for q := range 2 {
-		data := x.Slice(16*q, 16*q+16)
-		m := blas.Matrix[float32]{Data: data, Rows: 4, Cols: 4}
-		b := blas.Matrix[float32]{Data: data, Rows: 4, Cols: 4, Transposed: true}
+		m := blas.Matrix[float32]{Data: x.Slice(32*q, 32*q+16), Rows: 4, Cols: 4}
+		c := blas.Matrix[float32]{Data: x.Slice(32*q+16, 32*q+32), Rows: 4, Cols: 4}
 		wg.Go(func() {
 			for {
 				st := dev.Queue(q).NewStream()
-				err := errors.Join(st.Do(blas.Gemm(lib, m, m, b)), st.Wait(context.Background()))
+				err := errors.Join(st.Do(blas.Gemm(lib, c, m, m.T())), st.Wait(context.Background()))
 				if errors.Is(err, gpu.ErrClosed) {
 					return
 				}

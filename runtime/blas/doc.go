@@ -12,7 +12,8 @@
 // package cublas read memory column by column, as Fortran does, so they see the transpose.
 //
 // A Library may be used by several goroutines, streams and recordings at once. Calls use the
-// Library's handle one at a time. Each queue and each recording has its own workspace.
+// Library's handle one at a time. Each queue and each recording has its own workspace, and so have
+// commands of a recording that may run at the same time.
 //
 // On a simulated GPU no library is loaded. Gemm runs in Go there, sums in float64 and rounds once,
 // so results differ from a GPU's in the last bits. Library.Call is an error there. HIP devices have

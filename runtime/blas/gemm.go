@@ -5,6 +5,7 @@ import (
 
 	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/libcall"
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
@@ -56,32 +57,32 @@ type GemmOptions[T Element] struct {
 // multiple of 16, and all rows of a, b and c must begin at multiples of 16 bytes. With a bias, the
 // elements of c must have the type of the elements of a, or have 16 bits.
 //
-// c must not overlap a, b or the bias. When a product of a new shape is issued for the first time,
-// cuBLASLt chooses an algorithm. The choice takes about 50 µs of host time. The Library keeps the
-// choices for some thousands of shapes. Wrong arguments make an Op that carries the error. Making
-// an Op allocates; submitting the Op again does not.
+// c must not overlap a, b, the bias or a scale. When a product of a new shape is issued for the
+// first time, cuBLASLt chooses an algorithm. The choice takes about 50 µs of host time. The Library
+// keeps the choices for some thousands of shapes. Wrong arguments make an Op that carries the error.
+// Making an Op allocates; submitting the Op again does not allocate on a GPU.
 func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B], o GemmOptions[C]) gpu.Op {
 	g, err := newGemm(l, c, a, b, o)
 	if err != nil {
 		return gpu.BadOp(fmt.Errorf("blas: gemm: %w", err))
 	}
-	uses := append(make([]gpu.Range, 0, 6), c.Data.Range(), a.Data.Range(), b.Data.Range())
-	if g.key.bias {
-		uses = append(uses, o.Bias.Range())
-	}
-	if g.key.scaleA {
-		uses = append(uses, o.ScaleA.Range())
-	}
-	if g.key.scaleB {
-		uses = append(uses, o.ScaleB.Range())
+	uses := make([]gpu.Range, 0, 6)
+	for i := range g.memory {
+		uses = append(uses, g.memory[i].Range)
 	}
 	if l.dev.Simulated() {
 		return gpu.Native("gemm", func(n gpu.NativeCall) error {
+			if err := g.apart(n); err != nil {
+				return err
+			}
 			at := g.operands(n)
-			return l.light.StandIn(n, "gemm", func(m standin.Memory) error { return multiply[C, A, B](m, &g, at) })
+			return l.light.StandIn(n, "gemm", nil, func(m standin.Memory) error { return multiply[C, A, B](m, &g, at) })
 		}, uses...)
 	}
 	return gpu.Native("gemm", func(n gpu.NativeCall) error {
+		if err := g.apart(n); err != nil {
+			return err
+		}
 		return l.light.Use(n, 0, func(h cublaslt.Handle) error { return l.matmul(h, n, &g) })
 	}, uses...).Scratch(l.workspace)
 }
@@ -90,6 +91,24 @@ func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B]
 type gemm struct {
 	key         planKey
 	alpha, beta float64
+	memory      []libcall.Operand // c, a, b, and those of bias, scaleA and scaleB that the product has
+}
+
+// apart returns an error if a recording's bindings make c overlap an operand.
+func (g *gemm) apart(n gpu.NativeCall) error {
+	if err := libcall.Apart(g.memory, n.Ptrs); err != nil {
+		return fmt.Errorf("blas: gemm: %w", err)
+	}
+	return nil
+}
+
+// operandOf returns a matrix as an operand.
+func operandOf[T Element](name string, m Matrix[T], s shape) libcall.Operand {
+	size := typeOf[T]().size()
+	return libcall.Operand{
+		Name: name, Range: m.Data.Range(), Batch: uint64(s.batch), Rows: uint64(s.rows),
+		Width: uint64(s.cols * size), Stride: uint64(s.stride * size), BatchStride: uint64(s.batchStride * size),
+	}
 }
 
 // by16 reports whether each row of a matrix begins at a multiple of 16 bytes of the buffer.
@@ -131,6 +150,8 @@ func newGemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B],
 		return bad("%d matrices a, %d matrices b, %d matrices c", k.a.batch, k.b.batch, k.c.batch)
 	case k.c.batch > 1 && k.c.batchStride < m*k.c.stride-(k.c.stride-n):
 		return bad("matrices c overlap: a batch stride of %d", k.c.batchStride)
+	case k.types[1] != k.types[2] && (k.types[1].size() > 1 || k.types[2].size() > 1):
+		return bad("elements %v × %v: a and b must have the same type", k.types[1], k.types[2])
 	case !k.typesFit():
 		return bad("elements %v × %v = %v", k.types[1], k.types[2], k.types[0])
 	case o.Activation > GELU:
@@ -154,5 +175,16 @@ func newGemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B],
 	if g.alpha == 0 {
 		g.alpha = 1
 	}
-	return g, nil
+	g.memory = append(make([]libcall.Operand, 0, 6), operandOf("c", c, k.c), operandOf("a", a, k.a), operandOf("b", b, k.b))
+	g.memory[0].Written = true
+	if k.bias {
+		g.memory = append(g.memory, libcall.Whole("the bias", o.Bias.Range(), false))
+	}
+	if k.scaleA {
+		g.memory = append(g.memory, libcall.Whole("ScaleA", o.ScaleA.Range(), false))
+	}
+	if k.scaleB {
+		g.memory = append(g.memory, libcall.Whole("ScaleB", o.ScaleB.Range(), false))
+	}
+	return g, libcall.Apart(g.memory, nil)
 }

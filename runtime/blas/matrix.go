@@ -49,8 +49,10 @@ func (m Matrix[T]) shape(name string) (shape, error) {
 		return s, fmt.Errorf("matrix %s: %s: %w", name, fmt.Sprintf(format, args...), gpu.ErrArgument)
 	}
 	switch {
-	case s.rows < 1 || s.cols < 1 || s.batch < 1:
-		return bad("%d rows, %d columns, %d matrices", s.rows, s.cols, m.Batch)
+	case s.rows < 1 || s.cols < 1:
+		return bad("%d rows, %d columns; each must be 1 or more", s.rows, s.cols)
+	case s.batch < 1:
+		return bad("a Batch of %d", m.Batch)
 	case s.stride < s.cols:
 		return bad("a stride of %d is below its %d columns", s.stride, s.cols)
 	}

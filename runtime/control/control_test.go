@@ -14,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/libcall"
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
@@ -427,6 +428,9 @@ func TestReasons(t *testing.T) {
 		"native": {func(c *gpu.CommandBuffer) {
 			r.Do(c, gpu.Native("fill", func(n gpu.NativeCall) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 0, 4, 1) }, x.Range()))
 		}, gpu.AutoMode, ""},
+		"library": {func(c *gpu.CommandBuffer) {
+			r.Do(c, libcall.EachExecution(gpu.Native("fill", func(n gpu.NativeCall) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 0, 4, 1) }, x.Range())))
+		}, gpu.AutoMode, "a body has a call of a library, which cannot be captured (its command 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x.Host()[0] = 0

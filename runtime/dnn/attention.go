@@ -52,9 +52,15 @@ func (s AttentionShape) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("dnn: attention: %s: %w", fmt.Sprintf(format, args...), gpu.ErrArgument)
 	}
+	for _, x := range []struct {
+		name  string
+		count int
+	}{{"Batch", s.Batch}, {"Heads", s.Heads}, {"KVHeads", s.KVHeads}, {"Queries", s.Queries}, {"Keys", s.Keys}} {
+		if x.count < 1 {
+			return bad("%s is %d; must be 1 or more", x.name, x.count)
+		}
+	}
 	switch {
-	case s.Batch < 1 || s.Heads < 1 || s.KVHeads < 1 || s.Queries < 1 || s.Keys < 1:
-		return bad("%d sequences, %d heads, %d heads of keys, %d queries, %d keys", s.Batch, s.Heads, s.KVHeads, s.Queries, s.Keys)
 	case s.Queries > math.MaxInt32 || s.Keys > math.MaxInt32 || !fits(s.Batch, s.Heads, s.Queries, s.HeadDim) || !fits(s.Batch, s.KVHeads, s.Keys, s.HeadDim):
 		return bad("%d sequences, %d heads, %d queries, %d keys, %d elements are too large", s.Batch, s.Heads, s.Queries, s.Keys, s.HeadDim)
 	case s.Heads%s.KVHeads != 0:
@@ -73,8 +79,7 @@ func (s AttentionShape) check() error {
 // and recordings.
 type Attention[T Half] struct {
 	plan    *plan
-	out, kv int // numbers of elements
-	batch   int // number of sequences if the shape has Lengths; otherwise 0
+	lengths bool // the shape has Lengths
 }
 
 // NewAttention makes a plan for attention. It blocks until cuDNN has chosen an engine and compiled
@@ -89,12 +94,14 @@ func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	a := &Attention[T]{out: s.Batch * s.Heads * s.Queries * s.HeadDim, kv: s.Batch * s.KVHeads * s.Keys * s.HeadDim}
+	a := &Attention[T]{lengths: s.Lengths}
+	out, kv := s.Batch*s.Heads*s.Queries*s.HeadDim, s.Batch*s.KVHeads*s.Keys*s.HeadDim
+	tensors := []spec{specOf[T]("out", out), specOf[T]("q", out), specOf[T]("k", kv), specOf[T]("v", kv)}
 	if s.Lengths {
-		a.batch = s.Batch
+		tensors = append(tensors, specOf[int32]("queries", s.Batch), specOf[int32]("keys", s.Batch))
 	}
 	var err error
-	a.plan, err = newPlan(l, "attention",
+	a.plan, err = newPlan(l, "attention", tensors,
 		func(h cudnn.Handle) ([]step, error) { return attentionSteps[T](l.in.Lib, h, s) },
 		func(m standin.Memory, p []driver.Ptr) error { return attend[T](m, s, p) })
 	if err != nil {
@@ -106,23 +113,22 @@ func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 // Forward returns the Op that computes attention. The tensor out must not overlap q, k or v. C:
 // cudnnBackendExecute.
 func (a *Attention[T]) Forward(out, q, k, v gpu.Slice[T]) gpu.Op {
-	if a.batch > 0 {
+	if a.lengths {
 		return gpu.BadOp(fmt.Errorf("dnn: attention: the plan is one with lengths: use ForwardLengths: %w", gpu.ErrArgument))
 	}
-	return a.plan.op("attention", tensorOf("out", out, a.out), tensorOf("q", q, a.out), tensorOf("k", k, a.kv), tensorOf("v", v, a.kv))
+	return a.plan.op("attention", tensorOf(out), tensorOf(q), tensorOf(k), tensorOf(v))
 }
 
 // ForwardLengths is Forward for a shape with Lengths. Sequence i has queries[i] tokens that attend,
 // at most Queries, and keys[i] tokens that are attended to, at most Keys. In the tensors, these
-// tokens are the first of the sequence. The other tokens of the tensor out are undefined. Thus one
-// plan can serve a growing cache of keys and values. A GPU reads the lengths and does not check
-// them.
+// tokens are the first of the sequence. The other tokens of the tensor out are undefined; on a
+// simulated GPU they are NaN. Thus one plan can serve a growing cache of keys and values. A GPU
+// reads the lengths and does not check them.
 func (a *Attention[T]) ForwardLengths(out, q, k, v gpu.Slice[T], queries, keys gpu.Slice[int32]) gpu.Op {
-	if a.plan != nil && a.batch == 0 {
+	if a.plan != nil && !a.lengths {
 		return gpu.BadOp(fmt.Errorf("dnn: attention: the plan is one without lengths: use Forward: %w", gpu.ErrArgument))
 	}
-	return a.plan.op("attention", tensorOf("out", out, a.out), tensorOf("q", q, a.out), tensorOf("k", k, a.kv), tensorOf("v", v, a.kv),
-		tensorOf("queries", queries, a.batch), tensorOf("keys", keys, a.batch))
+	return a.plan.op("attention", tensorOf(out), tensorOf(q), tensorOf(k), tensorOf(v), tensorOf(queries), tensorOf(keys))
 }
 
 // Close destroys the plan. It blocks until the device is done with all work. Close the recordings

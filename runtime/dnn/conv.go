@@ -64,9 +64,13 @@ func (s ConvShape) check() error {
 	case len(s.Kernel) != n:
 		return bad("a kernel of %d dimensions for images of %d", len(s.Kernel), n)
 	case s.Batch < 1 || s.In < 1 || s.Out < 1:
-		return bad("%d images, %d and %d channels", s.Batch, s.In, s.Out)
-	case s.Groups < 0 || s.In%s.groups() != 0 || s.Out%s.groups() != 0:
-		return bad("%d groups of %d and %d channels", s.Groups, s.In, s.Out)
+		return bad("Batch is %d, In is %d, Out is %d; each must be 1 or more", s.Batch, s.In, s.Out)
+	case s.Groups < 0:
+		return bad("%d groups", s.Groups)
+	case s.In%s.groups() != 0:
+		return bad("%d groups do not divide the %d input channels", s.Groups, s.In)
+	case s.Out%s.groups() != 0:
+		return bad("%d groups do not divide the %d output channels", s.Groups, s.Out)
 	}
 	for _, x := range []struct {
 		name  string
@@ -128,8 +132,8 @@ func (s ConvShape) clone() ConvShape {
 // A Conv is a plan for convolutions of one shape. It may be used concurrently, in several queues
 // and recordings.
 type Conv[T Element] struct {
-	plan       *plan
-	y, x, w, b int // numbers of elements
+	plan *plan
+	bias bool // the shape has Bias
 }
 
 // NewConv makes a plan for convolutions. It blocks until cuDNN has chosen an engine, which may
@@ -145,16 +149,16 @@ func NewConv[T Element](l *Library, s ConvShape) (*Conv[T], error) {
 		return nil, err
 	}
 	s = s.clone()
-	c := &Conv[T]{
-		y: s.Batch * s.Out * product(s.OutSize()...),
-		x: s.Batch * s.In * product(s.Size...),
-		w: s.Out * (s.In / s.groups()) * product(s.Kernel...),
+	c := &Conv[T]{bias: s.Bias}
+	tensors := []spec{
+		specOf[T]("y", s.Batch*s.Out*product(s.OutSize()...)), specOf[T]("x", s.Batch*s.In*product(s.Size...)),
+		specOf[T]("w", s.Out*(s.In/s.groups())*product(s.Kernel...)),
 	}
 	if s.Bias {
-		c.b = s.Out
+		tensors = append(tensors, specOf[T]("bias", s.Out))
 	}
 	var err error
-	c.plan, err = newPlan(l, "convolution",
+	c.plan, err = newPlan(l, "convolution", tensors,
 		func(h cudnn.Handle) ([]step, error) { return convSteps[T](l.in.Lib, h, s) },
 		func(m standin.Memory, p []driver.Ptr) error { return convolve[T](m, s, p) })
 	if err != nil {
@@ -166,8 +170,8 @@ func NewConv[T Element](l *Library, s ConvShape) (*Conv[T], error) {
 // Forward returns the Op that convolves x with the weights w. bias has Out elements, or is the zero
 // Slice if the shape has no bias. y must not overlap x, w or bias. C: cudnnBackendExecute.
 func (c *Conv[T]) Forward(y, x, w, bias gpu.Slice[T]) gpu.Op {
-	tensors := [4]tensor{tensorOf("y", y, c.y), tensorOf("x", x, c.x), tensorOf("w", w, c.w), tensorOf("bias", bias, c.b)}
-	if c.b == 0 && bias.Len() == 0 {
+	tensors := [4]tensor{tensorOf(y), tensorOf(x), tensorOf(w), tensorOf(bias)}
+	if !c.bias && bias.Len() == 0 {
 		return c.plan.op("convolution", tensors[:3]...)
 	}
 	return c.plan.op("convolution", tensors[:]...)

@@ -1,8 +1,11 @@
 package dnn_test
 
 import (
+	"context"
 	"errors"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/puregpu/puregpu/cudnn"
@@ -11,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
 func open(t testing.TB, caps driver.Caps) (*gpu.Device, *dnn.Library) {
@@ -81,6 +85,76 @@ func TestRefused(t *testing.T) {
 	if err := (*dnn.Library)(nil).Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestBindings checks that an execution fails if its bindings are not aligned or overlap.
+func TestBindings(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	conv, err := dnn.NewConv[float32](lib, dnn.ConvShape{Batch: 1, In: 1, Out: 1, Size: []int{16}, Kernel: []int{1}})
+	must(t, err)
+	data, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 64)
+	must(t, err)
+	for name, make := range map[string]func(y, x gpu.Slice[float32]) gpu.Op{
+		"convolution": func(y, x gpu.Slice[float32]) gpu.Op {
+			return conv.Forward(y, x, data.Slice(60, 61), gpu.Slice[float32]{})
+		},
+		"softmax": func(y, x gpu.Slice[float32]) gpu.Op { return dnn.Softmax(lib, y, x, 4) },
+	} {
+		for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
+			rec, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})
+			must(t, err)
+			y, err := gpu.BindingSlice[float32](rec, 16)
+			must(t, err)
+			x, err := gpu.BindingSlice[float32](rec, 16)
+			must(t, err)
+			_, err = rec.Add(make(y, x))
+			must(t, err)
+			must(t, rec.End())
+			run := func(y, x int) error {
+				st := dev.Queue(0).NewStream()
+				op := gpu.Execute(rec, data.Slice(y, y+16).Range(), data.Slice(x, x+16).Range())
+				return errors.Join(st.Do(op), st.Wait(context.Background()))
+			}
+			must(t, run(0, 16))
+			for text, err := range map[string]error{"x is at address": run(0, 17), "y is at address": run(1, 20), " overlap": run(0, 12)} {
+				if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), text) {
+					t.Errorf("%s, mode %v: %v; want %s", name, mode, err, text)
+				}
+			}
+			must(t, rec.Close())
+		}
+	}
+	must(t, errors.Join(conv.Close(), data.Close()))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUndefined checks that the simulated GPU overwrites the results of tokens behind a sequence's
+// length.
+func TestUndefined(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	attention, err := dnn.NewAttention[smallfloat.Float16](lib, dnn.AttentionShape{Batch: 1, Heads: 1, Queries: 2, HeadDim: 8, Lengths: true})
+	must(t, err)
+	data, err := gpu.AllocSlice[smallfloat.Float16](dev, gpu.DeviceMem, 32)
+	must(t, err)
+	lengths, err := gpu.AllocSlice[int32](dev, gpu.DeviceMem, 8)
+	must(t, err)
+	out, in, got := data.Slice(0, 16), data.Slice(16, 32), make([]smallfloat.Float16, 16)
+	st := dev.Queue(0).NewStream()
+	must(t, st.Do(data.Fill(smallfloat.ToFloat16(7)), lengths.Fill(1),
+		attention.ForwardLengths(out, in, in, in, lengths.Slice(0, 1), lengths.Slice(4, 5)), out.Download(got)))
+	must(t, st.Wait(context.Background()))
+	for i, x := range got {
+		if v := float64(x.Float32()); math.IsNaN(v) != (i >= 8) || i < 8 && v != 7 {
+			t.Errorf("element %d is %v", i, v)
+		}
+	}
+	must(t, errors.Join(attention.Close(), data.Close(), lengths.Close()))
 }
 
 // TestForwardAllocates checks that making an operation of a plan allocates nothing.

@@ -12,7 +12,8 @@
 //
 // A Library and its plans may be used by several goroutines, streams and recordings at once. Calls
 // use the Library's handle one at a time. While a plan is made, other calls wait. Each queue and
-// each recording has its own workspace.
+// each recording has its own workspace, and so have commands of a recording that may run at the same
+// time.
 //
 // Tensors have no gaps. They must begin at addresses that are multiples of 16. Sums and
 // intermediate results are float32.

@@ -22,8 +22,8 @@ type NormShape struct {
 // A Norm is a plan for normalizations of one shape. It may be used concurrently, in several queues
 // and recordings.
 type Norm[T Element] struct {
-	plan            *plan
-	len, cols, bias int // numbers of elements
+	plan *plan
+	rms  bool
 }
 
 // NewNorm makes a plan for normalizations. It blocks until cuDNN has chosen an engine. cuDNN may
@@ -34,20 +34,23 @@ func NewNorm[T Element](l *Library, s NormShape) (*Norm[T], error) {
 	switch {
 	case l.isZero():
 		return nil, errZero
-	case s.Rows < 1 || s.Cols < 1 || !fits(s.Rows, s.Cols):
-		return nil, fmt.Errorf("dnn: norm: %d rows of %d elements: %w", s.Rows, s.Cols, gpu.ErrArgument)
+	case s.Rows < 1 || s.Cols < 1:
+		return nil, fmt.Errorf("dnn: norm: Rows is %d, Cols is %d; each must be 1 or more: %w", s.Rows, s.Cols, gpu.ErrArgument)
+	case !fits(s.Rows, s.Cols):
+		return nil, fmt.Errorf("dnn: norm: %d rows of %d elements are too large: %w", s.Rows, s.Cols, gpu.ErrArgument)
 	case !(s.Epsilon >= 0) || math.IsInf(s.Epsilon, 0):
 		return nil, fmt.Errorf("dnn: norm: an epsilon of %v: %w", s.Epsilon, gpu.ErrArgument)
 	}
 	if s.Epsilon == 0 {
 		s.Epsilon = 1e-5
 	}
-	n := &Norm[T]{len: s.Rows * s.Cols, cols: s.Cols}
+	n := &Norm[T]{rms: s.RMS}
+	tensors := []spec{specOf[T]("y", s.Rows*s.Cols), specOf[T]("x", s.Rows*s.Cols), specOf[T]("scale", s.Cols)}
 	if !s.RMS {
-		n.bias = s.Cols
+		tensors = append(tensors, specOf[T]("bias", s.Cols))
 	}
 	var err error
-	n.plan, err = newPlan(l, "norm",
+	n.plan, err = newPlan(l, "norm", tensors,
 		func(h cudnn.Handle) ([]step, error) { return normSteps[T](l.in.Lib, h, s) },
 		func(m standin.Memory, p []driver.Ptr) error { return normalizeRows[T](m, s, p) })
 	if err != nil {
@@ -59,8 +62,8 @@ func NewNorm[T Element](l *Library, s NormShape) (*Norm[T], error) {
 // Forward returns the Op that normalizes the rows of x. scale and bias have Cols elements. bias is
 // the zero Slice if RMS is true. y must not overlap x, scale or bias. C: cudnnBackendExecute.
 func (n *Norm[T]) Forward(y, x, scale, bias gpu.Slice[T]) gpu.Op {
-	tensors := [4]tensor{tensorOf("y", y, n.len), tensorOf("x", x, n.len), tensorOf("scale", scale, n.cols), tensorOf("bias", bias, n.bias)}
-	if n.bias == 0 && bias.Len() == 0 {
+	tensors := [4]tensor{tensorOf(y), tensorOf(x), tensorOf(scale), tensorOf(bias)}
+	if n.rms && bias.Len() == 0 {
 		return n.plan.op("norm", tensors[:3]...)
 	}
 	return n.plan.op("norm", tensors[:]...)

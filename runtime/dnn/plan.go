@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/libcall"
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
@@ -25,6 +27,7 @@ type step interface {
 type plan struct {
 	lib       *Library
 	name      string
+	tensors   []spec // the result first
 	steps     []step // none on a simulated device
 	workspace uint64 // the largest workspace of the steps, which share it
 	run       func(gpu.NativeCall) error
@@ -33,15 +36,15 @@ type plan struct {
 
 // newPlan makes a plan from the steps that the function make returns. On a simulated device inGo
 // does the work.
-func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]step, error), inGo func(m standin.Memory, p []driver.Ptr) error) (*plan, error) {
-	p := &plan{lib: l, name: name}
+func newPlan(l *Library, name string, tensors []spec, make func(h cudnn.Handle) ([]step, error), inGo func(m standin.Memory, p []driver.Ptr) error) (*plan, error) {
+	p := &plan{lib: l, name: name, tensors: tensors}
 	if l.in.Dev.Simulated() {
 		p.run = func(n gpu.NativeCall) error {
-			if err := p.ready(); err != nil {
+			if err := p.check(n.Ptrs); err != nil {
 				return err
 			}
 			at := append([]driver.Ptr(nil), n.Ptrs...)
-			return l.in.Handle.StandIn(n, name, func(m standin.Memory) error { return inGo(m, at) })
+			return l.in.Handle.StandIn(n, name, p.ready, func(m standin.Memory) error { return inGo(m, at) })
 		}
 		return p, nil
 	}
@@ -59,6 +62,9 @@ func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]step, error),
 	p.run = func(n gpu.NativeCall) error {
 		return l.in.Handle.Use(n, 0, func(h cudnn.Handle) error {
 			if err := p.ready(); err != nil {
+				return err
+			}
+			if err := p.check(n.Ptrs); err != nil {
 				return err
 			}
 			var workspace driver.Ptr
@@ -84,17 +90,48 @@ func (p *plan) ready() error {
 	return nil
 }
 
-// A tensor is an argument of an operation.
-type tensor struct {
-	name      string
-	memory    gpu.Range
-	len, want int
+// A spec describes a tensor of a plan.
+type spec struct {
+	name string
+	len  int    // number of elements
+	size uint64 // number of bytes
 }
 
-// tensorOf makes s an argument of a plan. want is the number of elements that s must have.
-func tensorOf[T any](name string, s gpu.Slice[T], want int) tensor {
-	return tensor{name, s.Range(), s.Len(), want}
+func specOf[T any](name string, n int) spec {
+	var zero T
+	return spec{name, n, uint64(n) * uint64(unsafe.Sizeof(zero))}
 }
+
+// check returns an error for addresses that cuDNN refuses or that overlap: op cannot check a
+// recording's bindings.
+func (p *plan) check(at []driver.Ptr) error {
+	for i, t := range p.tensors {
+		if err := aligned(t.name, "address %#x", uint64(at[i])); err != nil {
+			return fmt.Errorf("dnn: %s: %w", p.name, err)
+		}
+		if i > 0 && libcall.Overlap(uint64(at[0]), p.tensors[0].size, uint64(at[i]), t.size) {
+			return fmt.Errorf("dnn: %s: %s and %s overlap: %w", p.name, p.tensors[0].name, t.name, gpu.ErrArgument)
+		}
+	}
+	return nil
+}
+
+// aligned returns an error if a tensor does not begin at a multiple of the constant alignment. where
+// is the format of the place.
+func aligned(name, where string, at uint64) error {
+	if at%alignment == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is at %s, which is not a multiple of %d: %w", name, fmt.Sprintf(where, at), alignment, gpu.ErrArgument)
+}
+
+// A tensor is an argument of an operation.
+type tensor struct {
+	memory gpu.Range
+	len    int
+}
+
+func tensorOf[T any](s gpu.Slice[T]) tensor { return tensor{s.Range(), s.Len()} }
 
 // op returns the Op that runs the plan with these arguments. The first argument is the result.
 func (p *plan) op(name string, tensors ...tensor) gpu.Op {
@@ -104,17 +141,22 @@ func (p *plan) op(name string, tensors ...tensor) gpu.Op {
 	if err := p.ready(); err != nil {
 		return gpu.BadOp(err)
 	}
+	bad := func(err error) gpu.Op { return gpu.BadOp(fmt.Errorf("dnn: %s: %w", p.name, err)) }
+	if len(tensors) > len(p.tensors) {
+		return bad(fmt.Errorf("the shape has no bias: pass the zero Slice: %w", gpu.ErrArgument))
+	}
 	var room [6]gpu.Range
 	uses := room[:0]
 	for i, t := range tensors {
-		if t.len != t.want {
-			return gpu.BadOp(fmt.Errorf("dnn: %s: %s has %d elements, and the plan's has %d: %w", p.name, t.name, t.len, t.want, gpu.ErrArgument))
+		want := &p.tensors[i]
+		if t.len != want.len {
+			return bad(fmt.Errorf("%s has %d elements, and the plan's %s has %d: %w", want.name, t.len, want.name, want.len, gpu.ErrArgument))
 		}
-		if t.memory.Offset%alignment != 0 {
-			return gpu.BadOp(fmt.Errorf("dnn: %s: %s is at offset %d, which is not a multiple of %d: %w", p.name, t.name, t.memory.Offset, alignment, gpu.ErrArgument))
+		if err := aligned(want.name, "offset %d", t.memory.Offset); err != nil {
+			return bad(err)
 		}
 		if i > 0 && overlap(t.memory, tensors[0].memory) {
-			return gpu.BadOp(fmt.Errorf("dnn: %s: %s and %s overlap: %w", p.name, tensors[0].name, t.name, gpu.ErrArgument))
+			return bad(fmt.Errorf("%s and %s overlap: %w", p.tensors[0].name, want.name, gpu.ErrArgument))
 		}
 		uses = append(uses, t.memory)
 	}
@@ -122,7 +164,7 @@ func (p *plan) op(name string, tensors ...tensor) gpu.Op {
 }
 
 func overlap(a, b gpu.Range) bool {
-	return a.Buffer == b.Buffer && a.Offset < b.Offset+b.Size && b.Offset < a.Offset+a.Size
+	return a.Buffer == b.Buffer && libcall.Overlap(a.Offset, a.Size, b.Offset, b.Size)
 }
 
 // close waits for the device's work and destroys the steps.

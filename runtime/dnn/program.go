@@ -2,7 +2,6 @@ package dnn
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"unsafe"
@@ -10,7 +9,6 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
 // A program is a step that executes an execution plan of cuDNN.
@@ -48,9 +46,6 @@ func (p *program) run(h cudnn.Handle, at []driver.Ptr, workspace driver.Ptr) err
 			continue
 		}
 		p.want[i] = cuda.DevicePtr(at[a.index])
-		if at[a.index]%alignment != 0 {
-			return fmt.Errorf("a tensor at %#x, which is not a multiple of %d: %w", uint64(at[a.index]), alignment, gpu.ErrArgument)
-		}
 	}
 	p.want[len(p.ids)] = cuda.DevicePtr(workspace)
 	if p.pack == nil || !slices.Equal(p.used, p.want) {

@@ -10,29 +10,61 @@ import (
 	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/libcall"
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// Softmax returns an Op that computes the softmax of each row of cols elements. y may be x.
-// C: cudnnSoftmaxForward. Wrong arguments make an Op that carries the error.
+// Softmax returns an Op that computes the softmax of each row of cols elements. y may be x;
+// otherwise they must not overlap. C: cudnnSoftmaxForward. Wrong arguments make an Op that carries
+// the error.
 func Softmax[T Element](l *Library, y, x gpu.Slice[T], cols int) gpu.Op {
 	n := x.Len()
+	bad := func(format string, args ...any) gpu.Op {
+		return gpu.BadOp(fmt.Errorf("dnn: softmax: %s: %w", fmt.Sprintf(format, args...), gpu.ErrArgument))
+	}
 	switch {
 	case l.isZero():
 		return gpu.BadOp(errZero)
-	case cols < 1 || n < 1 || n%cols != 0 || y.Len() != n || cols > math.MaxInt32 || n/cols > math.MaxInt32:
-		return gpu.BadOp(fmt.Errorf("dnn: softmax: rows of %d elements, x of %d and y of %d elements: %w", cols, n, y.Len(), gpu.ErrArgument))
-	case x != y && overlap(y.Range(), x.Range()):
-		return gpu.BadOp(fmt.Errorf("dnn: softmax: x and y overlap, and are not the same: %w", gpu.ErrArgument))
+	case cols < 1 || n < 1:
+		return bad("rows of %d elements, x of %d elements; each must be 1 or more", cols, n)
+	case n%cols != 0:
+		return bad("x has %d elements, which is not a multiple of %d, the elements of a row", n, cols)
+	case y.Len() != n:
+		return bad("x has %d elements, and y has %d", n, y.Len())
+	case cols > math.MaxInt32 || n/cols > math.MaxInt32:
+		return bad("%d rows of %d elements are too large", n/cols, cols)
+	}
+	bytes, same := y.Range().Size, y.Range().Buffer == x.Range().Buffer
+	check := func(where string, y, x uint64, together bool) error {
+		err := aligned("y", where, y)
+		if err == nil {
+			err = aligned("x", where, x)
+		}
+		if err == nil && together && x != y && libcall.Overlap(y, bytes, x, bytes) {
+			err = fmt.Errorf("x and y overlap, and are not the same: %w", gpu.ErrArgument)
+		}
+		if err != nil {
+			return fmt.Errorf("dnn: softmax: %w", err)
+		}
+		return nil
+	}
+	if err := check("offset %d", y.Range().Offset, x.Range().Offset, same); err != nil {
+		return gpu.BadOp(err)
 	}
 	rows := n / cols
 	if l.in.Dev.Simulated() {
 		return gpu.Native("softmax", func(c gpu.NativeCall) error {
+			if err := check("address %#x", uint64(c.Ptrs[0]), uint64(c.Ptrs[1]), true); err != nil {
+				return err
+			}
 			at := [2]driver.Ptr(c.Ptrs)
-			return l.in.Handle.StandIn(c, "softmax", func(m standin.Memory) error { return softmax[T](m, at[0], at[1], rows, cols) })
+			return l.in.Handle.StandIn(c, "softmax", nil, func(m standin.Memory) error { return softmax[T](m, at[0], at[1], rows, cols) })
 		}, y.Range(), x.Range())
 	}
 	return l.Call("softmax", 0, func(c Call) error {
+		if err := check("address %#x", uint64(c.Ptrs[0]), uint64(c.Ptrs[1]), true); err != nil {
+			return err
+		}
 		err := c.WithReason(func() error {
 			desc, err := c.CreateTensorDescriptor()
 			if err != nil {

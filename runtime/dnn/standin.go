@@ -191,8 +191,14 @@ func attend[T Half](m standin.Memory, s AttentionShape, p []driver.Ptr) error {
 			return fmt.Errorf("sequence %d has %d queries of %d, and %d keys of %d", b, queries[b], s.Queries, keys[b], s.Keys)
 		}
 		for h := range s.Heads {
-			for i := range int(queries[b]) {
+			for i := range s.Queries {
 				query := b*int(qs[0]) + h*int(qs[1]) + i*int(qs[2])
+				if i >= int(queries[b]) {
+					for d := range s.HeadDim {
+						out[query+d] = round[T](math.NaN())
+					}
+					continue
+				}
 				head := b*int(ks[0]) + h/(s.Heads/s.KVHeads)*int(ks[1])
 				seen := int(keys[b])
 				if s.Causal {

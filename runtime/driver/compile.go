@@ -75,7 +75,7 @@ type CompileError struct {
 	Err      error     // the error of the compiler's function
 }
 
-// Error returns a text with the first error in the first line, followed by the log.
+// Error returns a text with the first error in the first line, followed by the rest of the log.
 func (e *CompileError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s for %s: ", e.Compiler, e.Target)
@@ -96,7 +96,11 @@ func (e *CompileError) Error() string {
 	default:
 		fmt.Fprintf(&b, "%s (and %d more)", first, n-1)
 	}
-	if log := strings.TrimSpace(e.Log); log != "" && log != first {
+	log := strings.TrimSpace(e.Log)
+	if line, rest, _ := strings.Cut(log, "\n"); n == 1 && line == first { // not twice
+		log = rest
+	}
+	if log != "" {
 		b.WriteString("\n" + log)
 	}
 	return printable.Lines(b.String())

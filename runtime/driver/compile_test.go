@@ -15,6 +15,7 @@ func TestCompileError(t *testing.T) {
 		{CompileError{Log: " \n"}, "C 1 for sm_1: a.cu: why"},
 		{CompileError{Log: "odd\n", Messages: []Message{{Kind: "warning", Text: "w"}}}, "C 1 for sm_1: a.cu: why\nodd"},
 		{CompileError{Log: "x.h(3): error #20-D: no\n", Messages: []Message{{File: "x.h", Line: 3, Kind: "error", Number: "20-D", Text: "no"}}}, "C 1 for sm_1: x.h(3): error #20-D: no"},
+		{CompileError{Log: "fatal: f\nmore\n", Messages: []Message{{Kind: "fatal", Text: "f"}}}, "C 1 for sm_1: fatal: f\nmore"},
 		{CompileError{Log: "all\n", Messages: []Message{{Kind: "warning", Text: "w"}, {Kind: "fatal", Text: "f"}, {Kind: "catastrophic error", Text: "c"}}}, "C 1 for sm_1: fatal: f (and 1 more)\nall"},
 	} {
 		c.err.Source, c.err.Compiler, c.err.Target, c.err.Err = "a.cu", "C 1", "sm_1", why

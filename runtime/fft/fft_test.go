@@ -7,6 +7,7 @@ import (
 	"math/cmplx"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -313,13 +314,24 @@ func TestMistakes(t *testing.T) {
 	if err := do(gpu.Execute(c, r.Slice(0, 4).Range(), same.Range())); !errors.Is(err, gpu.ErrArgument) {
 		t.Errorf("reals in place without padding, in a recording: %v", err)
 	}
+	if err := do(gpu.Execute(c, r.Slice(2, 6).Range(), same.Range())); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "overlap") {
+		t.Errorf("overlapping, in a recording: %v", err)
+	}
 	must(t, c.Close())
+	graph := testkit.CommandBuffer(t, dev, gpu.GraphMode)
+	testkit.Recorded(t)(graph.Add(p.Forward(x.Slice(0, 8), x.Slice(0, 8))))
+	must(t, graph.End())
+	must(t, do(gpu.Execute(graph)))
 	must(t, p.Close())
 	must(t, p.Close())
 	must(t, errors.Join((*fft.Plan[complex64])(nil).Close(), (*fft.RealPlan[float32, complex64])(nil).Close(), (*fft.CustomPlan)(nil).Close(), new(fft.CustomPlan).Close()))
 	if err := do(p.Forward(x.Slice(0, 8), x.Slice(0, 8))); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("a closed plan: %v", err)
 	}
+	if err := do(gpu.Execute(graph)); !errors.Is(err, gpu.ErrClosed) || errors.Is(err, gpu.ErrLost) {
+		t.Errorf("a recording with a closed plan: %v", err)
+	}
+	must(t, graph.Close())
 	other, err := fft.Open(dev, fft.Options{})
 	must(t, err)
 	must(t, lib.Close())

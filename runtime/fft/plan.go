@@ -42,9 +42,11 @@ func NewPlan[T Complex](l *Library, s Shape) (*Plan[T], error) {
 	p.inPlace = true
 	var one T
 	p.align = sizeOf(one)
+	n := uint64(s.Points()*s.batch()) * p.align
+	p.size = [2]uint64{n, n}
 	if l.dev.Simulated() {
-		p.forward = p.stands("complex forward", complexStandIn[T](p.shape, -1))
-		p.inverse = p.stands("complex inverse", complexStandIn[T](p.shape, +1))
+		p.forward = p.stands("complex forward", 0, complexStandIn[T](p.shape, -1))
+		p.inverse = p.stands("complex inverse", 1, complexStandIn[T](p.shape, +1))
 		return x, p.opened()
 	}
 	kind, name, exec := cufft.C2C, "cufftExecC2C", l.cufft.ExecC2C
@@ -55,8 +57,8 @@ func NewPlan[T Complex](l *Library, s Shape) (*Plan[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	p.forward = p.calls(name, h, func(c cufft.Handle, dst, src cuda.DevicePtr) error { return exec(c, src, dst, cufft.Forward) })
-	p.inverse = p.calls(name, h, func(c cufft.Handle, dst, src cuda.DevicePtr) error { return exec(c, src, dst, cufft.Inverse) })
+	p.forward = p.calls(name, 0, h, func(c cufft.Handle, dst, src cuda.DevicePtr) error { return exec(c, src, dst, cufft.Forward) })
+	p.inverse = p.calls(name, 1, h, func(c cufft.Handle, dst, src cuda.DevicePtr) error { return exec(c, src, dst, cufft.Inverse) })
 	return x, p.opened()
 }
 
@@ -83,8 +85,8 @@ func (p *Plan[T]) Inverse(dst, src gpu.Slice[T]) gpu.Op {
 
 // Close destroys the plan (C: cufftDestroy). It blocks until the device is done with the plan's
 // work. Operations and recordings that use the plan fail from then on. Graphs that recordings have
-// already made do not fail, but read tables that cuFFT has freed. So close the recordings first.
-// Closing again does nothing.
+// already made do not fail on a GPU, but read tables that cuFFT has freed. So close the recordings
+// first. Closing again does nothing.
 func (p *Plan[T]) Close() error {
 	if p == nil {
 		return nil
@@ -118,9 +120,10 @@ func NewRealPlan[R Real, C Complex](l *Library, s Shape) (*RealPlan[R, C], error
 	}
 	p.shape.Dims = slices.Clone(s.Dims)
 	p.inPlace = s.Padded
+	p.size = [2]uint64{uint64(s.rows()*s.pitch()) * sizeOf(r), uint64(s.rows()*s.half()) * p.align}
 	if l.dev.Simulated() {
-		p.forward = p.stands("real forward", realForward[R, C](p.shape))
-		p.inverse = p.stands("real inverse", realInverse[R, C](p.shape))
+		p.forward = p.stands("real forward", 0, realForward[R, C](p.shape))
+		p.inverse = p.stands("real inverse", 1, realInverse[R, C](p.shape))
 		return x, p.opened()
 	}
 	from, to := cufft.R2C, cufft.C2R
@@ -136,11 +139,11 @@ func NewRealPlan[R Real, C Complex](l *Library, s Shape) (*RealPlan[R, C], error
 	if err != nil {
 		return nil, err
 	}
-	p.forward = p.calls(fromName, h, func(c cufft.Handle, dst, src cuda.DevicePtr) error { return execFrom(c, src, dst) })
+	p.forward = p.calls(fromName, 0, h, func(c cufft.Handle, dst, src cuda.DevicePtr) error { return execFrom(c, src, dst) })
 	if h, err = p.make(to, half, pitch); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	p.inverse = p.calls(toName, h, func(c cufft.Handle, dst, src cuda.DevicePtr) error { return execTo(c, src, dst) })
+	p.inverse = p.calls(toName, 1, h, func(c cufft.Handle, dst, src cuda.DevicePtr) error { return execTo(c, src, dst) })
 	return x, p.opened()
 }
 
@@ -182,8 +185,9 @@ var errZeroPlan = fmt.Errorf("fft: a nil or zero plan: use NewPlan, NewRealPlan 
 type plan struct {
 	lib              *Library
 	shape            Shape
-	align            uint64 // alignment of addresses: the size of a complex number; 1 for a CustomPlan
-	inPlace          bool   // the source may be the destination
+	align            uint64    // alignment of addresses: the size of a complex number; 1 for a CustomPlan
+	inPlace          bool      // the source may be the destination
+	size             [2]uint64 // bytes of the source and of the destination of a forward transform
 	forward, inverse direction
 	handles          []*libcall.Handle[cufft.Handle]
 	closed           atomic.Bool
@@ -266,9 +270,9 @@ func (l *Library) make(p *plan, fn func(*cufft.Library, cufft.Handle, []uint64) 
 }
 
 // calls returns a direction that calls cuFFT.
-func (p *plan) calls(name string, h cufftPlan, exec func(h cufft.Handle, dst, src cuda.DevicePtr) error) direction {
+func (p *plan) calls(name string, inverse int, h cufftPlan, exec func(h cufft.Handle, dst, src cuda.DevicePtr) error) direction {
 	return direction{name, func(v gpu.NativeCall) error {
-		if err := p.ready(v); err != nil {
+		if err := p.ready(v, inverse); err != nil {
 			return err
 		}
 		return h.Use(v, h.workspace(v), func(c cufft.Handle) error { return exec(c, cuda.DevicePtr(v.Ptrs[0]), cuda.DevicePtr(v.Ptrs[1])) })
@@ -284,27 +288,40 @@ func (h cufftPlan) workspace(v gpu.NativeCall) driver.Ptr {
 }
 
 // stands returns a direction for a simulated device: the Go function fn computes the transform.
-func (p *plan) stands(name string, fn func(m standin.Memory, dst, src driver.Ptr) error) direction {
+func (p *plan) stands(name string, inverse int, fn func(m standin.Memory, dst, src driver.Ptr) error) direction {
 	return direction{name, func(v gpu.NativeCall) error {
-		if err := p.ready(v); err != nil {
+		if err := p.ready(v, inverse); err != nil {
 			return err
 		}
 		dst, src := v.Ptrs[0], v.Ptrs[1]
-		return p.lib.dev.StandIn(v, name, func(m standin.Memory) error { return fn(m, dst, src) })
+		return p.lib.dev.StandIn(v, name, p.open, func(m standin.Memory) error { return fn(m, dst, src) })
 	}, 0}
 }
 
-// ready returns an error for a call with a closed plan, or with addresses that cuFFT refuses.
-func (p *plan) ready(v gpu.NativeCall) error {
+// open returns an error if the plan is closed.
+func (p *plan) open() error {
 	if p.closed.Load() {
 		return fmt.Errorf("fft: the plan: %w", gpu.ErrClosed)
+	}
+	return nil
+}
+
+// ready returns an error for a call with a closed plan, or with addresses that cuFFT refuses.
+// inverse is 1 for an inverse transform, and 0 for a forward one.
+func (p *plan) ready(v gpu.NativeCall, inverse int) error {
+	if err := p.open(); err != nil {
+		return err
 	}
 	for _, at := range v.Ptrs[:2] {
 		if uint64(at)%p.align != 0 {
 			return fmt.Errorf("fft: memory at %#x, which is not a multiple of %d, the size of a complex number: %w", uint64(at), p.align, gpu.ErrArgument)
 		}
 	}
-	if v.Ptrs[0] == v.Ptrs[1] && !p.inPlace { // op cannot check a recording's bindings
+	// op cannot check a recording's bindings.
+	switch dst, src := uint64(v.Ptrs[0]), uint64(v.Ptrs[1]); {
+	case dst != src && libcall.Overlap(dst, p.size[1-inverse], src, p.size[inverse]):
+		return fmt.Errorf("fft: dst and src overlap: %w", gpu.ErrArgument)
+	case dst == src && !p.inPlace:
 		return fmt.Errorf("fft: dst and src are the same memory: only a plan with padded rows transforms real numbers in place: %w", gpu.ErrArgument)
 	}
 	return nil
@@ -326,7 +343,7 @@ func (p *plan) op(name string, d *direction, dst, src gpu.Range, dstLen, dstWant
 		return bad("src has %d elements, and the plan reads %d", srcLen, srcWant)
 	case dst.Offset%p.align != 0 || src.Offset%p.align != 0:
 		return bad("memory at offsets %d and %d; these must be multiples of %d, the size of a complex number", dst.Offset, src.Offset, p.align)
-	case dst.Buffer != src.Buffer || dst.Offset >= src.Offset+src.Size || src.Offset >= dst.Offset+dst.Size:
+	case dst.Buffer != src.Buffer || !libcall.Overlap(dst.Offset, dst.Size, src.Offset, src.Size):
 	case dst.Offset != src.Offset:
 		return bad("dst and src overlap")
 	case !p.inPlace:

@@ -44,7 +44,7 @@ func nilSemaphore(op string) error { return errs.Argument(op, "a nil Semaphore")
 
 // A SubmitError is the error of a submission that failed after it was accepted. Submissions that
 // wait for the failed submission fail with the same error, so the error names the operation that
-// failed first.
+// failed first. If the device is lost, the error may name other work that was in flight.
 type SubmitError struct {
 	Op     string // the operation, for example "fill"
 	Kernel string // the name of the launched kernel; "" for other operations

@@ -85,7 +85,7 @@ func TestMistakeErrors(t *testing.T) {
 	timing, err := dev.NewTiming()
 	must(t, err)
 	duration := func() error { _, err := timing.Duration(); return err }
-	want("a timing before it is used", duration(), gpu.ErrArgument, "given with no operation")
+	want("a timing before it is used", duration(), gpu.ErrArgument, "given to no operation")
 	host1, s := semaphores(t, 1)[0], semaphores(t, 1)[0]
 	must(t, q.Submit(gpu.Order{Wait: pts(host1, 1), Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1}).Timed(timing)))
 	want("a timing of a parked operation", duration(), gpu.ErrArgument, "not done")

@@ -18,7 +18,7 @@ import (
 func double(n int) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		src, dst := v.Ptrs[0], v.Ptrs[1]
-		return v.Device.(standin.Device).RunGo(v.Stream, "double", func(m standin.Memory) error {
+		return v.Device.(standin.Device).RunGo(v.Stream, "double", nil, func(m standin.Memory) error {
 			from, err := standin.Read[float32](m, src, n)
 			if err != nil {
 				return err

@@ -94,8 +94,12 @@ func (d *Device) NewTiming() (*Timing, error) {
 // noBegin, begin resets the Timing.
 func (t *Timing) begin(d *Device, edges timingEdges) error {
 	switch {
-	case t.dev != d || t.self != t:
-		return fmt.Errorf("a timing of another device, a copy, or one that was not made: %w", ErrArgument)
+	case t.self == nil:
+		return fmt.Errorf("a zero Timing, which was not made: use NewTiming: %w", ErrArgument)
+	case t.self != t:
+		return fmt.Errorf("a copy of a Timing: %w", ErrArgument)
+	case t.dev != d:
+		return fmt.Errorf("a Timing of another device: %w", ErrArgument)
 	case t.closed.Load() || !engine.HoldLive(&t.refs, 1):
 		return fmt.Errorf("timing: %w", ErrClosed)
 	}
@@ -231,7 +235,7 @@ func (d *Device) elapsed(from, to driver.Event) (time.Duration, error) {
 }
 
 var (
-	errNotGiven    = errs.Argument("timing", "it has been given with no operation: give it to one with Op.Timed")
+	errNotGiven    = errs.Argument("timing", "it was given to no operation: give it to one with Op.Timed")
 	errTimedEarly  = errs.Argument("timing", "the operation is not done: wait for a signal of it first")
 	errTimedFailed = errs.Argument("timing", "the operation has failed: its signals say why")
 	errUntimed     = fmt.Errorf("gpu: timing: the operation gave no stream work, or the driver did not record its events: %w", driver.ErrUnsupported)

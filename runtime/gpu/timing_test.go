@@ -3,6 +3,7 @@ package gpu_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -121,6 +122,26 @@ func TestTimingElsewhere(t *testing.T) {
 	must(t, s[1].Wait(minute(t), 1))
 	if took, err := own.Duration(); err != nil || took < 0 {
 		t.Errorf("%v, %v", took, err)
+	}
+}
+
+// TestTimingRefused checks that the error of a wrong Timing says what is wrong with it.
+func TestTimingRefused(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2})
+	dev, far := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+	other, err := far.NewTiming()
+	must(t, err)
+	own, err := dev.NewTiming()
+	must(t, err)
+	copied := reflect.New(reflect.TypeFor[gpu.Timing]())
+	copied.Elem().Set(reflect.ValueOf(own).Elem())
+	for text, timing := range map[string]*gpu.Timing{"of another device": other, "a copy": copied.Interface().(*gpu.Timing), "not made": new(gpu.Timing)} {
+		if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Barrier().Timed(timing)); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v; want %s", err, text)
+		}
+	}
+	if _, err := own.Duration(); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "given to no operation") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -162,7 +162,7 @@ func (g *Generator) op(d draw, dst gpu.Range, n int) gpu.Op {
 		}
 		if g.handle == nil {
 			to := v.Ptrs[0]
-			return g.lib.dev.StandIn(v, d.name, func(m standin.Memory) error { return d.fill(g.state, m, to, n, count) })
+			return g.lib.dev.StandIn(v, d.name, nil, func(m standin.Memory) error { return d.fill(g.state, m, to, n, count) })
 		}
 		err := g.handle.Use(v, 0, func(h curand.Handle) error { return d.call(g.lib.curand, h, cuda.DevicePtr(to), count) })
 		if err == nil && scratch > 0 {

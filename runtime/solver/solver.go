@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -26,6 +27,7 @@ func Cholesky[T Element](l *Library, a blas.Matrix[T], info gpu.Slice[int32]) gp
 	if bad != nil {
 		return gpu.BadOp(bad)
 	}
+	memory := []libcall.Operand{operandOf("a", a, true), libcall.Whole("info", info.Range(), true)}
 	f := routinesFor[T]()
 	return l.op("cholesky", m,
 		func(h cusolver.DnHandle) (int32, error) {
@@ -35,23 +37,25 @@ func Cholesky[T Element](l *Library, a blas.Matrix[T], info gpu.Slice[int32]) gp
 			return f.potrf(c.Library, c.Handle, cublas.FillModeUpper, m.n, at(c, 0), m.stride, work, size, at(c, 1))
 		},
 		func(mem standin.Memory, p []driver.Ptr) error { return cholesky[T](mem, m, p) },
-		a.Data.Range(), info.Range())
+		memory)
 }
 
 // CholeskySolve returns an Op that solves A·x = y for each row y of b and replaces the row by x.
-// The matrix a has the factor of A that [Cholesky] left there. C: cusolverDnSpotrs.
+// The matrix a has the factor of A that [Cholesky] left there. The solve sets info to 0, whatever
+// the matrix is: look at the info of Cholesky. C: cusolverDnSpotrs.
 func CholeskySolve[T Element](l *Library, a, b blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := system("cholesky solve", l, a, b, info)
 	if bad != nil {
 		return gpu.BadOp(bad)
 	}
 	f := routinesFor[T]()
+	memory := []libcall.Operand{operandOf("a", a, false), operandOf("b", b, true), libcall.Whole("info", info.Range(), true)}
 	return l.op("cholesky solve", m, nil,
 		func(c Call, _ cuda.DevicePtr, _ int32) error {
 			return f.potrs(c.Library, c.Handle, cublas.FillModeUpper, m.n, m.sides, at(c, 0), m.stride, at(c, 1), m.sideStride, at(c, 2))
 		},
 		func(mem standin.Memory, p []driver.Ptr) error { return choleskySolve[T](mem, m, p) },
-		a.Data.Range(), b.Data.Range(), info.Range())
+		memory)
 }
 
 // LU returns an Op that factorizes a square matrix with partial pivoting, for [LUSolve]. The Op
@@ -68,18 +72,19 @@ func LU[T Element](l *Library, a blas.Matrix[T], pivots, info gpu.Slice[int32]) 
 		return gpu.BadOp(bad)
 	}
 	f := routinesFor[T]()
+	memory := []libcall.Operand{operandOf("a", a, true), libcall.Whole("pivots", pivots.Range(), true), libcall.Whole("info", info.Range(), true)}
 	return l.op("lu", m,
 		func(h cusolver.DnHandle) (int32, error) { return f.getrfSize(l.in.Lib, h, m.n, m.n, 0, m.stride) },
 		func(c Call, work cuda.DevicePtr, _ int32) error {
 			return f.getrf(c.Library, c.Handle, m.n, m.n, at(c, 0), m.stride, work, at(c, 1), at(c, 2))
 		},
 		func(mem standin.Memory, p []driver.Ptr) error { return lu[T](mem, m, p) },
-		a.Data.Range(), pivots.Range(), info.Range())
+		memory)
 }
 
 // LUSolve returns an Op that solves A·x = y for each row y of b and replaces the row by x. The
-// matrix a and the slice pivots have the factors of A and the pivots that [LU] left there. C:
-// cusolverDnSgetrs.
+// matrix a and the slice pivots have the factors of A and the pivots that [LU] left there. The solve
+// sets info to 0, whatever the matrix is: look at the info of LU. C: cusolverDnSgetrs.
 func LUSolve[T Element](l *Library, a blas.Matrix[T], pivots gpu.Slice[int32], b blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := system("lu solve", l, a, b, info)
 	if bad == nil {
@@ -89,12 +94,15 @@ func LUSolve[T Element](l *Library, a blas.Matrix[T], pivots gpu.Slice[int32], b
 		return gpu.BadOp(bad)
 	}
 	f := routinesFor[T]()
+	memory := []libcall.Operand{
+		operandOf("a", a, false), libcall.Whole("pivots", pivots.Range(), false), operandOf("b", b, true), libcall.Whole("info", info.Range(), true),
+	}
 	return l.op("lu solve", m, nil,
 		func(c Call, _ cuda.DevicePtr, _ int32) error {
 			return f.getrs(c.Library, c.Handle, cublas.OpT, m.n, m.sides, at(c, 0), m.stride, at(c, 1), at(c, 2), m.sideStride, at(c, 3))
 		},
 		func(mem standin.Memory, p []driver.Ptr) error { return luSolve[T](mem, m, p) },
-		a.Data.Range(), pivots.Range(), b.Data.Range(), info.Range())
+		memory)
 }
 
 // Eigen returns an Op that computes the eigenvalues of a symmetric matrix, in ascending order, and
@@ -114,6 +122,7 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 	if vectors {
 		mode = cusolver.EigModeVector
 	}
+	memory := []libcall.Operand{operandOf("a", a, true), libcall.Whole("values", values.Range(), true), libcall.Whole("info", info.Range(), true)}
 	return l.op("eigen", m,
 		func(h cusolver.DnHandle) (int32, error) {
 			return f.syevdSize(l.in.Lib, h, mode, cublas.FillModeUpper, m.n, 0, m.stride, 0)
@@ -122,7 +131,7 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 			return f.syevd(c.Library, c.Handle, mode, cublas.FillModeUpper, m.n, at(c, 0), m.stride, at(c, 1), work, size, at(c, 2))
 		},
 		func(mem standin.Memory, p []driver.Ptr) error { return eigen[T](mem, m, vectors, p) },
-		a.Data.Range(), values.Range(), info.Range())
+		memory)
 }
 
 // at returns the address of range i of a call. The workspace comes after the ranges.
@@ -134,11 +143,27 @@ func at(c Call, i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
 // function, because some functions allocate memory in stream order, which a child graph cannot
 // contain, and some wait for the device.
 func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, error), call func(c Call, work cuda.DevicePtr, size int32) error,
-	inGo func(standin.Memory, []driver.Ptr) error, uses ...gpu.Range) gpu.Op {
+	inGo func(standin.Memory, []driver.Ptr) error, memory []libcall.Operand) gpu.Op {
+	apart := func(at []driver.Ptr) error {
+		if err := libcall.Apart(memory, at); err != nil {
+			return fmt.Errorf("solver: %s: %w", name, err)
+		}
+		return nil
+	}
+	if err := apart(nil); err != nil {
+		return gpu.BadOp(err)
+	}
+	uses := make([]gpu.Range, len(memory))
+	for i := range memory {
+		uses[i] = memory[i].Range
+	}
 	if l.in.Dev.Simulated() {
 		return libcall.EachExecution(gpu.Native(name, func(n gpu.NativeCall) error {
+			if err := apart(n.Ptrs); err != nil {
+				return err
+			}
 			p := append([]driver.Ptr(nil), n.Ptrs...)
-			return l.in.Handle.StandIn(n, name, func(mem standin.Memory) error { return inGo(mem, p) })
+			return l.in.Handle.StandIn(n, name, nil, func(mem standin.Memory) error { return inGo(mem, p) })
 		}, uses...))
 	}
 	var elements int32
@@ -152,6 +177,9 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 		}
 	}
 	return l.Call(name, uint64(elements)*m.size, func(c Call) error {
+		if err := apart(c.Ptrs); err != nil {
+			return err
+		}
 		var work cuda.DevicePtr
 		if elements > 0 {
 			work = at(c, len(uses))
@@ -161,6 +189,15 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 		}
 		return nil
 	}, uses...)
+}
+
+// operandOf returns a checked matrix as an operand.
+func operandOf[T Element](name string, m blas.Matrix[T], written bool) libcall.Operand {
+	size := uint64(routinesFor[T]().size)
+	return libcall.Operand{
+		Name: name, Range: m.Data.Range(), Written: written, Batch: 1, Rows: uint64(m.Rows),
+		Width: uint64(m.Cols) * size, Stride: uint64(cmp.Or(m.Stride, m.Cols)) * size,
+	}
 }
 
 // A shape has the sizes of a square matrix and of its right-hand sides.
@@ -198,7 +235,7 @@ func system[T Element](op string, l *Library, a, b blas.Matrix[T], info gpu.Slic
 	}
 	stride, err := dense("b", b)
 	if err == nil && b.Cols != a.Rows {
-		err = fmt.Errorf("matrix b has rows of %d elements, and a has %d rows", b.Cols, a.Rows)
+		err = fmt.Errorf("each row of b is a right-hand side: it has %d elements, and a has %d rows", b.Cols, a.Rows)
 	}
 	if err != nil {
 		return m, fmt.Errorf("solver: %s: %w: %w", op, err, gpu.ErrArgument)

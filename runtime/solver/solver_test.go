@@ -159,6 +159,25 @@ func eigenInfo(t *testing.T, n int) {
 	}
 }
 
+// TestEigenValuesOnly checks that Eigen without vectors overwrites the matrix, as cuSOLVER does.
+func TestEigenValuesOnly(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	data, err := gpu.AllocSlice[float64](dev, gpu.DeviceMem, 6)
+	info, err2 := gpu.AllocSlice[int32](dev, gpu.DeviceMem, 1)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	a, st, got := blas.Matrix[float64]{Data: data.Slice(0, 4), Rows: 2, Cols: 2}, dev.Queue(0).NewStream(), make([]float64, 6)
+	err = errors.Join(st.Do(data.UploadCopy([]float64{2, 1, 1, 2, 0, 0}), solver.Eigen(lib, a, data.Slice(4, 6), false, info), data.Download(got)),
+		st.Wait(context.Background()), data.Close(), info.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !math.IsNaN(got[0]) || !math.IsNaN(got[3]) || math.Abs(got[4]-1) > 1e-9 || math.Abs(got[5]-3) > 1e-9 {
+		t.Errorf("%v; want NaN, and the values 1 and 3", got)
+	}
+}
+
 // TestClosed checks that an operation and a recording fail after the library is closed. The
 // recording has Eigen, and Eigen cannot be a node of a graph.
 func TestClosed(t *testing.T) {

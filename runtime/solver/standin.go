@@ -204,7 +204,7 @@ func luSolve[T Element](mem standin.Memory, m shape, p []driver.Ptr) error {
 
 // eigen computes the eigenvalues of the matrix at p[0] by Jacobi rotations. It writes the
 // eigenvalues to p[1] and the outcome to p[2]. If vectors is true, eigen replaces the matrix by the
-// eigenvectors.
+// eigenvectors. Otherwise eigen replaces it by NaN.
 func eigen[T Element](mem standin.Memory, m shape, vectors bool, p []driver.Ptr) error {
 	a, err := readRows[T](mem, p[0], m.n, m.n, m.stride, m.size)
 	if err != nil {
@@ -245,10 +245,12 @@ func eigen[T Element](mem standin.Memory, m shape, vectors bool, p []driver.Ptr)
 		if math.IsNaN(values[i]) || math.IsInf(values[i], 0) {
 			info = 1
 		}
-		if vectors {
-			if err := writeRow[T](mem, m.row(p[0], i), v[k], n); err != nil {
-				return err
-			}
+		row := v[k]
+		if !vectors {
+			row = slices.Repeat([]float64{math.NaN()}, n)
+		}
+		if err := writeRow[T](mem, m.row(p[0], i), row, n); err != nil {
+			return err
 		}
 	}
 	if err := writeRow[T](mem, p[1], values, n); err != nil {

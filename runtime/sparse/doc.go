@@ -5,7 +5,8 @@
 //	err = stream.Do(sparse.MatVec(lib, y, a, x))
 //
 // A Library may be used by several goroutines, streams and recordings at once. Calls use its handle
-// one at a time. Each queue and each recording has its own workspace.
+// one at a time. Each queue and each recording has its own workspace, and so have commands of a
+// recording that may run at the same time.
 //
 // On a simulated GPU no library is loaded. MatVec runs in Go there, sums in float64 and rounds
 // once, so results differ from a GPU's in the last bits. Library.Call is an error there. HIP

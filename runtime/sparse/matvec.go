@@ -46,11 +46,11 @@ type VecOptions struct {
 	Beta  float64 // multiplies the old contents of y; 0 means that y is not read
 }
 
-// MatVecWith returns an Op that computes y = alpha·a·x + beta·y. C: cusparseSpMV. The contents of
-// RowStarts and Columns are not checked: numbers outside the matrix make the device access memory
-// outside the slices. The first product with a new shape or a new number of elements makes a
-// description for cuSPARSE. The Library keeps some thousands of descriptions. Wrong arguments make
-// an Op that carries the error.
+// MatVecWith returns an Op that computes y = alpha·a·x + beta·y. C: cusparseSpMV. y must not overlap
+// x or the matrix. A GPU does not check the contents of RowStarts and Columns: numbers outside the
+// matrix make it access memory outside the slices. A simulated GPU is lost then. The first product
+// with a new shape or a new number of elements makes a description for cuSPARSE. The Library keeps
+// some thousands of descriptions. Wrong arguments make an Op that carries the error.
 func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[T], o VecOptions) gpu.Op {
 	if l.isZero() {
 		return gpu.BadOp(errZero)
@@ -80,12 +80,25 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 	if f.alpha == 0 {
 		f.alpha = 1
 	}
-	uses := []gpu.Range{y.Range(), a.RowStarts.Range(), a.Columns.Range(), a.Values.Range(), x.Range()}
+	memory := [...]libcall.Operand{
+		libcall.Whole("y", y.Range(), true), libcall.Whole("RowStarts", a.RowStarts.Range(), false), libcall.Whole("Columns", a.Columns.Range(), false),
+		libcall.Whole("Values", a.Values.Range(), false), libcall.Whole("x", x.Range(), false),
+	}
+	if err := libcall.Apart(memory[:], nil); err != nil {
+		return gpu.BadOp(fmt.Errorf("sparse: mat vec: %w", err))
+	}
+	var uses [len(memory)]gpu.Range
+	for i := range memory {
+		uses[i] = memory[i].Range
+	}
 	if l.in.Dev.Simulated() {
 		return gpu.Native("mat vec", func(n gpu.NativeCall) error {
+			if err := libcall.Apart(memory[:], n.Ptrs); err != nil {
+				return fmt.Errorf("sparse: mat vec: %w", err)
+			}
 			p := [5]driver.Ptr(n.Ptrs)
-			return l.in.Handle.StandIn(n, "mat vec", func(m standin.Memory) error { return multiply[T](m, k, f, p) })
-		}, uses...)
+			return l.in.Handle.StandIn(n, "mat vec", nil, func(m standin.Memory) error { return multiply[T](m, k, f, p) })
+		}, uses[:]...)
 	}
 	var workspace uint64
 	err := l.in.Handle.With(func(h cusparse.Handle) error {
@@ -99,7 +112,11 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 		return gpu.BadOp(fmt.Errorf("sparse: mat vec: %w", err))
 	}
 	return l.Call("mat vec", workspace, func(c Call) error {
-		p, err := l.plan(c.Handle, k)
+		err := libcall.Apart(memory[:], c.Ptrs)
+		var p *plan
+		if err == nil {
+			p, err = l.plan(c.Handle, k)
+		}
 		switch {
 		case err == nil && p.workspace > workspace:
 			err = fmt.Errorf("a workspace of %d bytes, and before %d", p.workspace, workspace)
@@ -110,7 +127,7 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 			return fmt.Errorf("sparse: mat vec: %w", err)
 		}
 		return nil
-	}, uses...)
+	}, uses[:]...)
 }
 
 // A planKey is the shape of a product and the type of its elements.
@@ -263,10 +280,13 @@ func multiply[T Element](m standin.Memory, k planKey, f factors, p [5]driver.Ptr
 		if from < 0 || from > to || int(to) > k.count {
 			return fmt.Errorf("row %d has elements %d to %d, of %d", row, from, to, k.count)
 		}
+		if row == 0 && from != 0 || row == k.rows-1 && int(to) != k.count {
+			return fmt.Errorf("row %d has elements %d to %d: RowStarts must begin with 0 and end with %d, the number of elements", row, from, to, k.count)
+		}
 		for i := from; i < to; i++ {
 			col := int(columns[i])
 			if col < 0 || col >= k.cols {
-				return fmt.Errorf("element %d is in column %d, of %d", i, col, k.cols)
+				return fmt.Errorf("element %d is in column %d, of %d; columns count from 0", i, col, k.cols)
 			}
 			if k.transposed {
 				sums[col] += float64(values[i]) * float64(x[row])

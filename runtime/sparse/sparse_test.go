@@ -69,8 +69,15 @@ func TestRefused(t *testing.T) {
 }
 
 // TestOutside checks that the simulated GPU is lost if Columns has the number of a column that the
-// matrix lacks.
+// matrix lacks, or if RowStarts leaves out elements.
 func TestOutside(t *testing.T) {
+	for name, numbers := range map[string][]int32{"column 9 of 1": {0, 1, 9}, "an end of 0": {0, 0, 0}, "a beginning of 1": {1, 1, 0}} {
+		t.Run(name, func(t *testing.T) { outside(t, numbers) })
+	}
+}
+
+// outside multiplies a matrix of one element, whose row starts and column are content.
+func outside(t *testing.T, content []int32) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -90,11 +97,52 @@ func TestOutside(t *testing.T) {
 	}
 	a := sparse.Matrix[float32]{Rows: 1, Cols: 1, RowStarts: numbers.Slice(0, 2), Columns: numbers.Slice(2, 3), Values: values.Slice(0, 1)}
 	st := dev.Queue(0).NewStream()
-	if err := st.Do(numbers.UploadCopy([]int32{0, 1, 9}), sparse.MatVec(lib, values.Slice(1, 2), a, values.Slice(2, 3))); err != nil {
+	if err := st.Do(numbers.UploadCopy(content), sparse.MatVec(lib, values.Slice(1, 2), a, values.Slice(2, 3))); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Wait(context.Background()); !errors.Is(err, gpu.ErrLost) {
-		t.Errorf("column 9 of 1: %v", err)
+		t.Errorf("%v", err)
+	}
+}
+
+// TestBindings checks that an execution fails if its bindings make y and x overlap.
+func TestBindings(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	values, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers, err := gpu.AllocSlice[int32](dev, gpu.DeviceMem, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := gpu.BindingSlice[float32](rec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := sparse.Matrix[float32]{Rows: 1, Cols: 1, RowStarts: numbers.Slice(0, 2), Columns: numbers.Slice(2, 3), Values: values.Slice(0, 1)}
+	if _, err := rec.Add(sparse.MatVec(lib, y, a, values.Slice(2, 3))); err != nil {
+		t.Fatal(err)
+	}
+	if err := rec.End(); err != nil {
+		t.Fatal(err)
+	}
+	st := dev.Queue(0).NewStream()
+	run := func(y gpu.Slice[float32]) error {
+		return errors.Join(st.Do(numbers.UploadCopy([]int32{0, 1, 0}), gpu.Execute(rec, y.Range())), st.Wait(context.Background()))
+	}
+	if err := run(values.Slice(1, 2)); err != nil {
+		t.Error(err)
+	}
+	if err := run(values.Slice(2, 3)); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("y and x overlap: %v", err)
+	}
+	if err := errors.Join(rec.Close(), values.Close(), numbers.Close()); err != nil {
+		t.Error(err)
 	}
 }
 

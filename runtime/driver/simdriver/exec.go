@@ -299,6 +299,9 @@ func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if err := x.plan.usable(); err != nil {
+		return err
+	}
 	for i := range x.timers { // in the order of handles, so that two launches do not deadlock
 		x.timers[i].event.mu.Lock()
 	}
@@ -310,6 +313,18 @@ func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
 		x.timers[i].event.mu.Unlock()
 	}
 	return err
+}
+
+// usable returns an error if a library that a node needs is closed.
+func (p *plan) usable() error {
+	for i := range p.ops {
+		if c := p.ops[i].call; c != nil && c.usable != nil {
+			if err := c.usable(); err != nil {
+				return failf(codeLaunchGraph, "%s: %w", c.f.name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // recordable returns an error if the timers cannot be recorded now. The caller holds the mutexes of

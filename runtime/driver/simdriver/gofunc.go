@@ -34,7 +34,7 @@ func (x *goFunctions) get(v *device, name string) *function {
 
 // RunGo launches a Go function as a kernel with one thread. Package standin describes such
 // functions.
-func (v *device) RunGo(h driver.Stream, name string, fn func(standin.Memory) error) error {
+func (v *device) RunGo(h driver.Stream, name string, usable func() error, fn func(standin.Memory) error) error {
 	later, err := v.submit(codeLaunch)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (v *device) RunGo(h driver.Stream, name string, fn func(standin.Memory) err
 	f := v.goFunctions.get(v, name)
 	c := s.calls.get(goKernel)
 	c.set(f, &driver.Launch{})
-	c.goFunc = fn
+	c.goFunc, c.usable = fn, usable
 	s.mu.Lock()
 	o := s.slot(codeLaunch)
 	o.fail, o.call = later, c

@@ -43,6 +43,7 @@ type call struct {
 	task *task // the node's task, which records uses of memory; nil outside a graph
 
 	goFunc func(standin.Memory) error // if not nil, called instead of fn
+	usable func() error               // if not nil, a launch of a graph with the call fails with its error
 
 	blocks, threads [3]uint32
 	shared          uint32
@@ -175,13 +176,13 @@ func (c *call) copyArgs(args []unsafe.Pointer) {
 func (c *call) copy(other *call) {
 	c.f = other.f
 	c.blocks, c.threads, c.shared, c.attrs = other.blocks, other.threads, other.shared, other.attrs
-	c.goFunc = other.goFunc
+	c.goFunc, c.usable = other.goFunc, other.usable
 	c.copyArgs(other.args)
 }
 
 // put keeps c, which is unused now, for a later get.
 func (cs *calls) put(c *call) {
-	c.f, c.goFunc = nil, nil
+	c.f, c.goFunc, c.usable = nil, nil, nil
 	cs.mu.Lock()
 	if cs.free == nil {
 		cs.free = make(map[*kernel]*call)

@@ -80,13 +80,14 @@ func (d Device) current(fn func() error) (err error) {
 func (d Device) Idle() error { return d.cuda.Library.CtxSynchronize() }
 
 // StandIn gives the call's stream a Go function, which does the work of the library on a simulated
-// device.
-func (d Device) StandIn(call gpu.NativeCall, name string, fn func(standin.Memory) error) error {
+// device. If the function becomes a node of a graph, executions fail with the error of usable,
+// unless it is nil.
+func (d Device) StandIn(call gpu.NativeCall, name string, usable func() error, fn func(standin.Memory) error) error {
 	on, ok := call.Device.(standin.Device)
 	if !ok || call.Device != gpu.Inside(d.dev).Engine.Native {
 		return d.elsewhere()
 	}
-	return on.RunGo(call.Stream, name, fn)
+	return on.RunGo(call.Stream, name, usable, fn)
 }
 
 // elsewhere returns the error of an operation in a queue of another device.
@@ -157,15 +158,26 @@ func (x *Handle[H]) Use(call gpu.NativeCall, workspace driver.Ptr, fn func(H) er
 	return fn(x.h)
 }
 
-// StandIn calls Device.StandIn. It fails if the handle is closed.
-func (x *Handle[H]) StandIn(call gpu.NativeCall, name string, fn func(standin.Memory) error) error {
-	x.mu.Lock()
-	closed := x.closed
-	x.mu.Unlock()
-	if closed {
-		return fmt.Errorf("%s: %w", x.dev.name, gpu.ErrClosed)
+// StandIn calls Device.StandIn. It fails if the handle is closed, or if part is not nil and returns
+// an error. So do executions of a graph that the function is a node of: on a GPU these would use
+// freed memory.
+func (x *Handle[H]) StandIn(call gpu.NativeCall, name string, part func() error, fn func(standin.Memory) error) error {
+	usable := func() error {
+		x.mu.Lock()
+		closed := x.closed
+		x.mu.Unlock()
+		if closed {
+			return fmt.Errorf("%s: %w", x.dev.name, gpu.ErrClosed)
+		}
+		if part != nil {
+			return part()
+		}
+		return nil
 	}
-	return x.dev.StandIn(call, name, fn)
+	if err := usable(); err != nil {
+		return err
+	}
+	return x.dev.StandIn(call, name, usable, fn)
 }
 
 // With calls a function with the handle and with the device current, outside of an operation, for

@@ -194,7 +194,11 @@ func (c *Recording) noBody() string {
 				return why
 			}
 		case kind == work.HostCall, kind == work.Collect, kind == work.Timestamp, kind != work.Barrier && kind != work.Nothing && c.noNode(cmd):
-			return fmt.Sprintf("a body has a %s, which no conditional node can do (its %s)", kind, c.names.of(i))
+			what := kind.String() + ", which no conditional node can do"
+			if kind == work.Native {
+				what = "call of a library, which cannot be captured"
+			}
+			return fmt.Sprintf("a body has a %s (its %s)", what, c.names.of(i))
 		}
 	}
 	return ""

@@ -13,10 +13,10 @@ import (
 // A Device is a driver.Device of the simulated GPU.
 type Device interface {
 	// RunGo gives a stream a function, which runs in the stream's order. If the stream is being
-	// captured, the function becomes a node of the graph. If the function returns an error, the
-	// device is lost. Functions with the same name are the same kernel: a graph may replace one by
-	// the other.
-	RunGo(stream driver.Stream, name string, fn func(Memory) error) error
+	// captured, the function becomes a node of the graph; a launch of the graph fails if usable is
+	// not nil and returns an error. If the function returns an error, the device is lost. Functions
+	// with the same name are the same kernel: a graph may replace one by the other.
+	RunGo(stream driver.Stream, name string, usable func() error, fn func(Memory) error) error
 }
 
 // Memory is the memory of a simulated GPU, for one call of a function.
