@@ -51,6 +51,8 @@ type Arg struct {
 	Text   int    // text buffer of this size
 	Late   string // when the library finishes with an output that it may write after the call
 	GoType string // Go type that overrides the rules
+
+	one bool // a note says that it points to one element
 }
 
 // TypeNote returns the overlay's note on a type.
@@ -238,7 +240,7 @@ func (a *Arg) apply(n ParamNote) {
 		a.Guess = false
 	}
 	if n.Dir != "" {
-		a.Dir, a.Guess = n.Dir, false
+		a.Dir, a.Guess, a.one = n.Dir, false, true
 	}
 	if n.Null != nil {
 		a.Null = *n.Null

@@ -266,7 +266,7 @@ func importPath(dir string) (string, error) {
 // otherHeader matches the reason for refusing a use of a type that another header declares.
 var otherHeader = regexp.MustCompile(`: is declared in (\S+), which is not in headers\.files$`)
 
-// summary reports the refused declarations.
+// summary reports the refused declarations, and the functions that are refused in some releases.
 func (b *binding) summary(lib *symbols.Library) {
 	// Names of functions that headers define, and the number of refused declarations by the header
 	// that they need.
@@ -291,6 +291,12 @@ func (b *binding) summary(lib *symbols.Library) {
 	}
 	for _, file := range slices.Sorted(maps.Keys(missing)) {
 		b.report(count(missing[file], "declaration is", "declarations are") + fmt.Sprintf(" refused for a type of another header: to bind them, write %q into headers.files", file))
+	}
+	misfits := lib.Misfits()
+	for _, f := range lib.Funcs {
+		for _, m := range misfits[f.Symbol] {
+			b.report(fmt.Sprintf("refused in some releases: %s: %s", f.Symbol, m.Text))
+		}
 	}
 }
 
