@@ -350,6 +350,10 @@ func (l *Library) Unsettled() []Func {
 	})
 }
 
+// Required reports whether a function belongs to the required core by its symbol, even if the
+// library does not export the function.
+func (l *Library) Required(f *Func) bool { return setOf(l.Overlay.Sets, f) == 0 }
+
 // absentSet returns the index of the set of functions that the library does not export. On first
 // use it adds that set.
 func (l *Library) absentSet() int {

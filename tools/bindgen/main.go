@@ -180,6 +180,9 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 	if err := decode(); err != nil {
 		return nil, nil, err
 	}
+	if err := b.checkCore(lib); err != nil {
+		return nil, nil, err
+	}
 	refused, err := gen.Unbindable(lib)
 	if err != nil {
 		return nil, nil, err
@@ -454,6 +457,35 @@ func (b *binding) markAbsent(d *symbols.Description, t *symbols.Table) error {
 		t.Functions[i].Absent = absent[t.Functions[i].Symbol]
 	}
 	return nil
+}
+
+// checkCore returns an error if the core, without which no program opens the library, lacks a
+// function that it names, or all functions.
+func (b *binding) checkCore(lib *symbols.Library) error {
+	core := lib.Overlay.Sets[0]
+	inCore, gone, named := false, []string{}, []string{}
+	for _, f := range lib.Funcs {
+		switch {
+		case !f.Absent:
+			inCore = inCore || f.Set == 0
+		case slices.Contains(core.Match, f.Symbol):
+			named = append(named, f.Symbol)
+		case lib.Required(&f):
+			gone = append(gone, f.Symbol)
+		}
+	}
+	if len(named) == 0 && (inCore || len(gone) == 0) {
+		return nil
+	}
+	list := append(named, gone...)
+	if len(list) > 5 {
+		list = append(list[:5], "…")
+	}
+	what := fmt.Sprintf("functions of the required set %s: %s", core.Name, strings.Join(list, ", "))
+	if b.library == "" {
+		return fmt.Errorf("%s: the file of an earlier -library does not export %s; name %s's file with -library", b.table, what, lib.Description.Brand)
+	}
+	return fmt.Errorf("%s: does not export %s; is it %s's file?", b.library, what, lib.Description.Brand)
 }
 
 func checkFolder(dir string) error {

@@ -361,6 +361,54 @@ func TestOdd(t *testing.T) {
 	}
 }
 
+// TestWrongLibrary checks that -library refuses a file without a function that the core names, or
+// without any function of the core.
+func TestWrongLibrary(t *testing.T) {
+	compiler := needCompiler(t)
+	a, err := txtar.ParseFile("testdata/refuse/two_releases.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, _ := split(a, "error")
+	dir := t.TempDir()
+	unpack(t, sources, dir)
+	unpack(t, &txtar.Archive{Files: []txtar.File{
+		{Name: "lib.h", Data: []byte("typedef enum { LIB_OK = 0, LIB_ERROR = 1 } libStatus;\nlibStatus libFine(int a);\nlibStatus libMore(int a);\n")},
+		{Name: "named.overlay", Data: []byte(`{"sets": [{"name": "core", "since": "1.0", "doc": "c", "match": ["libFine"]}, {"name": "rest", "since": "1.0", "doc": "r", "match": ["*"]}]}`)},
+		{Name: "all.overlay", Data: []byte(`{"sets": [{"name": "core", "since": "1.0", "doc": "c", "match": ["lib*"]}]}`)},
+		{Name: "other.c", Data: []byte("int other;")}, {Name: "more.c", Data: []byte("int libMore(int a) { return a; }")}, {Name: "fine.c", Data: []byte("int libFine(int a) { return a; }")},
+	}}, dir)
+	file := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"other", "more", "fine"} {
+		if out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", file(name+".so"), file(name+".c")).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", compiler, err, out)
+		}
+	}
+	for _, x := range []struct{ overlay, library, says string }{
+		{"named", "other", "other.so: does not export functions of the required set core: libFine; is it Lib's file?"},
+		{"named", "more", "more.so: does not export functions of the required set core: libFine; is it Lib's file?"},
+		{"named", "fine", ""},
+		{"all", "other", "other.so: does not export functions of the required set core: libFine, libMore; is it Lib's file?"},
+		{"all", "more", ""},
+		{"named", "", "lib.table.json: the file of an earlier -library does not export functions of the required set core: libFine; name Lib's file with -library"},
+	} {
+		text, err := os.ReadFile(file(x.overlay + ".overlay"))
+		if err == nil {
+			err = os.WriteFile(file("lib.overlay.json"), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"-headers", dir, file("lib.json")}
+		if x.library != "" {
+			args = append([]string{"-library", file(x.library + ".so")}, args...)
+		}
+		if err := run(args, io.Discard, io.Discard); (err == nil) != (x.says == "") || err != nil && !strings.HasSuffix(err.Error(), x.says) {
+			t.Errorf("-library %s, core %s: %v\nwant %s", x.library, x.overlay, err, x.says)
+		}
+	}
+}
+
 // TestGuide checks that the first package of the guide can be made as the guide says, and that the
 // guide's program prints what the guide shows.
 func TestGuide(t *testing.T) {
