@@ -414,24 +414,61 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	} else if err != nil {
 		return nil, err
 	}
-	if err := b.markAbsent(d, t); err != nil {
+	old := b.oldTable(d)
+	if err := b.sameReleases(d, old, t); err != nil {
+		return nil, err
+	}
+	if err := b.markAbsent(old, t); err != nil {
 		return nil, err
 	}
 	return symbols.Encode(t)
 }
 
+// oldTable returns the table on disk, or nil if there is none that can be read: it will be written
+// again.
+func (b *binding) oldTable(d *symbols.Description) *symbols.Table {
+	text, err := os.ReadFile(b.table)
+	if err != nil {
+		return nil
+	}
+	t, err := d.Lenders.DecodeTable(b.table, text)
+	if err != nil {
+		return nil
+	}
+	return t
+}
+
+// sameReleases returns an error if the table on disk has releases that the new one lacks: their
+// functions, layouts and since-versions would be forgotten.
+func (b *binding) sameReleases(d *symbols.Description, old, t *symbols.Table) error {
+	if old == nil || d.Headers.Since != symbols.SinceReleases {
+		return nil
+	}
+	releases := func(t *symbols.Table) []symbols.Version {
+		if len(t.Releases) == 0 {
+			return []symbols.Version{t.Version}
+		}
+		return t.Releases
+	}
+	var lost []string
+	for _, v := range releases(old) {
+		if !slices.Contains(releases(t), v) {
+			lost = append(lost, v.String())
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s knows %s: name those headers too, with -headers DIR,DIR, or remove the file to forget them", b.table, strings.Join(lost, ", "))
+}
+
 // markAbsent marks the functions that the library does not export: the functions absent from the
-// file of -library or, without -library, the functions that the table on disk marks.
-func (b *binding) markAbsent(d *symbols.Description, t *symbols.Table) error {
+// file of -library or, without -library, the functions that the old table marks.
+func (b *binding) markAbsent(old, t *symbols.Table) error {
 	absent := map[string]bool{}
 	if b.library == "" {
-		text, err := os.ReadFile(b.table)
-		if err != nil {
-			return nil // no table exists yet
-		}
-		old, err := d.Lenders.DecodeTable(b.table, text)
-		if err != nil {
-			return nil // the table will be written again
+		if old == nil {
+			return nil
 		}
 		for _, f := range old.Functions {
 			absent[f.Symbol] = f.Absent
