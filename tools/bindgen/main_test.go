@@ -319,6 +319,7 @@ func TestOdd(t *testing.T) {
 	if !testing.Short() {
 		u.command("", "test", "-vet=off", "-tags", "puregpu_syscalln", "-run", "ABI", ".")
 		u.command("GOOS=linux GOARCH=arm64", "vet", "-printf=false", "-lostcancel=false", "./...")
+		u.command("GOOS=linux GOARCH=386", "vet", "-printf=false", "-lostcancel=false", "./...")
 		u.command("GOOS=windows GOARCH=amd64", "vet", "-printf=false", "-lostcancel=false", "./...")
 	}
 	source, err := os.ReadFile(filepath.Join(u.dir, "include", "odd.h"))
