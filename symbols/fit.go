@@ -219,6 +219,16 @@ func (v *view) number(base string) int {
 	return 0
 }
 
+// float reports whether a type is a float, or a typedef of one.
+func (v *view) float(base string) bool {
+	for _, s := range v.t.Scalars {
+		if s.Name == base {
+			base = s.Type
+		}
+	}
+	return isFloat(base)
+}
+
 type comparer struct {
 	l     *Library
 	bound *view
@@ -311,6 +321,9 @@ func (c *comparer) types(here, theirs string, there *view, whole bool) *differen
 		if a.Base != b.Base {
 			return different
 		}
+		if m, n := c.bound.number(a.Base), there.number(b.Base); m != n {
+			return c.size(a.Base, m, n)
+		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	case c.bound.callbacks[a.Base] != nil && there.callbacks[b.Base] != nil:
 		return c.callbacks(c.bound.callbacks[a.Base], there.callbacks[b.Base], there)
@@ -321,7 +334,16 @@ func (c *comparer) types(here, theirs string, there *view, whole bool) *differen
 	m, n := c.bound.number(a.Base), there.number(b.Base)
 	switch {
 	case m != 0 || n != 0:
-		if m != n && a.Base != "void" || isFloat(a.Base) != isFloat(b.Base) {
+		same := a.Base == b.Base && !isBuiltin(a.Base)
+		switch f := there.float(b.Base); {
+		case m != n && m != 0 && n != 0 && same:
+			return c.size(a.Base, m, n)
+		case c.bound.float(a.Base) != f && same:
+			if c.harmless(a.Base) {
+				return nil
+			}
+			return &difference{what: a.Base, kind: "parameters", text: a.Base + " is " + map[bool]string{true: "a float", false: "an integer"}[f]}
+		case m != n && a.Base != "void" || c.bound.float(a.Base) != f:
 			return different
 		}
 	case a.Base != b.Base && a.Pointers == 0:
@@ -360,6 +382,14 @@ func (c *comparer) callbacks(x, y *Callback, there *view) *difference {
 		}
 	}
 	return nil
+}
+
+// size returns the difference of a number or an enumeration with another size in the release.
+func (c *comparer) size(name string, is, was int) *difference {
+	if c.harmless(name) {
+		return nil
+	}
+	return &difference{what: name, kind: "size", was: was, is: is}
 }
 
 func isFloat(base string) bool { return base == "float" || base == "double" }

@@ -410,6 +410,36 @@ func TestWrongLibrary(t *testing.T) {
 	}
 }
 
+// TestWidths checks that types may change their width and their sign between releases: the table
+// records both forms, a compiler proves them, and the functions are refused in the older release.
+func TestWidths(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("no gcc")
+	}
+	const file = "testdata/widths.txtar"
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, golden := split(a, "notes")
+	dir := t.TempDir()
+	unpack(t, sources, dir)
+	var notes bytes.Buffer
+	args := []string{"-headers", filepath.Join(dir, "2") + "," + filepath.Join(dir, "1"), filepath.Join(dir, "lib.json")}
+	if err := run(args, io.Discard, &notes); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, golden["notes"], notes.Bytes())
+	if err := run(append([]string{"-check"}, args...), io.Discard, io.Discard); err != nil {
+		t.Error(err)
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestGuide checks that the first package of the guide can be made as the guide says, and that the
 // guide's program prints what the guide shows.
 func TestGuide(t *testing.T) {
