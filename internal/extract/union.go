@@ -378,6 +378,13 @@ func (u *union) structs(h *symbols.Table, s spans) {
 		}
 		i, ok := index[o.Name]
 		if !ok {
+			for j := range o.Fields { // numbers of another width than the table's are written out
+				f := &o.Fields[j]
+				base := typeName.FindString(strings.TrimPrefix(f.Type, "const "))
+				if is := numberOf(h, base); is != "" && base != is && numberOf(t, base) != "" && !sameNumber(is, numberOf(t, base)) {
+					f.Type = strings.Replace(f.Type, base, is, 1)
+				}
+			}
 			s.new(&o.Since, &o.Until)
 			t.Structs = append(t.Structs, o)
 			continue
