@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// emitGrown writes, for each struct in Description.Grown, the struct's sizes over the releases and
-// the release that added each member.
+// emitGrown writes, for each struct in Description.Grown, the struct's sizes over the releases, and
+// a type and a list of its members with the release that added each.
 func (p *pkg) emitGrown(f *File) error {
 	for _, cname := range p.desc.Grown {
 		i := slices.IndexFunc(p.structs, func(s structure) bool { return s.cname == cname })
@@ -41,6 +41,13 @@ func (p *pkg) emitGrown(f *File) error {
 			}
 			g.Line()
 		})
+		f.Line().Comment(fmt.Sprintf("// A %sField is a member of %s, with the release that added it.", name, s.name))
+		f.Type().Id(name+"Field").Struct(
+			Id("since").Qual(dlPath, "Version"),
+			Id("name").String(),
+			Id("offset").Uintptr(),
+			Id("pointer").Bool().Comment("the member is a pointer, not an int32"),
+		)
 		f.Line().Comment(fmt.Sprintf("// %sFields lists the release that added each member of %s, without size, magic number and version.", name, cname))
 		var fail error
 		f.Var().Id(name + "Fields").Op("=").Index(Op("...")).Id(name + "Field").ValuesFunc(func(g *Group) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/token"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -286,6 +287,11 @@ func (w *lowering) constants() {
 		case "int", "uint", "float":
 		case "pointer":
 			k.typ = "uintptr"
+			if n, err := strconv.ParseUint(c.Value, 10, 64); err == nil && ^n <= math.MaxUint32 {
+				k.lit = fmt.Sprintf("^uintptr(%d)", ^n) // such as (void *)-1: the same on systems of 32 bits
+			} else if n > math.MaxUint32 {
+				k.typ = "" // it fits into no uintptr of 32 bits
+			}
 		case "string":
 			k.lit = strconv.Quote(c.Value)
 		default:

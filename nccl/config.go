@@ -12,14 +12,6 @@ const (
 	simInfoMagic = 0x74685283 // NCCL_SIM_INFO_INITIALIZER
 )
 
-// A configField is a member of Config, with the release that introduced it.
-type configField struct {
-	since   dl.Version
-	name    string
-	offset  uintptr
-	pointer bool // the field is a pointer, not an int32
-}
-
 // number returns the address of an int32 field of a config.
 func (f *configField) number(c *Config) *int32 {
 	return (*int32)(unsafe.Add(unsafe.Pointer(c), f.offset))

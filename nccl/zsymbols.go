@@ -124,6 +124,14 @@ var configLayouts = [...]struct {
 	{23003, 96},
 }
 
+// A configField is a member of Config, with the release that added it.
+type configField struct {
+	since   dl.Version
+	name    string
+	offset  uintptr
+	pointer bool // the member is a pointer, not an int32
+}
+
 // configFields lists the release that added each member of ncclConfig_t, without size, magic number and version.
 var configFields = [...]configField{
 	{21403, "Blocking", 16, false},

@@ -64,6 +64,12 @@ func (m Lenders) checkTable(file string, t *Table) error {
 		if !isBuiltin(s.Type) {
 			c.add("scalar "+s.Name, "type", "%q is not an arithmetic type", s.Type)
 		}
+		for _, o := range s.Others {
+			c.other("scalar "+s.Name, o.Span, t)
+			if !isBuiltin(o.Type) {
+				c.add("scalar "+s.Name, "others", "%q is not an arithmetic type", o.Type)
+			}
+		}
 	}
 	c.values(t)
 	for _, s := range t.Structs {
@@ -84,6 +90,11 @@ func (m Lenders) checkTable(file string, t *Table) error {
 	for _, cb := range t.Callbacks {
 		known("callback "+cb.Name, "result", cb.Result)
 		c.params("callback "+cb.Name, cb.Params, known)
+		for _, o := range cb.Others {
+			c.other("callback "+cb.Name, o.Span, t)
+			known("callback "+cb.Name, "result", o.Result)
+			c.params("callback "+cb.Name, o.Params, known)
+		}
 	}
 	seen := map[string]bool{}
 	current := map[string]string{} // the symbol that the plain name selects, by API name
@@ -223,13 +234,21 @@ func (c *checker) layout(s *Struct) {
 	}
 }
 
+var enumSizes = []int{0, 1, 2, 4, 8} // 0 stands for 4
+
 // values checks enumerators and constants. No two enumerators may have one name, and no two
 // constants.
 func (c *checker) values(t *Table) {
 	enums, owner := map[string]bool{}, map[string]string{}
 	for _, e := range t.Enums {
-		if !slices.Contains([]int{0, 1, 2, 4, 8}, e.Size) {
+		if !slices.Contains(enumSizes, e.Size) {
 			c.add("enum "+e.Name, "size", "%d bytes is not the size of an enumeration", e.Size)
+		}
+		for _, o := range e.Others {
+			c.other("enum "+e.Name, o.Span, t)
+			if !slices.Contains(enumSizes, o.Size) {
+				c.add("enum "+e.Name, "others", "%d bytes is not the size of an enumeration", o.Size)
+			}
 		}
 		enums[e.Name] = e.Name != ""
 		for _, v := range e.Values {

@@ -24,8 +24,9 @@ type Misfit struct {
 // For each release that was read, Misfits compares the binding with everything that a call passes,
 // and follows pointers and members of structs. These differences do not count, since the memory
 // where they occur is zero or ignored: members that the other layout pads or reserves, and a
-// shorter struct that is passed alone by its address. An enumeration differs if an enumerator has
-// another number. A note of the overlay on a change can declare a difference harmless.
+// shorter struct that is an output, or of which a note on its parameter says that it is passed
+// alone. Without such a note, a pointer may be to an array. An enumeration differs if an enumerator
+// has another number. A note of the overlay on a change can declare a difference harmless.
 //
 // Between a release that fits and one that does not, the releases that were not read do not fit,
 // unless a note names the first release with the change.
@@ -163,21 +164,25 @@ func (d *difference) describe(m Misfit) string {
 
 // A view holds the records of a table by name.
 type view struct {
-	t       *Table
-	structs map[string]*Struct
-	enums   map[string]*Enum
-	funcs   map[string]*Function
-	cache   map[string]CType
-	values  map[*Enum]map[string]int64
+	t         *Table
+	structs   map[string]*Struct
+	enums     map[string]*Enum
+	callbacks map[string]*Callback
+	funcs     map[string]*Function
+	cache     map[string]CType
+	values    map[*Enum]map[string]int64
 }
 
 func viewOf(t *Table) *view {
-	v := &view{t: t, structs: map[string]*Struct{}, enums: map[string]*Enum{}, funcs: map[string]*Function{}, cache: map[string]CType{}, values: map[*Enum]map[string]int64{}}
+	v := &view{t: t, structs: map[string]*Struct{}, enums: map[string]*Enum{}, callbacks: map[string]*Callback{}, funcs: map[string]*Function{}, cache: map[string]CType{}, values: map[*Enum]map[string]int64{}}
 	for i := range t.Structs {
 		v.structs[t.Structs[i].Name] = &t.Structs[i]
 	}
 	for i := range t.Enums {
 		v.enums[t.Enums[i].Name] = &t.Enums[i]
+	}
+	for i := range t.Callbacks {
+		v.callbacks[t.Callbacks[i].Name] = &t.Callbacks[i]
 	}
 	for i := range t.Functions {
 		v.funcs[t.Functions[i].Symbol] = &t.Functions[i]
@@ -214,13 +219,29 @@ func (v *view) number(base string) int {
 	return 0
 }
 
+// float reports whether a type is a float, or a typedef of one.
+func (v *view) float(base string) bool {
+	for _, s := range v.t.Scalars {
+		if s.Name == base {
+			base = s.Type
+		}
+	}
+	return isFloat(base)
+}
+
 type comparer struct {
 	l     *Library
 	bound *view
 	notes map[string]ChangeNote
 	used  map[string]bool
-	under map[[2]string]bool // pairs of structs that are being compared
+	under map[compared]bool // what is being compared
 	v     Version
+}
+
+// compared names two structs or two function types, and says whether their sizes must be equal.
+type compared struct {
+	here, there string
+	whole       bool
 }
 
 // harmless reports whether a note of the overlay says that a difference is harmless.
@@ -243,20 +264,20 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	if g == nil {
 		return nil
 	}
-	c.under, c.v = map[[2]string]bool{}, v
+	c.under, c.v = map[compared]bool{}, v
 	if len(f.Params) != len(g.Params) {
 		if c.harmless(f.Symbol) {
 			return nil
 		}
 		return &difference{what: f.Symbol, kind: "parameters", text: fmt.Sprintf("it takes %d parameters and not %d", len(g.Params), len(f.Params))}
 	}
-	if d := c.types(f.Result, g.Result, there, false); d != nil {
+	if d := c.types(f.Result, g.Result, there, true); d != nil {
 		return c.of(f, d, fmt.Sprintf("it returns %s", g.Result))
 	}
 	for i := range f.Params {
 		p := &f.Args[i]
-		array := p.Len != "" || p.Slice || p.Fixed > 0
-		if d := c.types(p.Type, g.Params[i].Type, there, array); d != nil {
+		alone := p.Len == "" && !p.Slice && p.Fixed == 0 && (p.one || p.Dir == Out)
+		if d := c.types(p.Type, g.Params[i].Type, there, !alone); d != nil {
 			if c.bound.resolve(p.Type).Base != there.resolve(g.Params[i].Type).Base {
 				d = &difference{} // the parameter has another type, so the difference is the function's
 			}
@@ -281,9 +302,9 @@ func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	return d
 }
 
-// types compares two types. The sizes of structs must be equal too, with one exception: if array is
-// false, a struct behind a pointer may be shorter in the release.
-func (c *comparer) types(here, theirs string, there *view, array bool) *difference {
+// types compares two types. The sizes of structs must be equal too, with one exception: if whole is
+// not set, a struct behind a pointer may be shorter in the release.
+func (c *comparer) types(here, theirs string, there *view, whole bool) *difference {
 	a, b := c.bound.resolve(here), there.resolve(theirs)
 	different := &difference{}
 	if a.Pointers > 0 && b.Pointers > 0 && (a.Pointers == 1 && a.Base == "void" || b.Pointers == 1 && b.Base == "void") {
@@ -295,12 +316,17 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 	x, y := c.bound.structs[a.Base], there.structs[b.Base]
 	switch {
 	case x != nil && y != nil:
-		return c.structs(x, y, there, a.Pointers != 1 || array)
+		return c.structs(x, y, there, a.Pointers != 1 || whole)
 	case c.bound.enums[a.Base] != nil && there.enums[b.Base] != nil:
 		if a.Base != b.Base {
 			return different
 		}
+		if m, n := c.bound.number(a.Base), there.number(b.Base); m != n {
+			return c.size(a.Base, m, n)
+		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
+	case c.bound.callbacks[a.Base] != nil && there.callbacks[b.Base] != nil:
+		return c.callbacks(c.bound.callbacks[a.Base], there.callbacks[b.Base], there)
 	}
 	if !there.t.defines(b.Base) { // these headers declare neither the type nor the function, which only the library may have
 		return nil
@@ -308,13 +334,62 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 	m, n := c.bound.number(a.Base), there.number(b.Base)
 	switch {
 	case m != 0 || n != 0:
-		if m != n && a.Base != "void" || isFloat(a.Base) != isFloat(b.Base) {
+		same := a.Base == b.Base && !isBuiltin(a.Base)
+		switch f := there.float(b.Base); {
+		case m != n && m != 0 && n != 0 && same:
+			return c.size(a.Base, m, n)
+		case c.bound.float(a.Base) != f && same:
+			if c.harmless(a.Base) {
+				return nil
+			}
+			return &difference{what: a.Base, kind: "parameters", text: a.Base + " is " + map[bool]string{true: "a float", false: "an integer"}[f]}
+		case m != n && a.Base != "void" || c.bound.float(a.Base) != f:
 			return different
 		}
 	case a.Base != b.Base && a.Pointers == 0:
 		return different
 	}
 	return nil
+}
+
+// callbacks compares two function types. Structs behind their pointers must be of equal size: they
+// are the library's, and the Go function would read beyond a shorter one.
+func (c *comparer) callbacks(x, y *Callback, there *view) *difference {
+	pair := compared{x.Name, y.Name, true}
+	if c.under[pair] {
+		return nil
+	}
+	c.under[pair] = true
+	defer delete(c.under, pair)
+	of := func(d *difference, text string) *difference {
+		if c.harmless(x.Name) {
+			return nil
+		}
+		if d.what == "" {
+			d = &difference{what: x.Name, kind: "parameters", text: x.Name + " " + text}
+		}
+		return d
+	}
+	if len(x.Params) != len(y.Params) {
+		return of(&difference{}, fmt.Sprintf("takes %d parameters and not %d", len(y.Params), len(x.Params)))
+	}
+	if d := c.types(x.Result, y.Result, there, true); d != nil {
+		return of(d, "returns "+y.Result)
+	}
+	for i := range x.Params {
+		if d := c.types(x.Params[i].Type, y.Params[i].Type, there, true); d != nil {
+			return of(d, "takes "+there.resolve(y.Params[i].Type).Base)
+		}
+	}
+	return nil
+}
+
+// size returns the difference of a number or an enumeration with another size in the release.
+func (c *comparer) size(name string, is, was int) *difference {
+	if c.harmless(name) {
+		return nil
+	}
+	return &difference{what: name, kind: "size", was: was, is: is}
 }
 
 func isFloat(base string) bool { return base == "float" || base == "double" }
@@ -379,12 +454,12 @@ func (v *view) places(s *Struct, at int, into map[string]place) {
 
 // structs compares two layouts. If whole is set, the sizes must also be equal.
 func (c *comparer) structs(x, y *Struct, there *view, whole bool) *difference {
-	if pair := [2]string{x.Name, y.Name}; c.under[pair] {
+	pair := compared{x.Name, y.Name, whole}
+	if c.under[pair] {
 		return nil
-	} else {
-		c.under[pair] = true
-		defer delete(c.under, pair)
 	}
+	c.under[pair] = true
+	defer delete(c.under, pair)
 	if d := c.layout(x, y, there, whole); d != nil {
 		if c.harmless(x.Name) {
 			return nil

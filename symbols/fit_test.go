@@ -18,7 +18,7 @@ func TestMisfits(t *testing.T) {
 		{"longer there", `{"name":"S","size":8,"align":4,"fields":[` + f("a", "int", 0, 4) + `,` + f("b", "int", 4, 4) + `],"others":[{"since":"2.0","until":"2.0","size":12,"align":4,"fields":[` + f("a", "int", 0, 4) + `,` + f("b", "int", 4, 4) + `,` + f("c", "int", 8, 4) + `]}]}`,
 			"S *", "", "from 1.2 to before 2.1: S is of 12 bytes from 1.2 to before 2.1, and of 8 else"},
 		{"shorter there", `{"name":"S","size":8,"align":4,"fields":[` + f("a", "int", 0, 4) + `,` + f("b", "int", 4, 4) + `],"others":[{"since":"1.0","until":"1.1","size":4,"align":4,"fields":[` + f("a", "int", 0, 4) + `]}]}`,
-			"S *", "", ""},
+			`S *","dir":"out`, "", ""},
 		{"shorter there and by value", `{"name":"S","size":8,"align":4,"fields":[` + f("a", "int", 0, 4) + `,` + f("b", "int", 4, 4) + `],"others":[{"since":"1.0","until":"1.1","size":4,"align":4,"fields":[` + f("a", "int", 0, 4) + `]}]}`,
 			"S", "", "before 2.0: S is of 4 bytes before 2.0, and of 8 since"},
 		{"another order", `{"name":"S","size":8,"align":4,"fields":[` + f("a", "int", 0, 4) + `,` + f("b", "int", 4, 4) + `],"others":[{"since":"1.0","until":"1.0","size":8,"align":4,"fields":[` + f("b", "int", 0, 4) + `,` + f("a", "int", 4, 4) + `]}]}`,
@@ -87,5 +87,51 @@ func TestMisfits(t *testing.T) {
 				t.Errorf("notes on %v are not used", unused)
 			}
 		})
+	}
+}
+
+// TestMisfitsOfShorterStructs checks where a struct may be shorter in an older release: behind a
+// pointer that is known to be to one struct of the caller.
+func TestMisfitsOfShorterStructs(t *testing.T) {
+	const table = `{"library":"x","version":"2.0","releases":["1.0","2.0"],"headers":[],"handles":[],"scalars":[],"aliases":[],"enums":[],"structs":[
+		{"name":"S","size":8,"align":4,"fields":[{"name":"a","type":"int","offset":0,"size":4},{"name":"b","type":"int","offset":4,"size":4}],
+			"others":[{"since":"1.0","until":"1.0","size":4,"align":4,"fields":[{"name":"a","type":"int","offset":0,"size":4}]}]},
+		{"name":"L","size":16,"align":8,"fields":[{"name":"next","type":"L *","offset":0,"size":8},{"name":"b","type":"int","offset":8,"size":4}],
+			"others":[{"since":"1.0","until":"1.0","size":8,"align":8,"fields":[{"name":"next","type":"L *","offset":0,"size":8}]}]},
+		{"name":"T","size":8,"align":8,"fields":[{"name":"visit","type":"CB","offset":0,"size":8}]}],
+		"callbacks":[{"name":"CB","result":"int","params":[{"name":"s","type":"const S *"},{"name":"again","type":"CB"}]}],"constants":[],"functions":[
+		%s]}`
+	const overlay = `{"sets":[{"name":"core","since":"1.0","doc":"all","match":["*"]}],"params":[
+		{"name":"one.p","dir":"in","reason":"a test"},{"name":"list.p","dir":"in","reason":"a test"},{"name":"both.p","dir":"inout","reason":"a test"},
+		{"name":"noted.p","len":"n","dir":"in","reason":"a test"},{"name":"slice.p","slice":true,"reason":"a test"}],
+		"changes":[{"name":"sure","harmless":true,"reason":"a test"}]}`
+	refused := map[string]bool{"perhaps": true, "told": true, "noted": true, "slice": true, "result": true, "each": true, "set": true, "list": true}
+	var functions []string
+	for name, what := range map[string][2]string{
+		"one":     {"int", `{"name":"p","type":"const S *"}`},
+		"both":    {"int", `{"name":"p","type":"S *","guess":true}`},
+		"out":     {"int", `{"name":"p","type":"S *","dir":"out"}`},
+		"sure":    {"int", `{"name":"p","type":"const S *"}`},
+		"perhaps": {"int", `{"name":"p","type":"const S *"},{"name":"n","type":"int"}`},
+		"told":    {"int", `{"name":"p","type":"S *","dir":"inout"}`},
+		"noted":   {"int", `{"name":"p","type":"const S *"},{"name":"n","type":"int"}`},
+		"slice":   {"int", `{"name":"p","type":"const S *"}`},
+		"result":  {"const S *", ``},
+		"each":    {"int", `{"name":"p","type":"CB"}`},
+		"set":     {"int", `{"name":"p","type":"const T *"}`},
+		"list":    {"int", `{"name":"p","type":"const L *"}`},
+	} {
+		functions = append(functions, fmt.Sprintf(`{"symbol":"%s","api":"%[1]s","since":"1.0","result":"%s","params":[%s],"current":true}`, name, what[0], what[1]))
+	}
+	l, err := Decode("table", fmt.Appendf(nil, table, strings.Join(functions, ",\n")), "overlay", []byte(overlay))
+	if err != nil {
+		t.Fatal(err)
+	}
+	misfits := l.Misfits()
+	for _, f := range l.Funcs {
+		ms := misfits[f.Symbol]
+		if (len(ms) > 0) != refused[f.Symbol] || len(ms) > 0 && (len(ms) > 1 || !ms[0].From.IsZero() || !strings.Contains(ms[0].Text, "bytes before 2.0")) {
+			t.Errorf("%s is refused: %v, want %v", f.Symbol, ms, refused[f.Symbol])
+		}
 	}
 }

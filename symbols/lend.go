@@ -253,6 +253,11 @@ func (t *Table) EachType(f func(record string, ctype *string)) {
 	for i := range t.Callbacks {
 		f(t.Callbacks[i].Name, &t.Callbacks[i].Result)
 		params(t.Callbacks[i].Name, t.Callbacks[i].Params)
+		for j := range t.Callbacks[i].Others {
+			o := &t.Callbacks[i].Others[j]
+			f(t.Callbacks[i].Name, &o.Result)
+			params(t.Callbacks[i].Name, o.Params)
+		}
 	}
 	for i := range t.Functions {
 		f(t.Functions[i].Symbol, &t.Functions[i].Result)

@@ -51,6 +51,8 @@ type Arg struct {
 	Text   int    // text buffer of this size
 	Late   string // when the library finishes with an output that it may write after the call
 	GoType string // Go type that overrides the rules
+
+	one bool // a note says that it points to one element
 }
 
 // TypeNote returns the overlay's note on a type.
@@ -238,7 +240,7 @@ func (a *Arg) apply(n ParamNote) {
 		a.Guess = false
 	}
 	if n.Dir != "" {
-		a.Dir, a.Guess = n.Dir, false
+		a.Dir, a.Guess, a.one = n.Dir, false, true
 	}
 	if n.Null != nil {
 		a.Null = *n.Null
@@ -347,6 +349,10 @@ func (l *Library) Unsettled() []Func {
 		return len(f.Asks) == 0 && !slices.ContainsFunc(f.Args, func(a Arg) bool { return a.Guess })
 	})
 }
+
+// Required reports whether a function belongs to the required core by its symbol, even if the
+// library does not export the function.
+func (l *Library) Required(f *Func) bool { return setOf(l.Overlay.Sets, f) == 0 }
 
 // absentSet returns the index of the set of functions that the library does not export. On first
 // use it adds that set.

@@ -27,15 +27,36 @@ func (t *Table) At(v Version) *Table {
 	out := *t
 	out.Version, out.Releases = v, []Version{v}
 	out.Handles = slices.DeleteFunc(slices.Clone(t.Handles), func(h Handle) bool { return h.Lib != "" || !has(h.Since, h.Until, v) })
-	out.Scalars = slices.DeleteFunc(slices.Clone(t.Scalars), func(s Scalar) bool { return s.Lib != "" || !has(s.Since, s.Until, v) })
-	out.Callbacks = slices.DeleteFunc(slices.Clone(t.Callbacks), func(c Callback) bool { return c.Lib != "" || !has(c.Since, c.Until, v) })
-	out.Enums, out.Structs, out.Constants, out.Functions = nil, nil, nil, nil
+	out.Scalars, out.Callbacks, out.Enums, out.Structs, out.Constants, out.Functions = nil, nil, nil, nil, nil, nil
+	for _, s := range t.Scalars {
+		if s.Lib != "" || !has(s.Since, s.Until, v) {
+			continue
+		}
+		if o := other(s.Others, v, func(o *OtherScalar) Span { return o.Span }); o != nil {
+			s.Type = o.Type
+		}
+		s.Others = nil
+		out.Scalars = append(out.Scalars, s)
+	}
+	for _, c := range t.Callbacks {
+		if c.Lib != "" || !has(c.Since, c.Until, v) {
+			continue
+		}
+		if o := other(c.Others, v, func(o *Signature) Span { return o.Span }); o != nil {
+			c.Result, c.Params = o.Result, o.Params
+		}
+		c.Others = nil
+		out.Callbacks = append(out.Callbacks, c)
+	}
 	for _, e := range t.Enums {
 		if !has(e.Since, e.Until, v) {
 			continue
 		}
+		if o := other(e.Others, v, func(o *OtherEnum) Span { return o.Span }); o != nil {
+			e.Signed, e.Size = o.Signed, o.Size
+		}
 		values := e.Values
-		e.Values = nil
+		e.Values, e.Others = nil, nil
 		for _, x := range values {
 			if x.Lib != "" || !has(x.Since, x.Until, v) {
 				continue

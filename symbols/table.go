@@ -73,6 +73,8 @@ type Scalar struct {
 	Since Version `json:"since,omitzero"`
 	Until Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
 	Lib   string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
+
+	Others []OtherScalar `json:"others,omitempty"` // types in other releases
 }
 
 // An Alias is another name of a type in the table.
@@ -90,6 +92,8 @@ type Enum struct {
 	Since  Version     `json:"since,omitzero"`
 	Until  Version     `json:"until,omitzero"` // newest release that had it, if newer ones do not
 	Values []EnumValue `json:"values"`
+
+	Others []OtherEnum `json:"others,omitempty"` // sizes and signs in other releases
 }
 
 // Bytes returns the size of the enumeration.
@@ -120,6 +124,20 @@ type Span struct {
 	Until Version `json:"until"`
 }
 
+// An OtherScalar is the type of a scalar in releases where it differs from the bound one.
+type OtherScalar struct {
+	Span
+	Type string `json:"type"`
+}
+
+// An OtherEnum is the size and the sign of an enumeration in releases where one differs from the
+// bound one.
+type OtherEnum struct {
+	Span
+	Signed bool `json:"signed,omitempty"`
+	Size   int  `json:"size,omitempty"` // in bytes, if it is not 4
+}
+
 // An OtherValue is the number of an enumerator in releases where it differs from the bound one.
 type OtherValue struct {
 	Span
@@ -141,7 +159,7 @@ type Layout struct {
 	Fields []Field `json:"fields"`
 }
 
-// A Signature is a function's signature in releases where it differs from the bound one.
+// A Signature is the signature of a function or a callback in releases where it differs from the bound one.
 type Signature struct {
 	Span
 	Result string  `json:"result"`
@@ -185,6 +203,8 @@ type Callback struct {
 	Since  Version `json:"since,omitzero"`
 	Until  Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
 	Lib    string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
+
+	Others []Signature `json:"others,omitempty"` // results and parameters in other releases
 }
 
 // A Constant is an object-like macro with a value.

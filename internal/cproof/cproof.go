@@ -344,10 +344,18 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 	var facts []*fact
 	var spellings [][]string
 	var list []string
+	aliases := map[string][]string{} // of each type: an older release may know a renamed type by its alias only
+	if p.in.Older {
+		for _, a := range p.t.Aliases {
+			of := p.t.Canonical(a.Name)
+			aliases[of] = append(aliases[of], a.Name)
+		}
+	}
 	ask := func(name string, spelled ...string) {
 		if strings.Contains(name, ".") {
 			return
 		}
+		spelled = append(spelled, aliases[name]...)
 		if base := numbered.ReplaceAllString(name, ""); base != name { // the extractor may have numbered the name: also try it without the number
 			spelled = append(spelled, base)
 		}
@@ -379,8 +387,12 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 	}
 	for _, c := range p.t.Callbacks {
 		if !strings.Contains(c.Name, ".") { // the name is a pointer to a function, or a function type
-			facts = append(facts, &fact{tries: []string{"typedef __typeof__(*(" + c.Name + ")0) *@;", "typedef " + c.Name + " *@;"}})
-			spellings, list = append(spellings, []string{c.Name, c.Name + " *"}), append(list, c.Name)
+			f, spelled := &fact{}, []string{}
+			for _, n := range append([]string{c.Name}, aliases[c.Name]...) {
+				f.tries = append(f.tries, "typedef __typeof__(*("+n+")0) *@;", "typedef "+n+" *@;")
+				spelled = append(spelled, n, n+" *")
+			}
+			facts, spellings, list = append(facts, f), append(spellings, spelled), append(list, c.Name)
 		}
 	}
 	handles := len(facts)

@@ -1,6 +1,7 @@
 package cproof
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -146,7 +147,8 @@ func (w *writer) types(all bool) {
 	for _, c := range w.t.Callbacks {
 		if !strings.Contains(c.Name, ".") {
 			cb := fmt.Sprintf("puregpu_cb_%d", w.callbacks[c.Name])
-			w.truth("callback "+c.Name, "callback", "type", prototype(c.Result, c.Params), true, false, same(c.Name, cb)+" || "+same("__typeof__("+c.Name+") *", cb))
+			name := strings.TrimSuffix(cmp.Or(w.names[c.Name], c.Name), " *")
+			w.truth("callback "+c.Name, "callback", "type", prototype(c.Result, c.Params), true, false, same(name, cb)+" || "+same("__typeof__("+name+") *", cb))
 		}
 	}
 	for i := range w.t.Constants {

@@ -83,11 +83,19 @@ func diff(w io.Writer, a, b *symbols.Table, history bool, skip func(symbols.Cons
 	compare(p, "enum", a.Enums, b.Enums, enumRecord)
 	compare(p, "handle", a.Handles, b.Handles, handleRecord)
 	compare(p, "scalar", a.Scalars, b.Scalars, func(s symbols.Scalar) record {
-		return record{name: s.Name, text: s.Type, notes: dates(s.Since, s.Until, s.Lib)}
+		r := record{name: s.Name, text: s.Type, notes: dates(s.Since, s.Until, s.Lib)}
+		for _, o := range s.Others {
+			r.notes = append(r.notes, inSpan(o.Span, o.Type))
+		}
+		return r
 	})
 	compare(p, "alias", a.Aliases, b.Aliases, func(s symbols.Alias) record { return record{name: s.Name, text: s.Type} })
 	compare(p, "callback", a.Callbacks, b.Callbacks, func(c symbols.Callback) record {
-		return record{name: c.Name, text: declared(c.Result, c.Params), notes: append(dates(c.Since, c.Until, c.Lib), set("function type", c.Func)...)}
+		r := record{name: c.Name, text: declared(c.Result, c.Params), notes: append(dates(c.Since, c.Until, c.Lib), set("function type", c.Func)...)}
+		for _, o := range c.Others {
+			r.notes = append(r.notes, inSpan(o.Span, declared(o.Result, o.Params)))
+		}
+		return r
 	})
 	constants := [2][]symbols.Constant{slices.Clone(a.Constants), slices.Clone(b.Constants)}
 	if skip != nil {
@@ -179,6 +187,9 @@ func enumRecord(e symbols.Enum) record {
 	r := record{name: e.Name, text: e.CType(), notes: dates(e.Since, e.Until, "")}
 	if e.Name == "" && len(e.Values) > 0 {
 		r.name = "of " + e.Values[0].Name
+	}
+	for _, o := range e.Others {
+		r.notes = append(r.notes, inSpan(o.Span, (&symbols.Enum{Size: o.Size, Signed: o.Signed}).CType()))
 	}
 	for _, v := range e.Values {
 		r.parts = append(r.parts, part{name: v.Name + " =", text: fmt.Sprint(v.Value)})

@@ -139,6 +139,9 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			u.add(t)
 		}
 	}
+	for _, r := range u.refused {
+		refused.add(r)
+	}
 	t := u.t
 	if d.Headers.Since == symbols.SinceReleases {
 		if err := dateByNodes(d, t, in, dated); err != nil {

@@ -13,7 +13,8 @@ import (
 // A union adds releases to a table. A release adds records, the since- and until-version of each
 // record, and the layouts, numbers and parameters that differ from the bound ones. If the release
 // is the newest, its numbers become the bound ones, and so do its layouts that only extend the
-// bound ones. The bound parameters of functions stay.
+// bound ones. The bound parameters of functions and callbacks, the types of numbers and the sizes of
+// enumerations stay.
 //
 // A record of the oldest release has no since-version, unless it is a function. A record of the
 // newest release has no until-version.
@@ -24,12 +25,15 @@ type union struct {
 	onto   bool // the table existed before, so additions of a newer release are new to its users
 
 	settled bool // the description's Headers.Settled
+
+	refused []symbols.Refusal // functions whose other parameters the table cannot hold
 }
 
 // add adds the declarations of a release.
 func (u *union) add(h *symbols.Table) {
 	v, t := h.Version, u.t
 	u.rename(h)
+	u.respell(h)
 	if slices.Contains(t.Releases, v) {
 		u.checkAgain(h)
 		return
@@ -179,6 +183,60 @@ func (u *union) rename(h *symbols.Table) {
 	}
 }
 
+// respell writes out the aliases, numbers and enumerations of a release whose names mean something
+// else in the table: an alias of another type, or a type of another kind. The table keeps its own.
+func (u *union) respell(h *symbols.Table) {
+	have, to := kinds(u.t, ""), map[string]string{}
+	for _, a := range h.Aliases {
+		same := u.t.SameType(a.Name, h, a.Name) || sameNumber(numberOf(u.t, a.Name), numberOf(h, a.Name))
+		if have[a.Name] != "" && !same && !strings.Contains(a.Type, "[") {
+			to[a.Name] = a.Type
+		}
+	}
+	for _, s := range h.Scalars {
+		if kind := have[s.Name]; kind != "" && kind != "scalar" {
+			to[s.Name] = s.Type
+		}
+	}
+	for i := range h.Enums {
+		if e := &h.Enums[i]; e.Name != "" && have[e.Name] != "" && have[e.Name] != "enum" {
+			to[e.Name] = e.CType()
+			e.Name, e.Tag = "", "" // the enumerators stay
+		}
+	}
+	if len(to) == 0 {
+		return
+	}
+	h.EachType(func(_ string, ctype *string) {
+		*ctype = typeName.ReplaceAllStringFunc(*ctype, func(name string) string {
+			for range 16 { // a chain of aliases is short
+				next, ok := to[name]
+				if !ok {
+					break
+				}
+				name = next
+			}
+			return name
+		})
+	})
+	h.Aliases = slices.DeleteFunc(h.Aliases, func(a symbols.Alias) bool { return to[a.Name] != "" })
+	h.Scalars = slices.DeleteFunc(h.Scalars, func(s symbols.Scalar) bool { return to[s.Name] != "" })
+}
+
+// numberOf returns the arithmetic type for which a name stands in a table, or "".
+func numberOf(t *symbols.Table, name string) string {
+	name = t.Canonical(name)
+	for _, s := range t.Scalars {
+		if s.Name == name {
+			name = s.Type
+		}
+	}
+	if _, _, ok := symbols.Builtin(name); ok {
+		return name
+	}
+	return ""
+}
+
 // macrosFor returns the enumeration of the table that has replaced e, or "". If an enumeration has
 // replaced e, the table has a macro of that type for each enumerator of e.
 func (u *union) macrosFor(e *symbols.Enum) string {
@@ -320,6 +378,13 @@ func (u *union) structs(h *symbols.Table, s spans) {
 		}
 		i, ok := index[o.Name]
 		if !ok {
+			for j := range o.Fields { // numbers of another width than the table's are written out
+				f := &o.Fields[j]
+				base := typeName.FindString(strings.TrimPrefix(f.Type, "const "))
+				if is := numberOf(h, base); is != "" && base != is && numberOf(t, base) != "" && !sameNumber(is, numberOf(t, base)) {
+					f.Type = strings.Replace(f.Type, base, is, 1)
+				}
+			}
 			s.new(&o.Since, &o.Until)
 			t.Structs = append(t.Structs, o)
 			continue
@@ -451,10 +516,16 @@ func (u *union) enums(h *symbols.Table, s spans) {
 		}
 		e := &t.Enums[i]
 		seenEnum[name] = true
+		u.enumSize(e, &o, s)
 		s.both(&e.Since, &e.Until)
 		for _, x := range values {
 			seen[x.Name] = true
 			j := slices.IndexFunc(e.Values, func(y symbols.EnumValue) bool { return y.Name == x.Name })
+			fits := e.Name == "" || fits(e, x.Value)
+			if !fits && (j < 0 || e.Values[j].Lib != "") {
+				u.report(fmt.Sprintf("enumerator %s.%s is %d in %v and left out: the bound enumeration cannot hold it", name, x.Name, x.Value, s.v))
+				continue
+			}
 			if j < 0 {
 				s.new(&x.Since, &x.Until)
 				e.Values = append(e.Values, x)
@@ -473,7 +544,7 @@ func (u *union) enums(h *symbols.Table, s spans) {
 			}
 			in, what = insert(in, what, s.v, x.Value)
 			s.both(&y.Since, &y.Until)
-			if s.newer() {
+			if s.newer() && fits {
 				y.Value = x.Value
 			}
 			y.Others = nil
@@ -498,6 +569,37 @@ func (u *union) enums(h *symbols.Table, s spans) {
 			}
 		}
 	}
+}
+
+// enumSize adds the size and the sign of an enumeration in a release. The bound ones stay.
+func (u *union) enumSize(e, o *symbols.Enum, s spans) {
+	type form struct {
+		signed bool
+		size   int
+	}
+	bound, theirs := form{e.Signed, e.Size}, form{o.Signed, o.Size}
+	if theirs.size != bound.size {
+		u.report(fmt.Sprintf("enum %s is of %d bytes in %v, and of %d where it is bound", e.Name, o.Bytes(), s.v, e.Bytes()))
+	}
+	in, what := at(s.releases, e.Since, e.Until, bound, e.Others, func(o *symbols.OtherEnum) (symbols.Span, form) { return o.Span, form{o.Signed, o.Size} })
+	in, what = insert(in, what, s.v, theirs)
+	e.Others = nil
+	spans, forms := runs(in, what, func(a, b form) bool { return a == b }, bound)
+	for i, f := range forms {
+		e.Others = append(e.Others, symbols.OtherEnum{Span: spans[i], Signed: f.signed, Size: f.size})
+	}
+}
+
+// fits reports whether an enumeration can hold a value.
+func fits(e *symbols.Enum, v int64) bool {
+	bits := 8 * e.Bytes()
+	if bits == 64 {
+		return true
+	}
+	if e.Signed {
+		return -1<<(bits-1) <= v && v < 1<<(bits-1)
+	}
+	return 0 <= v && v < 1<<bits
 }
 
 func (u *union) constants(h *symbols.Table, s spans) {
@@ -576,6 +678,7 @@ func (u *union) constants(h *symbols.Table, s spans) {
 // types adds records without a layout: handles, numbers, function types and aliases.
 func (u *union) types(h *symbols.Table, s spans) {
 	t := u.t
+	u.changed(h, s)
 	t.Handles = kept(t.Handles, h.Handles, kinds(t, "handle"), h.TypeNames(), s, "handle", func(x *symbols.Handle) (string, *symbols.Version, *symbols.Version, *string) {
 		return x.Name, &x.Since, &x.Until, &x.Lib
 	})
@@ -591,6 +694,62 @@ func (u *union) types(h *symbols.Table, s spans) {
 			t.Aliases = append(t.Aliases, a)
 		}
 	}
+}
+
+// changed adds the types of numbers, and the signatures of function types, that differ from the
+// bound ones. The bound ones stay.
+func (u *union) changed(h *symbols.Table, s spans) {
+	t := u.t
+	for i := range t.Scalars {
+		x := &t.Scalars[i]
+		j := slices.IndexFunc(h.Scalars, func(o symbols.Scalar) bool { return o.Name == x.Name })
+		if j < 0 || x.Lib != "" {
+			continue
+		}
+		in, what := at(s.releases, x.Since, x.Until, x.Type, x.Others, func(o *symbols.OtherScalar) (symbols.Span, string) { return o.Span, o.Type })
+		theirs := h.Scalars[j].Type
+		if sameNumber(theirs, x.Type) {
+			theirs = x.Type
+		} else {
+			u.report(fmt.Sprintf("%s is %s in %v, and %s where it is bound", x.Name, theirs, s.v, x.Type))
+		}
+		in, what = insert(in, what, s.v, theirs)
+		x.Others = nil
+		spans, others := runs(in, what, func(a, b string) bool { return a == b }, x.Type)
+		for k, o := range others {
+			x.Others = append(x.Others, symbols.OtherScalar{Span: spans[k], Type: o})
+		}
+	}
+	for i := range t.Callbacks {
+		x := &t.Callbacks[i]
+		j := slices.IndexFunc(h.Callbacks, func(o symbols.Callback) bool { return o.Name == x.Name })
+		if j < 0 || x.Lib != "" {
+			continue
+		}
+		bound, theirs := signature{x.Result, x.Params}, signature{h.Callbacks[j].Result, h.Callbacks[j].Params}
+		if why := differ(t, h, bound.result, bound.params, theirs.result, theirs.params); why == "" {
+			theirs = bound
+		} else {
+			u.report(fmt.Sprintf("%s has other parameters in %v: %s; the bound parameters stay", x.Name, s.v, why))
+		}
+		in, what := at(s.releases, x.Since, x.Until, bound, x.Others, func(o *symbols.Signature) (symbols.Span, signature) {
+			return o.Span, signature{o.Result, o.Params}
+		})
+		in, what = insert(in, what, s.v, theirs)
+		x.Others = nil
+		spans, signatures := runs(in, what, func(a, b signature) bool { return differ(t, t, a.result, a.params, b.result, b.params) == "" }, bound)
+		for k, o := range signatures {
+			x.Others = append(x.Others, symbols.Signature{Span: spans[k], Result: o.result, Params: o.params})
+		}
+	}
+}
+
+// sameNumber reports whether two arithmetic types are the same to a compiler. In Go, char is the
+// same as unsigned char, and long as long long.
+func sameNumber(a, b string) bool {
+	_, x, ok := symbols.Builtin(a)
+	_, y, _ := symbols.Builtin(b)
+	return ok && x == y && strings.HasSuffix(a, "long long") == strings.HasSuffix(b, "long long") && (a == "char") == (b == "char")
 }
 
 func kept[T any](have, theirs []T, other map[string]string, seen map[string]bool, s spans, kind string, of func(*T) (name string, since, until *symbols.Version, lib *string)) []T {
@@ -727,6 +886,9 @@ func (u *union) functions(h *symbols.Table, s spans) {
 			theirs = bound
 		} else {
 			settled(theirs.params)
+			if !u.onto && !u.settled && same(bound, theirs) { // a type of that name is in the table, and another one is meant
+				u.refused = append(u.refused, symbols.Refusal{Name: f.Symbol, Where: f.Where, Reason: fmt.Sprintf("has other parameters in %v (%s) that no table can hold beside the newest ones", s.v, why)})
+			}
 			u.report(fmt.Sprintf("%s has other parameters in %v: %s; the bound parameters stay", f.Symbol, s.v, why))
 		}
 		in, what := at(s.releases, since, until, bound, f.Others, func(o *symbols.Signature) (symbols.Span, signature) {

@@ -29,7 +29,7 @@ func (l lives) has(r *rand.Rand, name string, minor int) bool {
 func randomHeader(r *rand.Rand, l lives, minor int) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("#define NCCL_MAJOR 2\n#define NCCL_MINOR %d\n#define NCCL_PATCH 1", minor)
+	line("#include <stdint.h>\n#define NCCL_MAJOR 2\n#define NCCL_MINOR %d\n#define NCCL_PATCH 1", minor)
 	line("typedef struct ncclComm *ncclComm_t;")
 	line("typedef enum { ncclSuccess = 0")
 	for i := range 4 {
@@ -57,6 +57,20 @@ func randomHeader(r *rand.Rand, l lives, minor int) string {
 		}
 	}
 	have = append(have, "int", "unsigned long")
+	for i := range 3 {
+		if l.has(r, fmt.Sprint("number", i), minor) {
+			line("typedef %s ncclNumber%d_t;", []string{"int", "int32_t", "unsigned", "long", "double"}[r.IntN(5)], i)
+			have = append(have, fmt.Sprintf("ncclNumber%d_t", i))
+		}
+		if l.has(r, fmt.Sprint("wide", i), minor) {
+			line("typedef enum { ncclWide%d = 1%s } __attribute__((packed)) ncclWide%[1]d_t;", i, []string{"", fmt.Sprintf(", ncclWidest%d = 300", i), fmt.Sprintf(", ncclWidest%d = -1", i)}[r.IntN(3)])
+			have = append(have, fmt.Sprintf("ncclWide%d_t *", i))
+		}
+		if l.has(r, fmt.Sprint("visit", i), minor) {
+			line("typedef %s (*ncclVisit%d_t)(%s x%s);", []string{"int", "void"}[r.IntN(2)], i, []string{"int", "long", "ncclComm_t"}[r.IntN(3)], strings.Repeat(", int y", r.IntN(2)))
+			have = append(have, fmt.Sprintf("ncclVisit%d_t", i))
+		}
+	}
 	for i := range 5 {
 		if l.has(r, fmt.Sprint("call", i), minor) {
 			line("ncclResult_t ncclCall%d(%s x, int y%s);", i, have[r.IntN(len(have))], strings.Repeat(", int z", r.IntN(2)))
@@ -68,10 +82,27 @@ func randomHeader(r *rand.Rand, l lives, minor int) string {
 // factsAt returns the enumerators, structs, constants and functions of a table, by kind and name.
 func factsAt(t *symbols.Table) map[string]any {
 	out := map[string]any{}
-	for _, e := range t.Enums {
-		for _, v := range e.Values {
-			out["enumerator "+v.Name] = v.Value
+	types := func(result string, params []symbols.Param) []string {
+		types := []string{result}
+		for _, p := range params {
+			types = append(types, p.Type)
 		}
+		return types
+	}
+	for _, e := range t.Enums {
+		out["enum "+e.Name] = []any{e.Bytes(), e.Signed}
+		for _, v := range e.Values {
+			if !strings.HasPrefix(v.Name, "ncclWidest") { // the bound enumeration may be too small for it
+				out["enumerator "+v.Name] = v.Value
+			}
+		}
+	}
+	for _, s := range t.Scalars {
+		size, goType, _ := symbols.Builtin(s.Type)
+		out["scalar "+s.Name] = []any{size, goType}
+	}
+	for _, c := range t.Callbacks {
+		out["callback "+c.Name] = types(c.Result, c.Params)
 	}
 	for _, s := range t.Structs {
 		out["struct "+s.Name] = []any{s.Size, s.Align, s.Fields}
@@ -80,11 +111,7 @@ func factsAt(t *symbols.Table) map[string]any {
 		out["constant "+c.Name] = c.Value
 	}
 	for _, f := range t.Functions {
-		types := []string{f.Result}
-		for _, p := range f.Params {
-			types = append(types, p.Type)
-		}
-		out["function "+f.Symbol] = types
+		out["function "+f.Symbol] = types(f.Result, f.Params)
 	}
 	return out
 }

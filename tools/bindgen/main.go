@@ -180,6 +180,9 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 	if err := decode(); err != nil {
 		return nil, nil, err
 	}
+	if err := b.checkCore(lib); err != nil {
+		return nil, nil, err
+	}
 	refused, err := gen.Unbindable(lib)
 	if err != nil {
 		return nil, nil, err
@@ -266,7 +269,7 @@ func importPath(dir string) (string, error) {
 // otherHeader matches the reason for refusing a use of a type that another header declares.
 var otherHeader = regexp.MustCompile(`: is declared in (\S+), which is not in headers\.files$`)
 
-// summary reports the refused declarations.
+// summary reports the refused declarations, and the functions that are refused in some releases.
 func (b *binding) summary(lib *symbols.Library) {
 	// Names of functions that headers define, and the number of refused declarations by the header
 	// that they need.
@@ -292,6 +295,12 @@ func (b *binding) summary(lib *symbols.Library) {
 	for _, file := range slices.Sorted(maps.Keys(missing)) {
 		const why = " refused for a type of another header: to bind "
 		b.report(count(missing[file], "declaration is"+why+"it", "declarations are"+why+"them") + fmt.Sprintf(", write %q into headers.files", file))
+	}
+	misfits := lib.Misfits()
+	for _, f := range lib.Funcs {
+		for _, m := range misfits[f.Symbol] {
+			b.report(fmt.Sprintf("refused in some releases: %s: %s", f.Symbol, m.Text))
+		}
 	}
 }
 
@@ -406,24 +415,61 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	} else if err != nil {
 		return nil, err
 	}
-	if err := b.markAbsent(d, t); err != nil {
+	old := b.oldTable(d)
+	if err := b.sameReleases(d, old, t); err != nil {
+		return nil, err
+	}
+	if err := b.markAbsent(old, t); err != nil {
 		return nil, err
 	}
 	return symbols.Encode(t)
 }
 
+// oldTable returns the table on disk, or nil if there is none that can be read: it will be written
+// again.
+func (b *binding) oldTable(d *symbols.Description) *symbols.Table {
+	text, err := os.ReadFile(b.table)
+	if err != nil {
+		return nil
+	}
+	t, err := d.Lenders.DecodeTable(b.table, text)
+	if err != nil {
+		return nil
+	}
+	return t
+}
+
+// sameReleases returns an error if the table on disk has releases that the new one lacks: their
+// functions, layouts and since-versions would be forgotten.
+func (b *binding) sameReleases(d *symbols.Description, old, t *symbols.Table) error {
+	if old == nil || d.Headers.Since != symbols.SinceReleases {
+		return nil
+	}
+	releases := func(t *symbols.Table) []symbols.Version {
+		if len(t.Releases) == 0 {
+			return []symbols.Version{t.Version}
+		}
+		return t.Releases
+	}
+	var lost []string
+	for _, v := range releases(old) {
+		if !slices.Contains(releases(t), v) {
+			lost = append(lost, v.String())
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s knows %s: name those headers too, with -headers DIR,DIR, or remove the file to forget them", b.table, strings.Join(lost, ", "))
+}
+
 // markAbsent marks the functions that the library does not export: the functions absent from the
-// file of -library or, without -library, the functions that the table on disk marks.
-func (b *binding) markAbsent(d *symbols.Description, t *symbols.Table) error {
+// file of -library or, without -library, the functions that the old table marks.
+func (b *binding) markAbsent(old, t *symbols.Table) error {
 	absent := map[string]bool{}
 	if b.library == "" {
-		text, err := os.ReadFile(b.table)
-		if err != nil {
-			return nil // no table exists yet
-		}
-		old, err := d.Lenders.DecodeTable(b.table, text)
-		if err != nil {
-			return nil // the table will be written again
+		if old == nil {
+			return nil
 		}
 		for _, f := range old.Functions {
 			absent[f.Symbol] = f.Absent
@@ -449,6 +495,35 @@ func (b *binding) markAbsent(d *symbols.Description, t *symbols.Table) error {
 		t.Functions[i].Absent = absent[t.Functions[i].Symbol]
 	}
 	return nil
+}
+
+// checkCore returns an error if the core, without which no program opens the library, lacks a
+// function that it names, or all functions.
+func (b *binding) checkCore(lib *symbols.Library) error {
+	core := lib.Overlay.Sets[0]
+	inCore, gone, named := false, []string{}, []string{}
+	for _, f := range lib.Funcs {
+		switch {
+		case !f.Absent:
+			inCore = inCore || f.Set == 0
+		case slices.Contains(core.Match, f.Symbol):
+			named = append(named, f.Symbol)
+		case lib.Required(&f):
+			gone = append(gone, f.Symbol)
+		}
+	}
+	if len(named) == 0 && (inCore || len(gone) == 0) {
+		return nil
+	}
+	list := append(named, gone...)
+	if len(list) > 5 {
+		list = append(list[:5], "…")
+	}
+	what := fmt.Sprintf("functions of the required set %s: %s", core.Name, strings.Join(list, ", "))
+	if b.library == "" {
+		return fmt.Errorf("%s: the file of an earlier -library does not export %s; name %s's file with -library", b.table, what, lib.Description.Brand)
+	}
+	return fmt.Errorf("%s: does not export %s; is it %s's file?", b.library, what, lib.Description.Brand)
 }
 
 func checkFolder(dir string) error {

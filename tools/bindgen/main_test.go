@@ -319,6 +319,7 @@ func TestOdd(t *testing.T) {
 	if !testing.Short() {
 		u.command("", "test", "-vet=off", "-tags", "puregpu_syscalln", "-run", "ABI", ".")
 		u.command("GOOS=linux GOARCH=arm64", "vet", "-printf=false", "-lostcancel=false", "./...")
+		u.command("GOOS=linux GOARCH=386", "vet", "-printf=false", "-lostcancel=false", "./...")
 		u.command("GOOS=windows GOARCH=amd64", "vet", "-printf=false", "-lostcancel=false", "./...")
 	}
 	source, err := os.ReadFile(filepath.Join(u.dir, "include", "odd.h"))
@@ -354,6 +355,85 @@ func TestOdd(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	compare(t, golden["want"], append([]byte(notes), out...))
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWrongLibrary checks that -library refuses a file without a function that the core names, or
+// without any function of the core.
+func TestWrongLibrary(t *testing.T) {
+	compiler := needCompiler(t)
+	a, err := txtar.ParseFile("testdata/refuse/two_releases.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, _ := split(a, "error")
+	dir := t.TempDir()
+	unpack(t, sources, dir)
+	unpack(t, &txtar.Archive{Files: []txtar.File{
+		{Name: "lib.h", Data: []byte("typedef enum { LIB_OK = 0, LIB_ERROR = 1 } libStatus;\nlibStatus libFine(int a);\nlibStatus libMore(int a);\n")},
+		{Name: "named.overlay", Data: []byte(`{"sets": [{"name": "core", "since": "1.0", "doc": "c", "match": ["libFine"]}, {"name": "rest", "since": "1.0", "doc": "r", "match": ["*"]}]}`)},
+		{Name: "all.overlay", Data: []byte(`{"sets": [{"name": "core", "since": "1.0", "doc": "c", "match": ["lib*"]}]}`)},
+		{Name: "other.c", Data: []byte("int other;")}, {Name: "more.c", Data: []byte("int libMore(int a) { return a; }")}, {Name: "fine.c", Data: []byte("int libFine(int a) { return a; }")},
+	}}, dir)
+	file := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"other", "more", "fine"} {
+		if out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", file(name+".so"), file(name+".c")).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", compiler, err, out)
+		}
+	}
+	for _, x := range []struct{ overlay, library, says string }{
+		{"named", "other", "other.so: does not export functions of the required set core: libFine; is it Lib's file?"},
+		{"named", "more", "more.so: does not export functions of the required set core: libFine; is it Lib's file?"},
+		{"named", "fine", ""},
+		{"all", "other", "other.so: does not export functions of the required set core: libFine, libMore; is it Lib's file?"},
+		{"all", "more", ""},
+		{"named", "", "lib.table.json: the file of an earlier -library does not export functions of the required set core: libFine; name Lib's file with -library"},
+	} {
+		text, err := os.ReadFile(file(x.overlay + ".overlay"))
+		if err == nil {
+			err = os.WriteFile(file("lib.overlay.json"), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"-headers", dir, file("lib.json")}
+		if x.library != "" {
+			args = append([]string{"-library", file(x.library + ".so")}, args...)
+		}
+		if err := run(args, io.Discard, io.Discard); (err == nil) != (x.says == "") || err != nil && !strings.HasSuffix(err.Error(), x.says) {
+			t.Errorf("-library %s, core %s: %v\nwant %s", x.library, x.overlay, err, x.says)
+		}
+	}
+}
+
+// TestWidths checks that types may change their width, sign, name and kind between releases: the
+// table records both forms, a compiler proves them, and the functions are refused in the older
+// release.
+func TestWidths(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("no gcc")
+	}
+	const file = "testdata/widths.txtar"
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, golden := split(a, "notes")
+	dir := t.TempDir()
+	unpack(t, sources, dir)
+	var notes bytes.Buffer
+	args := []string{"-headers", filepath.Join(dir, "2") + "," + filepath.Join(dir, "1"), filepath.Join(dir, "lib.json")}
+	if err := run(args, io.Discard, &notes); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, golden["notes"], notes.Bytes())
+	if err := run(append([]string{"-check"}, args...), io.Discard, io.Discard); err != nil {
+		t.Error(err)
+	}
 	if *update {
 		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
 			t.Fatal(err)
@@ -456,6 +536,9 @@ func TestRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 			sources, golden := split(a, "error")
+			if _, err := exec.LookPath("gcc"); err != nil && bytes.Contains(golden["error"].Data, []byte("gcc")) {
+				t.Skip("no gcc")
+			}
 			dir := t.TempDir()
 			unpack(t, sources, dir)
 			args := append(strings.Fields(strings.ReplaceAll(string(bytes.TrimSpace(a.Comment)), "DIR", dir)), filepath.Join(dir, "lib.json"))

@@ -66,7 +66,11 @@ func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 			return nil, err
 		}
 		if err := r.Err(); err != nil {
-			errs = append(errs, fmt.Errorf("the table is not what %s makes of the headers in %s:\n%w", cc.Name, dir, err))
+			err = fmt.Errorf("the table is not what %s makes of the headers in %s:\n%w", cc.Name, dir, err)
+			if v != lib.Version {
+				err = fmt.Errorf("%w\nIf %v declares a type in another way, such as a struct in place of a number, leave out its headers, and let the first set begin (since) with a later release: Open then refuses %[2]v.", err, v)
+			}
+			errs = append(errs, err)
 		}
 		proof.Releases = append(proof.Releases, r.Release(v, cc))
 	}
