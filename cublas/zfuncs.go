@@ -13123,34 +13123,34 @@ func (l *Library) GemmStridedBatchedEx64(handle Handle, transa Operation, transb
 //
 // C: cublasSgemmGroupedBatched, since cuBLAS 12.4.5, set grouped.
 func (l *Library) SgemmGroupedBatched(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int32, nArray []int32, kArray []int32, alphaArray []float32, aarray cuda.DevicePtr, ldaArray []int32, barray cuda.DevicePtr, ldbArray []int32, betaArray []float32, carray cuda.DevicePtr, ldcArray []int32, groupSize []int32) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
+	if len(transbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
+	if len(mArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
+	if len(nArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
+	if len(kArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if alphaArray != nil && len(alphaArray) != len(transaArray) {
+	if len(alphaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
+	if len(ldaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
+	if len(ldbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if betaArray != nil && len(betaArray) != len(transaArray) {
+	if len(betaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
+	if len(ldcArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
+	if len(groupSize) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	if addr := dl.Load(&l.fns[fnSgemmGroupedBatched]); addr != 0 {
@@ -13189,34 +13189,34 @@ func (l *Library) SgemmGroupedBatched(handle Handle, transaArray []Operation, tr
 //
 // C: cublasSgemmGroupedBatched_64, since cuBLAS 12.4.5, set grouped.
 func (l *Library) SgemmGroupedBatched64(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int64, nArray []int64, kArray []int64, alphaArray []float32, aarray cuda.DevicePtr, ldaArray []int64, barray cuda.DevicePtr, ldbArray []int64, betaArray []float32, carray cuda.DevicePtr, ldcArray []int64, groupSize []int64) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
+	if len(transbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
+	if len(mArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
+	if len(nArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
+	if len(kArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if alphaArray != nil && len(alphaArray) != len(transaArray) {
+	if len(alphaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
+	if len(ldaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
+	if len(ldbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if betaArray != nil && len(betaArray) != len(transaArray) {
+	if len(betaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
+	if len(ldcArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
+	if len(groupSize) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	if addr := dl.Load(&l.fns[fnSgemmGroupedBatched64]); addr != 0 {
@@ -13255,34 +13255,34 @@ func (l *Library) SgemmGroupedBatched64(handle Handle, transaArray []Operation, 
 //
 // C: cublasDgemmGroupedBatched, since cuBLAS 12.4.5, set grouped.
 func (l *Library) DgemmGroupedBatched(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int32, nArray []int32, kArray []int32, alphaArray []float64, aarray cuda.DevicePtr, ldaArray []int32, barray cuda.DevicePtr, ldbArray []int32, betaArray []float64, carray cuda.DevicePtr, ldcArray []int32, groupSize []int32) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
+	if len(transbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
+	if len(mArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
+	if len(nArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
+	if len(kArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if alphaArray != nil && len(alphaArray) != len(transaArray) {
+	if len(alphaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
+	if len(ldaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
+	if len(ldbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if betaArray != nil && len(betaArray) != len(transaArray) {
+	if len(betaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
+	if len(ldcArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
+	if len(groupSize) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	if addr := dl.Load(&l.fns[fnDgemmGroupedBatched]); addr != 0 {
@@ -13321,34 +13321,34 @@ func (l *Library) DgemmGroupedBatched(handle Handle, transaArray []Operation, tr
 //
 // C: cublasDgemmGroupedBatched_64, since cuBLAS 12.4.5, set grouped.
 func (l *Library) DgemmGroupedBatched64(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int64, nArray []int64, kArray []int64, alphaArray []float64, aarray cuda.DevicePtr, ldaArray []int64, barray cuda.DevicePtr, ldbArray []int64, betaArray []float64, carray cuda.DevicePtr, ldcArray []int64, groupSize []int64) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
+	if len(transbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
+	if len(mArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
+	if len(nArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
+	if len(kArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if alphaArray != nil && len(alphaArray) != len(transaArray) {
+	if len(alphaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
+	if len(ldaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
+	if len(ldbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if betaArray != nil && len(betaArray) != len(transaArray) {
+	if len(betaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
+	if len(ldcArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
+	if len(groupSize) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	if addr := dl.Load(&l.fns[fnDgemmGroupedBatched64]); addr != 0 {
@@ -13387,28 +13387,28 @@ func (l *Library) DgemmGroupedBatched64(handle Handle, transaArray []Operation, 
 //
 // C: cublasGemmGroupedBatchedEx, since cuBLAS 12.5.2, set grouped-12.5.2.
 func (l *Library) GemmGroupedBatchedEx(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int32, nArray []int32, kArray []int32, alphaArray unsafe.Pointer, aarray cuda.DevicePtr, atype cuda.DataType, ldaArray []int32, barray cuda.DevicePtr, btype cuda.DataType, ldbArray []int32, betaArray unsafe.Pointer, carray cuda.DevicePtr, ctype cuda.DataType, ldcArray []int32, groupSize []int32, computeType ComputeType) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
+	if len(transbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
+	if len(mArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
+	if len(nArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
+	if len(kArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
+	if len(ldaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
+	if len(ldbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
+	if len(ldcArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
+	if len(groupSize) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	res, err := l.Slow(fnGemmGroupedBatchedEx, uintptr(handle), uintptr(unsafe.Pointer(unsafe.SliceData(transaArray))), uintptr(unsafe.Pointer(unsafe.SliceData(transbArray))), uintptr(unsafe.Pointer(unsafe.SliceData(mArray))), uintptr(unsafe.Pointer(unsafe.SliceData(nArray))), uintptr(unsafe.Pointer(unsafe.SliceData(kArray))), uintptr(alphaArray), uintptr(aarray), uintptr(atype), uintptr(unsafe.Pointer(unsafe.SliceData(ldaArray))), uintptr(barray), uintptr(btype), uintptr(unsafe.Pointer(unsafe.SliceData(ldbArray))), uintptr(betaArray), uintptr(carray), uintptr(ctype), uintptr(unsafe.Pointer(unsafe.SliceData(ldcArray))), uintptr(len(transaArray)), uintptr(unsafe.Pointer(unsafe.SliceData(groupSize))), uintptr(computeType))
@@ -13420,28 +13420,28 @@ func (l *Library) GemmGroupedBatchedEx(handle Handle, transaArray []Operation, t
 //
 // C: cublasGemmGroupedBatchedEx_64, since cuBLAS 12.5.2, set grouped-12.5.2.
 func (l *Library) GemmGroupedBatchedEx64(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int64, nArray []int64, kArray []int64, alphaArray unsafe.Pointer, aarray cuda.DevicePtr, atype cuda.DataType, ldaArray []int64, barray cuda.DevicePtr, btype cuda.DataType, ldbArray []int64, betaArray unsafe.Pointer, carray cuda.DevicePtr, ctype cuda.DataType, ldcArray []int64, groupSize []int64, computeType ComputeType) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
+	if len(transbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
+	if len(mArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
+	if len(nArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
+	if len(kArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
+	if len(ldaArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
+	if len(ldbArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
+	if len(ldcArray) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
+	if len(groupSize) != len(transaArray) {
 		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	res, err := l.Slow(fnGemmGroupedBatchedEx64, uintptr(handle), uintptr(unsafe.Pointer(unsafe.SliceData(transaArray))), uintptr(unsafe.Pointer(unsafe.SliceData(transbArray))), uintptr(unsafe.Pointer(unsafe.SliceData(mArray))), uintptr(unsafe.Pointer(unsafe.SliceData(nArray))), uintptr(unsafe.Pointer(unsafe.SliceData(kArray))), uintptr(alphaArray), uintptr(aarray), uintptr(atype), uintptr(unsafe.Pointer(unsafe.SliceData(ldaArray))), uintptr(barray), uintptr(btype), uintptr(unsafe.Pointer(unsafe.SliceData(ldbArray))), uintptr(betaArray), uintptr(carray), uintptr(ctype), uintptr(unsafe.Pointer(unsafe.SliceData(ldcArray))), uintptr(len(transaArray)), uintptr(unsafe.Pointer(unsafe.SliceData(groupSize))), uintptr(computeType))

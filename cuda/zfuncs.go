@@ -848,7 +848,7 @@ func (l *Library) DeviceGetAttribute(attrib DeviceAttribute, dev Device) (pi int
 //
 // C: cuDeviceGetHostAtomicCapabilities, since CUDA 13.0, set devices-13.0. The library writes to capabilities.
 func (l *Library) DeviceGetHostAtomicCapabilities(capabilities []AtomicOperationCapability, operations []AtomicOperation, dev Device) (err error) {
-	if operations != nil && len(operations) != len(capabilities) {
+	if len(operations) != len(capabilities) {
 		return &dl.LengthError{Function: "cuDeviceGetHostAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetHostAtomicCapabilities]); addr != 0 {
@@ -2031,7 +2031,7 @@ func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error
 //
 // C: cuModuleLoadDataEx, since CUDA 2.1, set core.
 func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, optionValues []uintptr) (module Module, err error) {
-	if optionValues != nil && len(optionValues) != len(options) {
+	if len(optionValues) != len(options) {
 		return module, &dl.LengthError{Function: "cuModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnModuleLoadDataEx]); addr != 0 {
@@ -2265,7 +2265,7 @@ func (l *Library) ModuleGetGlobal(hmod Module, name string) (dptr DevicePtr, byt
 //
 // C: cuLinkCreate, since CUDA 5.5, set legacy-abis.
 func (l *Library) LinkCreateV1(options []JitOption, optionValues []uintptr) (stateOut LinkState, err error) {
-	if optionValues != nil && len(optionValues) != len(options) {
+	if len(optionValues) != len(options) {
 		return stateOut, &dl.LengthError{Function: "cuLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkCreateV1]); addr != 0 {
@@ -2294,7 +2294,7 @@ func (l *Library) LinkCreateV1(options []JitOption, optionValues []uintptr) (sta
 //
 // C: cuLinkCreate_v2, since CUDA 6.5, set linker.
 func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (stateOut LinkState, err error) {
-	if optionValues != nil && len(optionValues) != len(options) {
+	if len(optionValues) != len(options) {
 		return stateOut, &dl.LengthError{Function: "cuLinkCreate_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkCreate]); addr != 0 {
@@ -2327,7 +2327,7 @@ func (l *Library) LinkAddDataV1(state LinkState, typ JitInputType, data []byte, 
 	if err != nil {
 		return err
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
+	if len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "cuLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddDataV1]); addr != 0 {
@@ -2361,7 +2361,7 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data []byte, na
 	if err != nil {
 		return err
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
+	if len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "cuLinkAddData_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddData]); addr != 0 {
@@ -2395,7 +2395,7 @@ func (l *Library) LinkAddFileV1(state LinkState, typ JitInputType, path string, 
 	if err != nil {
 		return err
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
+	if len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "cuLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddFileV1]); addr != 0 {
@@ -2427,7 +2427,7 @@ func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, op
 	if err != nil {
 		return err
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
+	if len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "cuLinkAddFile_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddFile]); addr != 0 {
@@ -2563,10 +2563,10 @@ func (l *Library) ModuleGetSurfRef(hmod Module, name string) (pSurfRef SurfRef, 
 //
 // C: cuLibraryLoadData, since CUDA 12.0, set libraries.
 func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption, jitOptionsValues []uintptr, libraryOptions []LibraryOption, libraryOptionValues []uintptr) (library CodeLibrary, err error) {
-	if jitOptionsValues != nil && len(jitOptionsValues) != len(jitOptions) {
+	if len(jitOptionsValues) != len(jitOptions) {
 		return library, &dl.LengthError{Function: "cuLibraryLoadData", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
-	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
+	if len(libraryOptionValues) != len(libraryOptions) {
 		return library, &dl.LengthError{Function: "cuLibraryLoadData", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLibraryLoadData]); addr != 0 {
@@ -2603,10 +2603,10 @@ func (l *Library) LibraryLoadFromFile(fileName string, jitOptions []JitOption, j
 	if err != nil {
 		return library, err
 	}
-	if jitOptionsValues != nil && len(jitOptionsValues) != len(jitOptions) {
+	if len(jitOptionsValues) != len(jitOptions) {
 		return library, &dl.LengthError{Function: "cuLibraryLoadFromFile", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
-	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
+	if len(libraryOptionValues) != len(libraryOptions) {
 		return library, &dl.LengthError{Function: "cuLibraryLoadFromFile", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLibraryLoadFromFile]); addr != 0 {
@@ -4622,13 +4622,13 @@ func (l *Library) Memcpy3DPeerAsync(pCopy *Memcpy3DPeer, hStream Stream) (err er
 //
 // C: cuMemcpyBatchAsync, since CUDA 12.8, set batch-copies.
 func (l *Library) MemcpyBatchAsyncV1(dsts []DevicePtr, srcs []DevicePtr, sizes []uint64, attrs []MemcpyAttributes, attrsIdxs []uint64, hStream Stream) (failIdx uint64, err error) {
-	if srcs != nil && len(srcs) != len(dsts) {
+	if len(srcs) != len(dsts) {
 		return failIdx, &dl.LengthError{Function: "cuMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
 	}
-	if sizes != nil && len(sizes) != len(dsts) {
+	if len(sizes) != len(dsts) {
 		return failIdx, &dl.LengthError{Function: "cuMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
 	}
-	if attrsIdxs != nil && len(attrsIdxs) != len(attrs) {
+	if len(attrsIdxs) != len(attrs) {
 		return failIdx, &dl.LengthError{Function: "cuMemcpyBatchAsync", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
 	}
 	if addr := dl.Load(&l.fns[fnMemcpyBatchAsyncV1]); addr != 0 {
@@ -4662,13 +4662,13 @@ func (l *Library) MemcpyBatchAsyncV1(dsts []DevicePtr, srcs []DevicePtr, sizes [
 //
 // C: cuMemcpyBatchAsync_v2, since CUDA 13.0, set batch-copies-13.0.
 func (l *Library) MemcpyBatchAsync(dsts []DevicePtr, srcs []DevicePtr, sizes []uint64, attrs []MemcpyAttributes, attrsIdxs []uint64, hStream Stream) (err error) {
-	if srcs != nil && len(srcs) != len(dsts) {
+	if len(srcs) != len(dsts) {
 		return &dl.LengthError{Function: "cuMemcpyBatchAsync_v2", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
 	}
-	if sizes != nil && len(sizes) != len(dsts) {
+	if len(sizes) != len(dsts) {
 		return &dl.LengthError{Function: "cuMemcpyBatchAsync_v2", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
 	}
-	if attrsIdxs != nil && len(attrsIdxs) != len(attrs) {
+	if len(attrsIdxs) != len(attrs) {
 		return &dl.LengthError{Function: "cuMemcpyBatchAsync_v2", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
 	}
 	if addr := dl.Load(&l.fns[fnMemcpyBatchAsync]); addr != 0 {
@@ -6609,10 +6609,10 @@ func (l *Library) MemAdvise(devPtr DevicePtr, count uint64, advice MemAdvise, lo
 //
 // C: cuMemPrefetchBatchAsync, since CUDA 13.0, set unified-memory-13.0.
 func (l *Library) MemPrefetchBatchAsync(dptrs []DevicePtr, sizes []uint64, prefetchLocs []MemLocation, prefetchLocIdxs []uint64, flags uint64, hStream Stream) (err error) {
-	if sizes != nil && len(sizes) != len(dptrs) {
+	if len(sizes) != len(dptrs) {
 		return &dl.LengthError{Function: "cuMemPrefetchBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
 	}
-	if prefetchLocIdxs != nil && len(prefetchLocIdxs) != len(prefetchLocs) {
+	if len(prefetchLocIdxs) != len(prefetchLocs) {
 		return &dl.LengthError{Function: "cuMemPrefetchBatchAsync", A: "prefetchLocs", LenA: len(prefetchLocs), B: "prefetchLocIdxs", LenB: len(prefetchLocIdxs)}
 	}
 	if addr := dl.Load(&l.fns[fnMemPrefetchBatchAsync]); addr != 0 {
@@ -6642,7 +6642,7 @@ func (l *Library) MemPrefetchBatchAsync(dptrs []DevicePtr, sizes []uint64, prefe
 //
 // C: cuMemDiscardBatchAsync, since CUDA 13.0, set unified-memory-13.0.
 func (l *Library) MemDiscardBatchAsync(dptrs []DevicePtr, sizes []uint64, flags uint64, hStream Stream) (err error) {
-	if sizes != nil && len(sizes) != len(dptrs) {
+	if len(sizes) != len(dptrs) {
 		return &dl.LengthError{Function: "cuMemDiscardBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
 	}
 	if addr := dl.Load(&l.fns[fnMemDiscardBatchAsync]); addr != 0 {
@@ -6669,10 +6669,10 @@ func (l *Library) MemDiscardBatchAsync(dptrs []DevicePtr, sizes []uint64, flags 
 //
 // C: cuMemDiscardAndPrefetchBatchAsync, since CUDA 13.0, set unified-memory-13.0.
 func (l *Library) MemDiscardAndPrefetchBatchAsync(dptrs []DevicePtr, sizes []uint64, prefetchLocs []MemLocation, prefetchLocIdxs []uint64, flags uint64, hStream Stream) (err error) {
-	if sizes != nil && len(sizes) != len(dptrs) {
+	if len(sizes) != len(dptrs) {
 		return &dl.LengthError{Function: "cuMemDiscardAndPrefetchBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
 	}
-	if prefetchLocIdxs != nil && len(prefetchLocIdxs) != len(prefetchLocs) {
+	if len(prefetchLocIdxs) != len(prefetchLocs) {
 		return &dl.LengthError{Function: "cuMemDiscardAndPrefetchBatchAsync", A: "prefetchLocs", LenA: len(prefetchLocs), B: "prefetchLocIdxs", LenB: len(prefetchLocIdxs)}
 	}
 	if addr := dl.Load(&l.fns[fnMemDiscardAndPrefetchBatchAsync]); addr != 0 {
@@ -6726,10 +6726,10 @@ func (l *Library) MemRangeGetAttribute(data unsafe.Pointer, dataSize uint64, att
 //
 // C: cuMemRangeGetAttributes, since CUDA 8.0, set unified-memory.
 func (l *Library) MemRangeGetAttributes(data []unsafe.Pointer, dataSizes []uint64, attributes []MemRangeAttribute, devPtr DevicePtr, count uint64) (err error) {
-	if dataSizes != nil && len(dataSizes) != len(data) {
+	if len(dataSizes) != len(data) {
 		return &dl.LengthError{Function: "cuMemRangeGetAttributes", A: "data", LenA: len(data), B: "dataSizes", LenB: len(dataSizes)}
 	}
-	if attributes != nil && len(attributes) != len(data) {
+	if len(attributes) != len(data) {
 		return &dl.LengthError{Function: "cuMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
 	}
 	if addr := dl.Load(&l.fns[fnMemRangeGetAttributes]); addr != 0 {
@@ -6779,7 +6779,7 @@ func (l *Library) PointerSetAttribute(value unsafe.Pointer, attribute PointerAtt
 //
 // C: cuPointerGetAttributes, since CUDA 7.0, set pointers.
 func (l *Library) PointerGetAttributes(attributes []PointerAttribute, data []unsafe.Pointer, ptr DevicePtr) (err error) {
-	if data != nil && len(data) != len(attributes) {
+	if len(data) != len(attributes) {
 		return &dl.LengthError{Function: "cuPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
 	}
 	if addr := dl.Load(&l.fns[fnPointerGetAttributes]); addr != 0 {
@@ -7069,7 +7069,7 @@ func (l *Library) StreamBeginCapture(hStream Stream, mode StreamCaptureMode) (er
 
 // StreamBeginCaptureToGraph begins to record the work of a stream into a graph that is already there.
 //
-// C: cuStreamBeginCaptureToGraph, since CUDA 12.3, set capture-12.3.
+// C: cuStreamBeginCaptureToGraph, since CUDA 12.3, set capture-12.3. dependencyData may be nil.
 func (l *Library) StreamBeginCaptureToGraph(hStream Stream, hGraph Graph, dependencies []GraphNode, dependencyData []GraphEdgeData, mode StreamCaptureMode) (err error) {
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
 		return &dl.LengthError{Function: "cuStreamBeginCaptureToGraph", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
@@ -7282,7 +7282,7 @@ func (l *Library) StreamUpdateCaptureDependenciesV1(hStream Stream, dependencies
 
 // StreamUpdateCaptureDependencies changes what the next node of a recording waits for.
 //
-// C: cuStreamUpdateCaptureDependencies_v2, since CUDA 12.3, set capture-12.3.
+// C: cuStreamUpdateCaptureDependencies_v2, since CUDA 12.3, set capture-12.3. dependencyData may be nil.
 func (l *Library) StreamUpdateCaptureDependencies(hStream Stream, dependencies []GraphNode, dependencyData []GraphEdgeData, flags StreamUpdateCaptureDependenciesFlags) (err error) {
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
 		return &dl.LengthError{Function: "cuStreamUpdateCaptureDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
@@ -7797,7 +7797,7 @@ func (l *Library) ImportExternalSemaphore(semHandleDesc *ExternalSemaphoreHandle
 //
 // C: cuSignalExternalSemaphoresAsync, since CUDA 10.0, set external-interop.
 func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreSignalParams, stream Stream) (err error) {
-	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
+	if len(paramsArray) != len(extSemArray) {
 		return &dl.LengthError{Function: "cuSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	if addr := dl.Load(&l.fns[fnSignalExternalSemaphoresAsync]); addr != 0 {
@@ -7823,7 +7823,7 @@ func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore,
 //
 // C: cuWaitExternalSemaphoresAsync, since CUDA 10.0, set external-interop.
 func (l *Library) WaitExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreWaitParams, stream Stream) (err error) {
-	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
+	if len(paramsArray) != len(extSemArray) {
 		return &dl.LengthError{Function: "cuWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	if addr := dl.Load(&l.fns[fnWaitExternalSemaphoresAsync]); addr != 0 {
@@ -9780,7 +9780,7 @@ func (l *Library) GraphGetRootNodes(hGraph Graph, rootNodes []GraphNode) (numRoo
 // C: cuGraphGetEdges, since CUDA 10.0, set graphs. The library reads the length of from and returns numEdges.
 // The library writes to from and to.
 func (l *Library) GraphGetEdgesV1(hGraph Graph, from []GraphNode, to []GraphNode) (numEdges uint64, err error) {
-	if to != nil && len(to) != len(from) {
+	if len(to) != len(from) {
 		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphGetEdgesV1]); addr != 0 {
@@ -9810,9 +9810,9 @@ func (l *Library) GraphGetEdgesV1(hGraph Graph, from []GraphNode, to []GraphNode
 // GraphGetEdges lists the edges of a graph with their data.
 //
 // C: cuGraphGetEdges_v2, since CUDA 12.3, set graph-edges. The library reads the length of from and returns
-// numEdges. The library writes to from, to and edgeData.
+// numEdges. edgeData may be nil. The library writes to from, to and edgeData.
 func (l *Library) GraphGetEdges(hGraph Graph, from []GraphNode, to []GraphNode, edgeData []GraphEdgeData) (numEdges uint64, err error) {
-	if to != nil && len(to) != len(from) {
+	if len(to) != len(from) {
 		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if edgeData != nil && len(edgeData) != len(from) {
@@ -9874,7 +9874,8 @@ func (l *Library) GraphNodeGetDependenciesV1(hNode GraphNode, dependencies []Gra
 // GraphNodeGetDependencies lists the nodes that a node waits for, with the data of the edges.
 //
 // C: cuGraphNodeGetDependencies_v2, since CUDA 12.3, set graph-edges. The library reads the length of
-// dependencies and returns numDependencies. The library writes to dependencies and edgeData.
+// dependencies and returns numDependencies. edgeData may be nil. The library writes to dependencies and
+// edgeData.
 func (l *Library) GraphNodeGetDependencies(hNode GraphNode, dependencies []GraphNode, edgeData []GraphEdgeData) (numDependencies uint64, err error) {
 	if edgeData != nil && len(edgeData) != len(dependencies) {
 		return numDependencies, &dl.LengthError{Function: "cuGraphNodeGetDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "edgeData", LenB: len(edgeData)}
@@ -9934,7 +9935,8 @@ func (l *Library) GraphNodeGetDependentNodesV1(hNode GraphNode, dependentNodes [
 // GraphNodeGetDependentNodes lists the nodes that wait for a node, with the data of the edges.
 //
 // C: cuGraphNodeGetDependentNodes_v2, since CUDA 12.3, set graph-edges. The library reads the length of
-// dependentNodes and returns numDependentNodes. The library writes to dependentNodes and edgeData.
+// dependentNodes and returns numDependentNodes. edgeData may be nil. The library writes to dependentNodes and
+// edgeData.
 func (l *Library) GraphNodeGetDependentNodes(hNode GraphNode, dependentNodes []GraphNode, edgeData []GraphEdgeData) (numDependentNodes uint64, err error) {
 	if edgeData != nil && len(edgeData) != len(dependentNodes) {
 		return numDependentNodes, &dl.LengthError{Function: "cuGraphNodeGetDependentNodes_v2", A: "dependentNodes", LenA: len(dependentNodes), B: "edgeData", LenB: len(edgeData)}
@@ -9967,7 +9969,7 @@ func (l *Library) GraphNodeGetDependentNodes(hNode GraphNode, dependentNodes []G
 //
 // C: cuGraphAddDependencies, since CUDA 10.0, set graphs.
 func (l *Library) GraphAddDependenciesV1(hGraph Graph, from []GraphNode, to []GraphNode) (err error) {
-	if to != nil && len(to) != len(from) {
+	if len(to) != len(from) {
 		return &dl.LengthError{Function: "cuGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphAddDependenciesV1]); addr != 0 {
@@ -9991,9 +9993,9 @@ func (l *Library) GraphAddDependenciesV1(hGraph Graph, from []GraphNode, to []Gr
 
 // GraphAddDependencies adds edges with data to a graph.
 //
-// C: cuGraphAddDependencies_v2, since CUDA 12.3, set graph-edges.
+// C: cuGraphAddDependencies_v2, since CUDA 12.3, set graph-edges. edgeData may be nil.
 func (l *Library) GraphAddDependencies(hGraph Graph, from []GraphNode, to []GraphNode, edgeData []GraphEdgeData) (err error) {
-	if to != nil && len(to) != len(from) {
+	if len(to) != len(from) {
 		return &dl.LengthError{Function: "cuGraphAddDependencies_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if edgeData != nil && len(edgeData) != len(from) {
@@ -10023,7 +10025,7 @@ func (l *Library) GraphAddDependencies(hGraph Graph, from []GraphNode, to []Grap
 //
 // C: cuGraphRemoveDependencies, since CUDA 10.0, set graphs.
 func (l *Library) GraphRemoveDependenciesV1(hGraph Graph, from []GraphNode, to []GraphNode) (err error) {
-	if to != nil && len(to) != len(from) {
+	if len(to) != len(from) {
 		return &dl.LengthError{Function: "cuGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphRemoveDependenciesV1]); addr != 0 {
@@ -10047,9 +10049,9 @@ func (l *Library) GraphRemoveDependenciesV1(hGraph Graph, from []GraphNode, to [
 
 // GraphRemoveDependencies takes edges with data out of a graph.
 //
-// C: cuGraphRemoveDependencies_v2, since CUDA 12.3, set graph-edges.
+// C: cuGraphRemoveDependencies_v2, since CUDA 12.3, set graph-edges. edgeData may be nil.
 func (l *Library) GraphRemoveDependencies(hGraph Graph, from []GraphNode, to []GraphNode, edgeData []GraphEdgeData) (err error) {
-	if to != nil && len(to) != len(from) {
+	if len(to) != len(from) {
 		return &dl.LengthError{Function: "cuGraphRemoveDependencies_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if edgeData != nil && len(edgeData) != len(from) {
@@ -10735,6 +10737,7 @@ func (l *Library) GraphAddNodeV1(hGraph Graph, dependencies []GraphNode, nodePar
 // GraphAddNode adds a node of any type to a graph, with data on its edges.
 //
 // C: cuGraphAddNode_v2, since CUDA 12.3, set graph-nodes-12.3. The library reads and writes *nodeParams.
+// dependencyData may be nil.
 func (l *Library) GraphAddNode(hGraph Graph, dependencies []GraphNode, dependencyData []GraphEdgeData, nodeParams *GraphNodeParams) (phGraphNode GraphNode, err error) {
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
 		return phGraphNode, &dl.LengthError{Function: "cuGraphAddNode_v2", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
@@ -11980,10 +11983,10 @@ func (l *Library) SurfObjectGetResourceDesc(surfObject SurfObject) (pResDesc Res
 //
 // C: cuTensorMapEncodeTiled, since CUDA 12.0, set tensor-maps. The library reads and writes *tensorMap.
 func (l *Library) TensorMapEncodeTiled(tensorMap *TensorMap, tensorDataType TensorMapDataType, globalAddress DevicePtr, globalDim []uint64, globalStrides []uint64, boxDim []uint32, elementStrides []uint32, interleave TensorMapInterleave, swizzle TensorMapSwizzle, l2Promotion TensorMapL2Promotion, oobFill TensorMapFloatOOBFill) (err error) {
-	if boxDim != nil && len(boxDim) != len(globalDim) {
+	if len(boxDim) != len(globalDim) {
 		return &dl.LengthError{Function: "cuTensorMapEncodeTiled", A: "globalDim", LenA: len(globalDim), B: "boxDim", LenB: len(boxDim)}
 	}
-	if elementStrides != nil && len(elementStrides) != len(globalDim) {
+	if len(elementStrides) != len(globalDim) {
 		return &dl.LengthError{Function: "cuTensorMapEncodeTiled", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
 	if addr := dl.Load(&l.fns[fnTensorMapEncodeTiled]); addr != 0 {
@@ -12017,7 +12020,7 @@ func (l *Library) TensorMapEncodeTiled(tensorMap *TensorMap, tensorDataType Tens
 //
 // C: cuTensorMapEncodeIm2col, since CUDA 12.0, set tensor-maps. The library reads and writes *tensorMap.
 func (l *Library) TensorMapEncodeIm2col(tensorMap *TensorMap, tensorDataType TensorMapDataType, globalAddress DevicePtr, globalDim []uint64, globalStrides []uint64, pixelBoxLowerCorner []int32, pixelBoxUpperCorner []int32, channelsPerPixel uint32, pixelsPerColumn uint32, elementStrides []uint32, interleave TensorMapInterleave, swizzle TensorMapSwizzle, l2Promotion TensorMapL2Promotion, oobFill TensorMapFloatOOBFill) (err error) {
-	if elementStrides != nil && len(elementStrides) != len(globalDim) {
+	if len(elementStrides) != len(globalDim) {
 		return &dl.LengthError{Function: "cuTensorMapEncodeIm2col", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
 	if addr := dl.Load(&l.fns[fnTensorMapEncodeIm2col]); addr != 0 {
@@ -12055,7 +12058,7 @@ func (l *Library) TensorMapEncodeIm2col(tensorMap *TensorMap, tensorDataType Ten
 // C: cuTensorMapEncodeIm2colWide, since CUDA 12.8, set tensor-maps-12.8. The library reads and writes
 // *tensorMap.
 func (l *Library) TensorMapEncodeIm2colWide(tensorMap *TensorMap, tensorDataType TensorMapDataType, globalAddress DevicePtr, globalDim []uint64, globalStrides []uint64, pixelBoxLowerCornerWidth int32, pixelBoxUpperCornerWidth int32, channelsPerPixel uint32, pixelsPerColumn uint32, elementStrides []uint32, interleave TensorMapInterleave, mode TensorMapIm2ColWideMode, swizzle TensorMapSwizzle, l2Promotion TensorMapL2Promotion, oobFill TensorMapFloatOOBFill) (err error) {
-	if elementStrides != nil && len(elementStrides) != len(globalDim) {
+	if len(elementStrides) != len(globalDim) {
 		return &dl.LengthError{Function: "cuTensorMapEncodeIm2colWide", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
 	if addr := dl.Load(&l.fns[fnTensorMapEncodeIm2colWide]); addr != 0 {
@@ -12206,7 +12209,7 @@ func (l *Library) DeviceGetP2PAttribute(attrib DeviceP2PAttribute, srcDevice Dev
 //
 // C: cuDeviceGetP2PAtomicCapabilities, since CUDA 13.0, set peer-13.0. The library writes to capabilities.
 func (l *Library) DeviceGetP2PAtomicCapabilities(capabilities []AtomicOperationCapability, operations []AtomicOperation, srcDevice Device, dstDevice Device) (err error) {
-	if operations != nil && len(operations) != len(capabilities) {
+	if len(operations) != len(capabilities) {
 		return &dl.LengthError{Function: "cuDeviceGetP2PAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetP2PAtomicCapabilities]); addr != 0 {

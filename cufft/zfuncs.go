@@ -150,7 +150,7 @@ func (l *Library) Plan3d(nx int32, ny int32, nz int32, typ Type) (plan Handle, e
 
 // PlanMany makes a plan for a batch of transforms of any layout, and allocates its workspace.
 //
-// C: cufftPlanMany, since cuFFT 10.4.1, set core.
+// C: cufftPlanMany, since cuFFT 10.4.1, set core. inembed and onembed may be nil.
 func (l *Library) PlanMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (plan Handle, err error) {
 	if inembed != nil && len(inembed) != len(n) {
 		return plan, &dl.LengthError{Function: "cufftPlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
@@ -266,7 +266,8 @@ func (l *Library) MakePlan3d(plan Handle, nx int32, ny int32, nz int32, typ Type
 // MakePlanMany turns a handle from Create into a plan for a batch of transforms of any layout, with sizes of 32
 // bits, and returns its workspace size for each GPU.
 //
-// C: cufftMakePlanMany, since cuFFT 10.4.1, set core. The library writes to workSize.
+// C: cufftMakePlanMany, since cuFFT 10.4.1, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
 		return &dl.LengthError{Function: "cufftMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
@@ -304,7 +305,8 @@ func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride 
 // MakePlanMany64 turns a handle from Create into a plan for a batch of transforms of any layout, with sizes of
 // 64 bits, and returns its workspace size for each GPU.
 //
-// C: cufftMakePlanMany64, since cuFFT 10.4.1, set core. The library writes to workSize.
+// C: cufftMakePlanMany64, since cuFFT 10.4.1, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
 		return &dl.LengthError{Function: "cufftMakePlanMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
@@ -342,7 +344,8 @@ func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istrid
 // GetSizeMany64 returns the workspace size of a batch of transforms, for each GPU, with sizes of 64 bits, before
 // the plan is made.
 //
-// C: cufftGetSizeMany64, since cuFFT 10.4.1, set core. The library writes to workSize.
+// C: cufftGetSizeMany64, since cuFFT 10.4.1, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) GetSizeMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
 		return &dl.LengthError{Function: "cufftGetSizeMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
@@ -458,7 +461,7 @@ func (l *Library) Estimate3d(nx int32, ny int32, nz int32, typ Type) (workSize u
 
 // EstimateMany estimates the workspace size of a batch of transforms.
 //
-// C: cufftEstimateMany, since cuFFT 10.4.1, set core.
+// C: cufftEstimateMany, since cuFFT 10.4.1, set core. inembed and onembed may be nil.
 func (l *Library) EstimateMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (workSize uint64, err error) {
 	if inembed != nil && len(inembed) != len(n) {
 		return workSize, &dl.LengthError{Function: "cufftEstimateMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
@@ -595,7 +598,8 @@ func (l *Library) GetSize3d(handle Handle, nx int32, ny int32, nz int32, typ Typ
 // GetSizeMany returns the workspace size of a batch of transforms, for each GPU, with sizes of 32 bits, before
 // the plan is made.
 //
-// C: cufftGetSizeMany, since cuFFT 10.4.1, set core. The library writes to workSize.
+// C: cufftGetSizeMany, since cuFFT 10.4.1, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) GetSizeMany(handle Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
 		return &dl.LengthError{Function: "cufftGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
@@ -1356,7 +1360,8 @@ func (l *Library) XtSetJITCallback(plan Handle, ltoCallbackSymbolName string, lt
 // XtMakePlanMany turns a handle from Create into a plan for a batch of transforms of any layout and type, and
 // returns its workspace size for each GPU.
 //
-// C: cufftXtMakePlanMany, since cuFFT 10.4.1, set xt. The library writes to workSize.
+// C: cufftXtMakePlanMany, since cuFFT 10.4.1, set xt. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputtype cuda.DataType, onembed []int64, ostride int64, odist int64, outputtype cuda.DataType, batch int64, workSize []uint64, executiontype cuda.DataType) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
 		return &dl.LengthError{Function: "cufftXtMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
@@ -1396,7 +1401,8 @@ func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istrid
 // XtGetSizeMany returns the workspace size of a batch of transforms of any type, for each GPU, before the plan
 // is made.
 //
-// C: cufftXtGetSizeMany, since cuFFT 10.4.1, set xt. The library writes to workSize.
+// C: cufftXtGetSizeMany, since cuFFT 10.4.1, set xt. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) XtGetSizeMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputtype cuda.DataType, onembed []int64, ostride int64, odist int64, outputtype cuda.DataType, batch int64, workSize []uint64, executiontype cuda.DataType) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
 		return &dl.LengthError{Function: "cufftXtGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}

@@ -437,7 +437,7 @@ func (l *Library) GetBARSizeInKB(gpuIndex int32) (barSize uint64, err error) {
 //
 // C: cuFileSetParameterPosixPoolSlabArray, since cuFile 1.15, set parameters.
 func (l *Library) SetParameterPosixPoolSlabArray(sizeValues []uint64, countValues []uint64) (err error) {
-	if countValues != nil && len(countValues) != len(sizeValues) {
+	if len(countValues) != len(sizeValues) {
 		return &dl.LengthError{Function: "cuFileSetParameterPosixPoolSlabArray", A: "sizeValues", LenA: len(sizeValues), B: "countValues", LenB: len(countValues)}
 	}
 	res, err := l.Slow(fnSetParameterPosixPoolSlabArray, uintptr(unsafe.Pointer(unsafe.SliceData(sizeValues))), uintptr(unsafe.Pointer(unsafe.SliceData(countValues))), uintptr(len(sizeValues)))
@@ -450,7 +450,7 @@ func (l *Library) SetParameterPosixPoolSlabArray(sizeValues []uint64, countValue
 // C: cuFileGetParameterPosixPoolSlabArray, since cuFile 1.15, set parameters. The library writes to sizeValues
 // and countValues.
 func (l *Library) GetParameterPosixPoolSlabArray(sizeValues []uint64, countValues []uint64) (err error) {
-	if countValues != nil && len(countValues) != len(sizeValues) {
+	if len(countValues) != len(sizeValues) {
 		return &dl.LengthError{Function: "cuFileGetParameterPosixPoolSlabArray", A: "sizeValues", LenA: len(sizeValues), B: "countValues", LenB: len(countValues)}
 	}
 	res, err := l.Slow(fnGetParameterPosixPoolSlabArray, uintptr(unsafe.Pointer(unsafe.SliceData(sizeValues))), uintptr(unsafe.Pointer(unsafe.SliceData(countValues))), uintptr(len(sizeValues)))

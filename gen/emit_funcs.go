@@ -82,9 +82,13 @@ func (p *pkg) prepare(g *Group, fn function) {
 			}
 			g.List(Id(a.name+"C"), Err()).Op(":=").Qual(dlPath, maker).Call(Id(a.name))
 			g.If(Err().Op("!=").Nil()).Block(ReturnFunc(func(g *Group) { p.results(g, fn, nil); g.Err() }))
-		case a.role == roleSlice && a.len >= 0 && fn.params[a.len].len != i:
+		case fn.counted(i):
 			first := fn.params[fn.params[a.len].len]
-			g.If(Id(a.name).Op("!=").Nil().Op("&&").Len(Id(a.name)).Op("!=").Len(Id(first.name))).Block(ReturnFunc(func(g *Group) {
+			differs := Len(Id(a.name)).Op("!=").Len(Id(first.name))
+			if a.c.Null { // NULL stands for an array of defaults
+				differs = Id(a.name).Op("!=").Nil().Op("&&").Add(differs)
+			}
+			g.If(differs).Block(ReturnFunc(func(g *Group) {
 				p.results(g, fn, nil)
 				g.Op("&").Qual(dlPath, "LengthError").Values(record(
 					pair{"Function", Lit(fn.sym.Symbol)},
@@ -348,14 +352,20 @@ func (p *pkg) functionDoc(g *Group, fn function) {
 		text += ", until " + fn.sym.Until.String()
 	}
 	text += ", set " + fn.set + "."
-	var filled []string
-	for _, a := range fn.params {
+	var filled, optional []string
+	for i, a := range fn.params {
 		if a.role == roleSlice && (a.c.Dir == symbols.Out || a.c.Dir == symbols.InOut) {
 			filled = append(filled, a.name)
 		}
 		if s := p.paramDoc(fn, a); s != "" {
 			text += " " + s
 		}
+		if fn.counted(i) && a.c.Null {
+			optional = append(optional, a.name)
+		}
+	}
+	if len(optional) > 0 {
+		text += " " + list(optional) + " may be nil."
 	}
 	if len(filled) > 0 {
 		text += " The library writes to " + list(filled) + "."

@@ -2213,7 +2213,7 @@ func (l *Library) PointerGetAttribute(data unsafe.Pointer, attribute PointerAttr
 //
 // C: hipDrvPointerGetAttributes, since HIP 5.0, set memory.
 func (l *Library) DrvPointerGetAttributes(attributes []PointerAttribute, data []unsafe.Pointer, ptr DevicePtr) (err error) {
-	if data != nil && len(data) != len(attributes) {
+	if len(data) != len(attributes) {
 		return &dl.LengthError{Function: "hipDrvPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
 	}
 	if addr := dl.Load(&l.fns[fnDrvPointerGetAttributes]); addr != 0 {
@@ -2266,7 +2266,7 @@ func (l *Library) ImportExternalSemaphore(semHandleDesc *ExternalSemaphoreHandle
 // It is not called, and returns a [*dl.SymbolError], where hipExternalSemaphoreSignalParams is of 136 bytes
 // before 6.0, and of 144 since.
 func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreSignalParams, stream Stream) (err error) {
-	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
+	if len(paramsArray) != len(extSemArray) {
 		return &dl.LengthError{Function: "hipSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	if addr := dl.Load(&l.fns[fnSignalExternalSemaphoresAsync]); addr != 0 {
@@ -2295,7 +2295,7 @@ func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore,
 // It is not called, and returns a [*dl.SymbolError], where hipExternalSemaphoreWaitParams is of 136 bytes before
 // 6.0, and of 144 since.
 func (l *Library) WaitExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreWaitParams, stream Stream) (err error) {
-	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
+	if len(paramsArray) != len(extSemArray) {
 		return &dl.LengthError{Function: "hipWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	if addr := dl.Load(&l.fns[fnWaitExternalSemaphoresAsync]); addr != 0 {
@@ -2656,10 +2656,10 @@ func (l *Library) MemRangeGetAttribute(data unsafe.Pointer, dataSize uint64, att
 //
 // C: hipMemRangeGetAttributes, since HIP 4.2, set managed-memory.
 func (l *Library) MemRangeGetAttributes(data []unsafe.Pointer, dataSizes []uint64, attributes []MemRangeAttribute, devPtr unsafe.Pointer, count uint64) (err error) {
-	if dataSizes != nil && len(dataSizes) != len(data) {
+	if len(dataSizes) != len(data) {
 		return &dl.LengthError{Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "dataSizes", LenB: len(dataSizes)}
 	}
-	if attributes != nil && len(attributes) != len(data) {
+	if len(attributes) != len(data) {
 		return &dl.LengthError{Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
 	}
 	if addr := dl.Load(&l.fns[fnMemRangeGetAttributes]); addr != 0 {
@@ -5576,7 +5576,7 @@ func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error
 //
 // C: hipModuleLoadDataEx, since HIP 4.2, set modules.
 func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, optionValues []uintptr) (module Module, err error) {
-	if optionValues != nil && len(optionValues) != len(options) {
+	if len(optionValues) != len(options) {
 		return module, &dl.LengthError{Function: "hipModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnModuleLoadDataEx]); addr != 0 {
@@ -5610,7 +5610,7 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Poi
 	if err != nil {
 		return err
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
+	if len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "hipLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddData]); addr != 0 {
@@ -5644,7 +5644,7 @@ func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, op
 	if err != nil {
 		return err
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
+	if len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "hipLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddFile]); addr != 0 {
@@ -5698,7 +5698,7 @@ func (l *Library) LinkComplete(state LinkState) (hipBinOut unsafe.Pointer, sizeO
 //
 // C: hipLinkCreate, since HIP 6.4, set linker.
 func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (stateOut LinkState, err error) {
-	if optionValues != nil && len(optionValues) != len(options) {
+	if len(optionValues) != len(options) {
 		return stateOut, &dl.LengthError{Function: "hipLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkCreate]); addr != 0 {
@@ -7646,7 +7646,7 @@ func (l *Library) GraphDestroy(graph Graph) (err error) {
 //
 // C: hipGraphAddDependencies, since HIP 4.4, set graphs.
 func (l *Library) GraphAddDependencies(graph Graph, from []GraphNode, to []GraphNode) (err error) {
-	if to != nil && len(to) != len(from) {
+	if len(to) != len(from) {
 		return &dl.LengthError{Function: "hipGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphAddDependencies]); addr != 0 {
@@ -7672,7 +7672,7 @@ func (l *Library) GraphAddDependencies(graph Graph, from []GraphNode, to []Graph
 //
 // C: hipGraphRemoveDependencies, since HIP 4.5, set graphs.
 func (l *Library) GraphRemoveDependencies(graph Graph, from []GraphNode, to []GraphNode) (err error) {
-	if to != nil && len(to) != len(from) {
+	if len(to) != len(from) {
 		return &dl.LengthError{Function: "hipGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphRemoveDependencies]); addr != 0 {
@@ -7699,7 +7699,7 @@ func (l *Library) GraphRemoveDependencies(graph Graph, from []GraphNode, to []Gr
 // C: hipGraphGetEdges, since HIP 4.5, set graphs. The library reads the length of from and returns numEdges. The
 // library writes to from and to.
 func (l *Library) GraphGetEdges(graph Graph, from []GraphNode, to []GraphNode) (numEdges uint64, err error) {
-	if to != nil && len(to) != len(from) {
+	if len(to) != len(from) {
 		return numEdges, &dl.LengthError{Function: "hipGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphGetEdges]); addr != 0 {
@@ -10845,13 +10845,13 @@ func (l *Library) MemsetD2D32Async(dst DevicePtr, dstPitch uint64, value uint32,
 //
 // C: hipMemcpyBatchAsync, since HIP 7.1, set batch-copies.
 func (l *Library) MemcpyBatchAsync(dsts []uintptr, srcs []uintptr, sizes []uint64, attrs []MemcpyAttributes, attrsIdxs []uint64, stream Stream) (failIdx uint64, err error) {
-	if srcs != nil && len(srcs) != len(dsts) {
+	if len(srcs) != len(dsts) {
 		return failIdx, &dl.LengthError{Function: "hipMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
 	}
-	if sizes != nil && len(sizes) != len(dsts) {
+	if len(sizes) != len(dsts) {
 		return failIdx, &dl.LengthError{Function: "hipMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
 	}
-	if attrsIdxs != nil && len(attrsIdxs) != len(attrs) {
+	if len(attrsIdxs) != len(attrs) {
 		return failIdx, &dl.LengthError{Function: "hipMemcpyBatchAsync", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
 	}
 	if addr := dl.Load(&l.fns[fnMemcpyBatchAsync]); addr != 0 {
@@ -11001,10 +11001,10 @@ func (l *Library) ModuleGetFunctionCount(mod Module) (count uint32, err error) {
 //
 // C: hipLibraryLoadData, since HIP 7.2, set libraries.
 func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption, jitOptionsValues []uintptr, libraryOptions []LibraryOption, libraryOptionValues []uintptr) (library CodeLibrary, err error) {
-	if jitOptionsValues != nil && len(jitOptionsValues) != len(jitOptions) {
+	if len(jitOptionsValues) != len(jitOptions) {
 		return library, &dl.LengthError{Function: "hipLibraryLoadData", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
-	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
+	if len(libraryOptionValues) != len(libraryOptions) {
 		return library, &dl.LengthError{Function: "hipLibraryLoadData", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLibraryLoadData]); addr != 0 {
@@ -11041,10 +11041,10 @@ func (l *Library) LibraryLoadFromFile(fileName string, jitOptions []JitOption, j
 	if err != nil {
 		return library, err
 	}
-	if jitOptionsValues != nil && len(jitOptionsValues) != len(jitOptions) {
+	if len(jitOptionsValues) != len(jitOptions) {
 		return library, &dl.LengthError{Function: "hipLibraryLoadFromFile", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
-	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
+	if len(libraryOptionValues) != len(libraryOptions) {
 		return library, &dl.LengthError{Function: "hipLibraryLoadFromFile", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLibraryLoadFromFile]); addr != 0 {

@@ -124,7 +124,7 @@ func (l *Library) CreateProgram(src string, name string, headers []*byte, includ
 	if err != nil {
 		return prog, err
 	}
-	if includeNames != nil && len(includeNames) != len(headers) {
+	if len(includeNames) != len(headers) {
 		return prog, &dl.LengthError{Function: "hiprtcCreateProgram", A: "headers", LenA: len(headers), B: "includeNames", LenB: len(includeNames)}
 	}
 	if addr := dl.Load(&l.fns[fnCreateProgram]); addr != 0 {
@@ -328,7 +328,7 @@ func (l *Library) GetBitcodeSize(prog Program) (bitcodeSize uint64, err error) {
 //
 // C: hiprtcLinkCreate, since HIP 5.3, set linker.
 func (l *Library) LinkCreate(optionPtr []JitOption, optionValsPptr []uintptr) (hipLinkStatePtr LinkState, err error) {
-	if optionValsPptr != nil && len(optionValsPptr) != len(optionPtr) {
+	if len(optionValsPptr) != len(optionPtr) {
 		return hipLinkStatePtr, &dl.LengthError{Function: "hiprtcLinkCreate", A: "optionPtr", LenA: len(optionPtr), B: "optionValsPptr", LenB: len(optionValsPptr)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkCreate]); addr != 0 {
@@ -361,7 +361,7 @@ func (l *Library) LinkAddFile(hipLinkState LinkState, inputType JitInputType, fi
 	if err != nil {
 		return err
 	}
-	if optionValues != nil && len(optionValues) != len(optionsPtr) {
+	if len(optionValues) != len(optionsPtr) {
 		return &dl.LengthError{Function: "hiprtcLinkAddFile", A: "optionsPtr", LenA: len(optionsPtr), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddFile]); addr != 0 {
@@ -393,7 +393,7 @@ func (l *Library) LinkAddData(hipLinkState LinkState, inputType JitInputType, im
 	if err != nil {
 		return err
 	}
-	if optionValues != nil && len(optionValues) != len(optionsPtr) {
+	if len(optionValues) != len(optionsPtr) {
 		return &dl.LengthError{Function: "hiprtcLinkAddData", A: "optionsPtr", LenA: len(optionsPtr), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddData]); addr != 0 {

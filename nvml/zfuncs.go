@@ -4742,7 +4742,7 @@ func (l *Library) DeviceGetRetiredPages(device Device, cause PageRetirementCause
 // returns their count.
 //
 // C: nvmlDeviceGetRetiredPages_v2, since CUDA 11.1, set ecc. The library reads the length of addresses and
-// returns pageCount. The library writes to addresses and timestamps.
+// returns pageCount. timestamps may be nil. The library writes to addresses and timestamps.
 func (l *Library) DeviceGetRetiredPagesV2(device Device, cause PageRetirementCause, addresses []uint64, timestamps []uint64) (pageCount uint32, err error) {
 	if timestamps != nil && len(timestamps) != len(addresses) {
 		return pageCount, &dl.LengthError{Function: "nvmlDeviceGetRetiredPages_v2", A: "addresses", LenA: len(addresses), B: "timestamps", LenB: len(timestamps)}

@@ -127,7 +127,7 @@ func (l *Library) CreateProgram(src string, name string, headers []*byte, includ
 	if err != nil {
 		return prog, err
 	}
-	if includeNames != nil && len(includeNames) != len(headers) {
+	if len(includeNames) != len(headers) {
 		return prog, &dl.LengthError{Function: "nvrtcCreateProgram", A: "headers", LenA: len(headers), B: "includeNames", LenB: len(includeNames)}
 	}
 	if addr := dl.Load(&l.fns[fnCreateProgram]); addr != 0 {

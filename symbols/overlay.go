@@ -74,6 +74,10 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 // API name for all ABI versions that have such a parameter. Both parts may be path.Match patterns.
 // If several notes match a parameter, all apply in turn, and each overrides the fields that it
 // sets: first notes with patterns or Types, then a note on the API name, then one on the symbol.
+//
+// Null says that the pointer may be NULL. Every array may be NULL if its count is 0. If several
+// arrays share a count, the first one determines it, and a later one with Null may be NULL
+// whatever the count.
 type ParamNote struct {
 	Name   string   `json:"name"`
 	Types  []string `json:"types,omitempty"` // C types as in the table: the note applies only to parameters of these types
