@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	. "github.com/dave/jennifer/jen"
@@ -82,6 +83,29 @@ func (p *pkg) prepare(g *Group, fn function) {
 			}
 			g.List(Id(a.name+"C"), Err()).Op(":=").Qual(dlPath, maker).Call(Id(a.name))
 			g.If(Err().Op("!=").Nil()).Block(ReturnFunc(func(g *Group) { p.results(g, fn, nil); g.Err() }))
+		case a.c.Size != "":
+			size := p.funcs[p.funcIndex(a.c.Size)]
+			need := func() *Statement { return Id(a.name + "Need") }
+			g.List(need(), Err()).Op(":=").Id("l").Dot(size.name).CallFunc(func(g *Group) {
+				for _, b := range size.params {
+					if b.role == roleValue {
+						g.Id(b.name)
+					}
+				}
+			})
+			g.If(Err().Op("!=").Nil()).Block(ReturnFunc(func(g *Group) { p.results(g, fn, nil); g.Err() }))
+			n := Uint64().Call(need())
+			if slices.ContainsFunc(size.params, func(b param) bool { return b.role == roleOut && b.typ.expr == "uint64" }) {
+				n = need()
+			}
+			g.If(Uint64().Call(Len(Id(a.name))).Op("<").Add(n)).Block(ReturnFunc(func(g *Group) {
+				p.results(g, fn, nil)
+				g.Op("&").Qual(dlPath, "ShortError").Values(record(
+					pair{"Package", Lit(p.desc.Library)}, pair{"Function", Lit(fn.sym.Symbol)},
+					pair{"Slice", Lit(a.name)}, pair{"Len", Len(Id(a.name))},
+					pair{"Need", n.Clone()}, pair{"Size", Lit(size.name)},
+				)...)
+			}))
 		case fn.counted(i):
 			first := fn.params[fn.params[a.len].len]
 			differs := Len(Id(a.name)).Op("!=").Len(Id(first.name))

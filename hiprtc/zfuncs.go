@@ -191,6 +191,13 @@ func (l *Library) GetLoweredName(prog Program, nameExpression string) (loweredNa
 //
 // C: hiprtcGetProgramLog, since HIP 4.2, set core. The library writes to log.
 func (l *Library) GetProgramLog(prog Program, log []byte) (err error) {
+	logNeed, err := l.GetProgramLogSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(log)) < logNeed {
+		return &dl.ShortError{Package: "hiprtc", Function: "hiprtcGetProgramLog", Slice: "log", Len: len(log), Need: logNeed, Size: "GetProgramLogSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetProgramLog]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(log)
 		var frame struct {
@@ -237,6 +244,13 @@ func (l *Library) GetProgramLogSize(prog Program) (logSizeRet uint64, err error)
 //
 // C: hiprtcGetCode, since HIP 4.2, set core. The library writes to codeArg.
 func (l *Library) GetCode(prog Program, codeArg []byte) (err error) {
+	codeArgNeed, err := l.GetCodeSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(codeArg)) < codeArgNeed {
+		return &dl.ShortError{Package: "hiprtc", Function: "hiprtcGetCode", Slice: "codeArg", Len: len(codeArg), Need: codeArgNeed, Size: "GetCodeSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetCode]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(codeArg)
 		var frame struct {
@@ -282,6 +296,13 @@ func (l *Library) GetCodeSize(prog Program) (codeSizeRet uint64, err error) {
 //
 // C: hiprtcGetBitcode, since HIP 5.3, set bitcode. The library writes to bitcode.
 func (l *Library) GetBitcode(prog Program, bitcode []byte) (err error) {
+	bitcodeNeed, err := l.GetBitcodeSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(bitcode)) < bitcodeNeed {
+		return &dl.ShortError{Package: "hiprtc", Function: "hiprtcGetBitcode", Slice: "bitcode", Len: len(bitcode), Need: bitcodeNeed, Size: "GetBitcodeSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetBitcode]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(bitcode)
 		var frame struct {

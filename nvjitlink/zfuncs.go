@@ -173,6 +173,13 @@ func (l *Library) GetLinkedCubinSize(handle Handle) (size uint64, err error) {
 //
 // C: nvJitLinkGetLinkedCubin, since CUDA 12.3, set core. The library writes to cubin.
 func (l *Library) GetLinkedCubin(handle Handle, cubin []byte) (err error) {
+	cubinNeed, err := l.GetLinkedCubinSize(handle)
+	if err != nil {
+		return err
+	}
+	if uint64(len(cubin)) < cubinNeed {
+		return &dl.ShortError{Package: "nvjitlink", Function: "nvJitLinkGetLinkedCubin", Slice: "cubin", Len: len(cubin), Need: cubinNeed, Size: "GetLinkedCubinSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetLinkedCubin]); addr != 0 {
 		a0, a1 := uintptr(handle), unsafe.SliceData(cubin)
 		var frame struct {
@@ -219,6 +226,13 @@ func (l *Library) GetLinkedPtxSize(handle Handle) (size uint64, err error) {
 //
 // C: nvJitLinkGetLinkedPtx, since CUDA 12.3, set ptx. The library writes to ptx.
 func (l *Library) GetLinkedPtx(handle Handle, ptx []byte) (err error) {
+	ptxNeed, err := l.GetLinkedPtxSize(handle)
+	if err != nil {
+		return err
+	}
+	if uint64(len(ptx)) < ptxNeed {
+		return &dl.ShortError{Package: "nvjitlink", Function: "nvJitLinkGetLinkedPtx", Slice: "ptx", Len: len(ptx), Need: ptxNeed, Size: "GetLinkedPtxSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetLinkedPtx]); addr != 0 {
 		a0, a1 := uintptr(handle), unsafe.SliceData(ptx)
 		var frame struct {
@@ -264,6 +278,13 @@ func (l *Library) GetErrorLogSize(handle Handle) (size uint64, err error) {
 //
 // C: nvJitLinkGetErrorLog, since CUDA 12.3, set core. The library writes to log.
 func (l *Library) GetErrorLog(handle Handle, log []byte) (err error) {
+	logNeed, err := l.GetErrorLogSize(handle)
+	if err != nil {
+		return err
+	}
+	if uint64(len(log)) < logNeed {
+		return &dl.ShortError{Package: "nvjitlink", Function: "nvJitLinkGetErrorLog", Slice: "log", Len: len(log), Need: logNeed, Size: "GetErrorLogSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetErrorLog]); addr != 0 {
 		a0, a1 := uintptr(handle), unsafe.SliceData(log)
 		var frame struct {
@@ -310,6 +331,13 @@ func (l *Library) GetInfoLogSize(handle Handle) (size uint64, err error) {
 //
 // C: nvJitLinkGetInfoLog, since CUDA 12.3, set core. The library writes to log.
 func (l *Library) GetInfoLog(handle Handle, log []byte) (err error) {
+	logNeed, err := l.GetInfoLogSize(handle)
+	if err != nil {
+		return err
+	}
+	if uint64(len(log)) < logNeed {
+		return &dl.ShortError{Package: "nvjitlink", Function: "nvJitLinkGetInfoLog", Slice: "log", Len: len(log), Need: logNeed, Size: "GetInfoLogSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetInfoLog]); addr != 0 {
 		a0, a1 := uintptr(handle), unsafe.SliceData(log)
 		var frame struct {

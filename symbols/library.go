@@ -47,6 +47,7 @@ type Arg struct {
 	Param
 	Len    string // the parameter that holds the length; "*name" if it is a pointer through which the library returns the length
 	Slice  bool   // array without a parameter for its length
+	Size   string // function that returns how many elements the library writes to the array, or ""
 	Fixed  int    // array of this length
 	Text   int    // text buffer of this size
 	Late   string // when the library finishes with an output that it may write after the call
@@ -244,7 +245,7 @@ func (a *Arg) apply(n ParamNote) {
 		a.Null = *n.Null
 	}
 	if array {
-		a.Len, a.Slice, a.Fixed, a.Text = n.Len, n.Slice, n.Fixed, n.Text
+		a.Len, a.Slice, a.Size, a.Fixed, a.Text = n.Len, n.Slice, n.Size, n.Fixed, n.Text
 	}
 	if n.Late != "" {
 		a.Late = n.Late

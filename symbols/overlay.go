@@ -85,6 +85,7 @@ type ParamNote struct {
 	Null   *bool    `json:"null,omitempty"`
 	Len    string   `json:"len,omitempty"`   // the parameter that counts this array; "*n" where n points to a count that the library updates
 	Slice  bool     `json:"slice,omitempty"` // an array without a parameter for its length
+	Size   string   `json:"size,omitempty"`  // with Slice: the function that returns how many elements the library writes
 	Fixed  int      `json:"fixed,omitempty"` // an array of this many elements
 	Text   int      `json:"text,omitempty"`  // a buffer for text; this many bytes hold every text that the library writes
 	Late   string   `json:"late,omitempty"`  // when the library finishes with an output, if that may be after the call: "the split is complete"
