@@ -47,7 +47,7 @@ func TestOpenFails(t *testing.T) {
 		want       error
 		message    string
 	}{
-		{"absent", filepath.Join(t.TempDir(), "libamdhip64.so.6"), dl.ErrNotFound, "hip: HIP runtime not found: FILE (Options.Path): no such file; " + spec.Hint},
+		{"absent", filepath.Join(t.TempDir(), "libamdhip64.so.6"), dl.ErrNotFound, "hip: HIP runtime not found: FILE (Options.Path): no such file; install ROCm's HIP runtime, 5.2 or newer (package hip-runtime-amd, on Debian libamdhip64), or correct Options.Path"},
 		{"too old", fake(t, "libamdhip64.so.5", 50200000, nil, "hipMalloc", "hipFree"), dl.ErrTooOld,
 			"hip: HIP runtime 5.2 (FILE) is too old: it lacks 2 of the "},
 		{"another library", testlib.Fake{File: "libother.so", Symbols: []string{"one"}}.Build(t), dl.ErrTooOld, "it is another library, or far too old"},
