@@ -66,5 +66,5 @@ func Example_optionalFunctions() {
 	}
 	// Output:
 	// no memory pools
-	// library is not open
+	// cuda: LogsCurrent: library is not open: call cuda.Open
 }

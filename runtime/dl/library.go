@@ -342,7 +342,7 @@ func (lib *library) tooOld() *TooOldError {
 func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
 	lib := l.open.Load()
 	if lib == nil {
-		return 0, ErrNotOpen
+		return 0, notOpen()
 	}
 	spec := lib.spec
 	if i < 0 || i >= len(spec.Symbols) {
