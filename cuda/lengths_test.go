@@ -32,3 +32,22 @@ func TestArraysOfOneCountHaveOneLength(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedArgumentsAreNamed: the error of a call that is not made names the package, the
+// function and the arguments.
+func TestRefusedArgumentsAreNamed(t *testing.T) {
+	l := new(Library)
+	_, lengths := l.LinkCreate([]JitOption{1, 2}, nil)
+	_, text := l.ModuleGetFunction(1, "a\x00b")
+	if !errors.Is(text, dl.ErrNUL) {
+		t.Errorf("%v is not ErrNUL", text)
+	}
+	for want, err := range map[string]error{
+		"cuda: cuLinkCreate_v2: options has 2 elements and optionValues has 0; both must have as many": lengths,
+		"cuda: cuModuleGetFunction: name: string contains a NUL byte":                                  text,
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

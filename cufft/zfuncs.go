@@ -3,6 +3,7 @@
 package cufft
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
@@ -153,10 +154,10 @@ func (l *Library) Plan3d(nx int32, ny int32, nz int32, typ Type) (plan Handle, e
 // C: cufftPlanMany, since cuFFT 10.4.1, set core. inembed and onembed may be nil.
 func (l *Library) PlanMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (plan Handle, err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return plan, &dl.LengthError{Function: "cufftPlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return plan, &dl.LengthError{Package: "cufft", Function: "cufftPlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return plan, &dl.LengthError{Function: "cufftPlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return plan, &dl.LengthError{Package: "cufft", Function: "cufftPlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnPlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := &plan, uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch)
@@ -270,10 +271,10 @@ func (l *Library) MakePlan3d(plan Handle, nx int32, ny int32, nz int32, typ Type
 // workSize.
 func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnMakePlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -309,10 +310,10 @@ func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride 
 // workSize.
 func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftMakePlanMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftMakePlanMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftMakePlanMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftMakePlanMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnMakePlanMany64]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -348,10 +349,10 @@ func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istrid
 // workSize.
 func (l *Library) GetSizeMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftGetSizeMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftGetSizeMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftGetSizeMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftGetSizeMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnGetSizeMany64]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -464,10 +465,10 @@ func (l *Library) Estimate3d(nx int32, ny int32, nz int32, typ Type) (workSize u
 // C: cufftEstimateMany, since cuFFT 10.4.1, set core. inembed and onembed may be nil.
 func (l *Library) EstimateMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (workSize uint64, err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return workSize, &dl.LengthError{Function: "cufftEstimateMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return workSize, &dl.LengthError{Package: "cufft", Function: "cufftEstimateMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return workSize, &dl.LengthError{Function: "cufftEstimateMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return workSize, &dl.LengthError{Package: "cufft", Function: "cufftEstimateMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnEstimateMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), &workSize
@@ -602,10 +603,10 @@ func (l *Library) GetSize3d(handle Handle, nx int32, ny int32, nz int32, typ Typ
 // workSize.
 func (l *Library) GetSizeMany(handle Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnGetSizeMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(handle), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -1334,7 +1335,7 @@ func (l *Library) XtSetCallbackSharedSize(plan Handle, cbType XtCallbackType, sh
 func (l *Library) XtSetJITCallback(plan Handle, ltoCallbackSymbolName string, ltoCallbackFatbin []byte, typ XtCallbackType, callerInfo []cuda.DevicePtr) (err error) {
 	ltoCallbackSymbolNameC, err := dl.CString(ltoCallbackSymbolName)
 	if err != nil {
-		return err
+		return fmt.Errorf("cufft: cufftXtSetJITCallback: ltoCallbackSymbolName: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnXtSetJITCallback]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := uintptr(plan), ltoCallbackSymbolNameC, unsafe.SliceData(ltoCallbackFatbin), uintptr(len(ltoCallbackFatbin)), uintptr(typ), unsafe.SliceData(callerInfo)
@@ -1364,10 +1365,10 @@ func (l *Library) XtSetJITCallback(plan Handle, ltoCallbackSymbolName string, lt
 // workSize.
 func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputtype cuda.DataType, onembed []int64, ostride int64, odist int64, outputtype cuda.DataType, batch int64, workSize []uint64, executiontype cuda.DataType) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftXtMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftXtMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftXtMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftXtMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnXtMakePlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), uintptr(inputtype), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(outputtype), uintptr(batch), unsafe.SliceData(workSize), uintptr(executiontype)
@@ -1405,10 +1406,10 @@ func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istrid
 // workSize.
 func (l *Library) XtGetSizeMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputtype cuda.DataType, onembed []int64, ostride int64, odist int64, outputtype cuda.DataType, batch int64, workSize []uint64, executiontype cuda.DataType) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftXtGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftXtGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftXtGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftXtGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnXtGetSizeMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), uintptr(inputtype), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(outputtype), uintptr(batch), unsafe.SliceData(workSize), uintptr(executiontype)

@@ -82,7 +82,10 @@ func (p *pkg) prepare(g *Group, fn function) {
 				maker = "OptionalCString"
 			}
 			g.List(Id(a.name+"C"), Err()).Op(":=").Qual(dlPath, maker).Call(Id(a.name))
-			g.If(Err().Op("!=").Nil()).Block(ReturnFunc(func(g *Group) { p.results(g, fn, nil); g.Err() }))
+			g.If(Err().Op("!=").Nil()).Block(ReturnFunc(func(g *Group) {
+				p.results(g, fn, nil)
+				g.Qual("fmt", "Errorf").Call(Lit(p.desc.Library+": "+fn.sym.Symbol+": "+a.name+": %w"), Err())
+			}))
 		case a.c.Size != "":
 			size := p.funcs[p.funcIndex(a.c.Size)]
 			need := func() *Statement { return Id(a.name + "Need") }
@@ -115,7 +118,7 @@ func (p *pkg) prepare(g *Group, fn function) {
 			g.If(differs).Block(ReturnFunc(func(g *Group) {
 				p.results(g, fn, nil)
 				g.Op("&").Qual(dlPath, "LengthError").Values(record(
-					pair{"Function", Lit(fn.sym.Symbol)},
+					pair{"Package", Lit(p.desc.Library)}, pair{"Function", Lit(fn.sym.Symbol)},
 					pair{"A", Lit(first.name)}, pair{"LenA", Len(Id(first.name))},
 					pair{"B", Lit(a.name)}, pair{"LenB", Len(Id(a.name))},
 				)...)

@@ -3,6 +3,7 @@
 package hip
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"math"
 	"unsafe"
@@ -673,7 +674,7 @@ func (l *Library) DeviceGetPCIBusId(device int32) (pciBusId string, err error) {
 func (l *Library) DeviceGetByPCIBusId(pciBusId string) (device int32, err error) {
 	pciBusIdC, err := dl.CString(pciBusId)
 	if err != nil {
-		return device, err
+		return device, fmt.Errorf("hip: hipDeviceGetByPCIBusId: pciBusId: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetByPCIBusId]); addr != 0 {
 		a0, a1 := &device, pciBusIdC
@@ -2214,7 +2215,7 @@ func (l *Library) PointerGetAttribute(data unsafe.Pointer, attribute PointerAttr
 // C: hipDrvPointerGetAttributes, since HIP 5.0, set memory.
 func (l *Library) DrvPointerGetAttributes(attributes []PointerAttribute, data []unsafe.Pointer, ptr DevicePtr) (err error) {
 	if len(data) != len(attributes) {
-		return &dl.LengthError{Function: "hipDrvPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
+		return &dl.LengthError{Package: "hip", Function: "hipDrvPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
 	}
 	if addr := dl.Load(&l.fns[fnDrvPointerGetAttributes]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(len(attributes)), unsafe.SliceData(attributes), unsafe.SliceData(data), uintptr(ptr)
@@ -2267,7 +2268,7 @@ func (l *Library) ImportExternalSemaphore(semHandleDesc *ExternalSemaphoreHandle
 // before 6.0, and of 144 since.
 func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreSignalParams, stream Stream) (err error) {
 	if len(paramsArray) != len(extSemArray) {
-		return &dl.LengthError{Function: "hipSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
+		return &dl.LengthError{Package: "hip", Function: "hipSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	if addr := dl.Load(&l.fns[fnSignalExternalSemaphoresAsync]); addr != 0 {
 		a0, a1, a2, a3 := unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
@@ -2296,7 +2297,7 @@ func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore,
 // 6.0, and of 144 since.
 func (l *Library) WaitExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreWaitParams, stream Stream) (err error) {
 	if len(paramsArray) != len(extSemArray) {
-		return &dl.LengthError{Function: "hipWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
+		return &dl.LengthError{Package: "hip", Function: "hipWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	if addr := dl.Load(&l.fns[fnWaitExternalSemaphoresAsync]); addr != 0 {
 		a0, a1, a2, a3 := unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
@@ -2657,10 +2658,10 @@ func (l *Library) MemRangeGetAttribute(data unsafe.Pointer, dataSize uint64, att
 // C: hipMemRangeGetAttributes, since HIP 4.2, set managed-memory.
 func (l *Library) MemRangeGetAttributes(data []unsafe.Pointer, dataSizes []uint64, attributes []MemRangeAttribute, devPtr unsafe.Pointer, count uint64) (err error) {
 	if len(dataSizes) != len(data) {
-		return &dl.LengthError{Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "dataSizes", LenB: len(dataSizes)}
+		return &dl.LengthError{Package: "hip", Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "dataSizes", LenB: len(dataSizes)}
 	}
 	if len(attributes) != len(data) {
-		return &dl.LengthError{Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
+		return &dl.LengthError{Package: "hip", Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
 	}
 	if addr := dl.Load(&l.fns[fnMemRangeGetAttributes]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := unsafe.SliceData(data), unsafe.SliceData(dataSizes), unsafe.SliceData(attributes), uintptr(len(data)), devPtr, uintptr(count)
@@ -3569,7 +3570,7 @@ func (l *Library) MemcpyHtoAAsync(dstArray Array, dstOffset uint64, srcHost unsa
 func (l *Library) ModuleGetGlobal(hmod Module, name string) (dptr DevicePtr, bytes uint64, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return dptr, bytes, err
+		return dptr, bytes, fmt.Errorf("hip: hipModuleGetGlobal: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleGetGlobal]); addr != 0 {
 		a0, a1, a2, a3 := &dptr, &bytes, uintptr(hmod), nameC
@@ -3648,7 +3649,7 @@ func (l *Library) GetSymbolSize(symbol uintptr) (size uint64, err error) {
 func (l *Library) GetProcAddress(symbol string, hipVersion int32, flags uint64) (pfn uintptr, symbolStatus DriverProcAddressQueryResult, err error) {
 	symbolC, err := dl.CString(symbol)
 	if err != nil {
-		return pfn, symbolStatus, err
+		return pfn, symbolStatus, fmt.Errorf("hip: hipGetProcAddress: symbol: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnGetProcAddress]); addr != 0 {
 		a0, a1, a2, a3, a4 := symbolC, &pfn, uintptr(hipVersion), uintptr(flags), &symbolStatus
@@ -5375,7 +5376,7 @@ func (l *Library) DevicePrimaryCtxSetFlags(dev Device, flags uint32) (err error)
 func (l *Library) ModuleLoad(fname string) (module Module, err error) {
 	fnameC, err := dl.CString(fname)
 	if err != nil {
-		return module, err
+		return module, fmt.Errorf("hip: hipModuleLoad: fname: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleLoad]); addr != 0 {
 		a0, a1 := &module, fnameC
@@ -5423,7 +5424,7 @@ func (l *Library) ModuleUnload(module Module) (err error) {
 func (l *Library) ModuleGetFunction(module Module, kname string) (function Function, err error) {
 	knameC, err := dl.CString(kname)
 	if err != nil {
-		return function, err
+		return function, fmt.Errorf("hip: hipModuleGetFunction: kname: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleGetFunction]); addr != 0 {
 		a0, a1, a2 := &function, uintptr(module), knameC
@@ -5525,7 +5526,7 @@ func (l *Library) GetFuncBySymbol(symbolPtr uintptr) (functionPtr Function, err 
 func (l *Library) ModuleGetTexRef(hmod Module, name string) (texRef *TextureReference, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return texRef, err
+		return texRef, fmt.Errorf("hip: hipModuleGetTexRef: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleGetTexRef]); addr != 0 {
 		a0, a1, a2 := &texRef, uintptr(hmod), nameC
@@ -5577,7 +5578,7 @@ func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error
 // C: hipModuleLoadDataEx, since HIP 4.2, set modules.
 func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, optionValues []uintptr) (module Module, err error) {
 	if len(optionValues) != len(options) {
-		return module, &dl.LengthError{Function: "hipModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+		return module, &dl.LengthError{Package: "hip", Function: "hipModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnModuleLoadDataEx]); addr != 0 {
 		a0, a1, a2, a3, a4 := &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
@@ -5608,10 +5609,10 @@ func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, op
 func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Pointer, size uint64, name string, options []JitOption, optionValues []uintptr) (err error) {
 	nameC, err := dl.OptionalCString(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("hip: hipLinkAddData: name: %w", err)
 	}
 	if len(optionValues) != len(options) {
-		return &dl.LengthError{Function: "hipLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+		return &dl.LengthError{Package: "hip", Function: "hipLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddData]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(state), uintptr(typ), data, uintptr(size), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
@@ -5642,10 +5643,10 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Poi
 func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, options []JitOption, optionValues []uintptr) (err error) {
 	pathC, err := dl.CString(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("hip: hipLinkAddFile: path: %w", err)
 	}
 	if len(optionValues) != len(options) {
-		return &dl.LengthError{Function: "hipLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+		return &dl.LengthError{Package: "hip", Function: "hipLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddFile]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
@@ -5699,7 +5700,7 @@ func (l *Library) LinkComplete(state LinkState) (hipBinOut unsafe.Pointer, sizeO
 // C: hipLinkCreate, since HIP 6.4, set linker.
 func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (stateOut LinkState, err error) {
 	if len(optionValues) != len(options) {
-		return stateOut, &dl.LengthError{Function: "hipLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+		return stateOut, &dl.LengthError{Package: "hip", Function: "hipLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkCreate]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
@@ -6812,9 +6813,9 @@ func (l *Library) TexRefSetFlags(texRef *TextureReference, flags uint32) (err er
 // C: hipTexRefSetFormat, since HIP 4.2, set textures. The library reads and writes *texRef.
 //
 // Deprecated: the library's header marks hipTexRefSetFormat as deprecated.
-func (l *Library) TexRefSetFormat(texRef *TextureReference, fmt ArrayFormat, numPackedComponents int32) (err error) {
+func (l *Library) TexRefSetFormat(texRef *TextureReference, format ArrayFormat, numPackedComponents int32) (err error) {
 	if addr := dl.Load(&l.fns[fnTexRefSetFormat]); addr != 0 {
-		a0, a1, a2 := texRef, uintptr(fmt), uintptr(numPackedComponents)
+		a0, a1, a2 := texRef, uintptr(format), uintptr(numPackedComponents)
 		var frame struct {
 			dl.Frame
 			a0 *TextureReference
@@ -6827,7 +6828,7 @@ func (l *Library) TexRefSetFormat(texRef *TextureReference, fmt ArrayFormat, num
 		}
 		return err
 	}
-	res, err := l.Slow(fnTexRefSetFormat, uintptr(unsafe.Pointer(texRef)), uintptr(fmt), uintptr(numPackedComponents))
+	res, err := l.Slow(fnTexRefSetFormat, uintptr(unsafe.Pointer(texRef)), uintptr(format), uintptr(numPackedComponents))
 	return check(res, err)
 }
 
@@ -7647,7 +7648,7 @@ func (l *Library) GraphDestroy(graph Graph) (err error) {
 // C: hipGraphAddDependencies, since HIP 4.4, set graphs.
 func (l *Library) GraphAddDependencies(graph Graph, from []GraphNode, to []GraphNode) (err error) {
 	if len(to) != len(from) {
-		return &dl.LengthError{Function: "hipGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+		return &dl.LengthError{Package: "hip", Function: "hipGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphAddDependencies]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
@@ -7673,7 +7674,7 @@ func (l *Library) GraphAddDependencies(graph Graph, from []GraphNode, to []Graph
 // C: hipGraphRemoveDependencies, since HIP 4.5, set graphs.
 func (l *Library) GraphRemoveDependencies(graph Graph, from []GraphNode, to []GraphNode) (err error) {
 	if len(to) != len(from) {
-		return &dl.LengthError{Function: "hipGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+		return &dl.LengthError{Package: "hip", Function: "hipGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphRemoveDependencies]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
@@ -7700,7 +7701,7 @@ func (l *Library) GraphRemoveDependencies(graph Graph, from []GraphNode, to []Gr
 // library writes to from and to.
 func (l *Library) GraphGetEdges(graph Graph, from []GraphNode, to []GraphNode) (numEdges uint64, err error) {
 	if len(to) != len(from) {
-		return numEdges, &dl.LengthError{Function: "hipGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+		return numEdges, &dl.LengthError{Package: "hip", Function: "hipGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphGetEdges]); addr != 0 {
 		numEdges = uint64(len(from))
@@ -9413,7 +9414,7 @@ func (l *Library) GraphReleaseUserObject(graph Graph, object UserObject, count u
 func (l *Library) GraphDebugDotPrint(graph Graph, path string, flags GraphDebugDotFlags) (err error) {
 	pathC, err := dl.CString(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("hip: hipGraphDebugDotPrint: path: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnGraphDebugDotPrint]); addr != 0 {
 		a0, a1, a2 := uintptr(graph), pathC, uintptr(flags)
@@ -10846,13 +10847,13 @@ func (l *Library) MemsetD2D32Async(dst DevicePtr, dstPitch uint64, value uint32,
 // C: hipMemcpyBatchAsync, since HIP 7.1, set batch-copies.
 func (l *Library) MemcpyBatchAsync(dsts []uintptr, srcs []uintptr, sizes []uint64, attrs []MemcpyAttributes, attrsIdxs []uint64, stream Stream) (failIdx uint64, err error) {
 	if len(srcs) != len(dsts) {
-		return failIdx, &dl.LengthError{Function: "hipMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
+		return failIdx, &dl.LengthError{Package: "hip", Function: "hipMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
 	}
 	if len(sizes) != len(dsts) {
-		return failIdx, &dl.LengthError{Function: "hipMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
+		return failIdx, &dl.LengthError{Package: "hip", Function: "hipMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
 	}
 	if len(attrsIdxs) != len(attrs) {
-		return failIdx, &dl.LengthError{Function: "hipMemcpyBatchAsync", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
+		return failIdx, &dl.LengthError{Package: "hip", Function: "hipMemcpyBatchAsync", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
 	}
 	if addr := dl.Load(&l.fns[fnMemcpyBatchAsync]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8 := unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), &failIdx, uintptr(stream)
@@ -11002,10 +11003,10 @@ func (l *Library) ModuleGetFunctionCount(mod Module) (count uint32, err error) {
 // C: hipLibraryLoadData, since HIP 7.2, set libraries.
 func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption, jitOptionsValues []uintptr, libraryOptions []LibraryOption, libraryOptionValues []uintptr) (library CodeLibrary, err error) {
 	if len(jitOptionsValues) != len(jitOptions) {
-		return library, &dl.LengthError{Function: "hipLibraryLoadData", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
+		return library, &dl.LengthError{Package: "hip", Function: "hipLibraryLoadData", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
 	if len(libraryOptionValues) != len(libraryOptions) {
-		return library, &dl.LengthError{Function: "hipLibraryLoadData", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
+		return library, &dl.LengthError{Package: "hip", Function: "hipLibraryLoadData", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLibraryLoadData]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := &library, codeArg, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
@@ -11039,13 +11040,13 @@ func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption
 func (l *Library) LibraryLoadFromFile(fileName string, jitOptions []JitOption, jitOptionsValues []uintptr, libraryOptions []LibraryOption, libraryOptionValues []uintptr) (library CodeLibrary, err error) {
 	fileNameC, err := dl.CString(fileName)
 	if err != nil {
-		return library, err
+		return library, fmt.Errorf("hip: hipLibraryLoadFromFile: fileName: %w", err)
 	}
 	if len(jitOptionsValues) != len(jitOptions) {
-		return library, &dl.LengthError{Function: "hipLibraryLoadFromFile", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
+		return library, &dl.LengthError{Package: "hip", Function: "hipLibraryLoadFromFile", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
 	if len(libraryOptionValues) != len(libraryOptions) {
-		return library, &dl.LengthError{Function: "hipLibraryLoadFromFile", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
+		return library, &dl.LengthError{Package: "hip", Function: "hipLibraryLoadFromFile", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLibraryLoadFromFile]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := &library, fileNameC, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
@@ -11099,7 +11100,7 @@ func (l *Library) LibraryUnload(library CodeLibrary) (err error) {
 func (l *Library) LibraryGetKernel(library CodeLibrary, name string) (pKernel Kernel, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return pKernel, err
+		return pKernel, fmt.Errorf("hip: hipLibraryGetKernel: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnLibraryGetKernel]); addr != 0 {
 		a0, a1, a2 := &pKernel, uintptr(library), nameC
@@ -11209,7 +11210,7 @@ func (l *Library) KernelGetName(kernel Kernel) (name string, err error) {
 func (l *Library) GetDriverEntryPoint(symbol string, flags uint64) (funcPtr uintptr, driverStatus DriverEntryPointQueryResult, err error) {
 	symbolC, err := dl.CString(symbol)
 	if err != nil {
-		return funcPtr, driverStatus, err
+		return funcPtr, driverStatus, fmt.Errorf("hip: hipGetDriverEntryPoint: symbol: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnGetDriverEntryPoint]); addr != 0 {
 		a0, a1, a2, a3 := symbolC, &funcPtr, uintptr(flags), &driverStatus

@@ -147,10 +147,10 @@ func (l *Library) Plan3d(nx int32, ny int32, nz int32, typ Type) (plan Handle, e
 // C: hipfftPlanMany, since rocFFT 1.0.27, set core. inembed and onembed may be nil.
 func (l *Library) PlanMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (plan Handle, err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return plan, &dl.LengthError{Function: "hipfftPlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return plan, &dl.LengthError{Package: "hipfft", Function: "hipfftPlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return plan, &dl.LengthError{Function: "hipfftPlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return plan, &dl.LengthError{Package: "hipfft", Function: "hipfftPlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnPlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := &plan, uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch)
@@ -295,10 +295,10 @@ func (l *Library) MakePlan3d(plan Handle, nx int32, ny int32, nz int32, typ Type
 // workSize.
 func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnMakePlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -334,10 +334,10 @@ func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride 
 // workSize.
 func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftMakePlanMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftMakePlanMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftMakePlanMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftMakePlanMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnMakePlanMany64]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -450,10 +450,10 @@ func (l *Library) Estimate3d(nx int32, ny int32, nz int32, typ Type) (workSize u
 // C: hipfftEstimateMany, since rocFFT 1.0.27, set core. inembed and onembed may be nil.
 func (l *Library) EstimateMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (workSize uint64, err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return workSize, &dl.LengthError{Function: "hipfftEstimateMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return workSize, &dl.LengthError{Package: "hipfft", Function: "hipfftEstimateMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return workSize, &dl.LengthError{Function: "hipfftEstimateMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return workSize, &dl.LengthError{Package: "hipfft", Function: "hipfftEstimateMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnEstimateMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), &workSize
@@ -565,10 +565,10 @@ func (l *Library) GetSize3d(plan Handle, nx int32, ny int32, nz int32, typ Type,
 // workSize.
 func (l *Library) GetSizeMany(plan Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnGetSizeMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -604,10 +604,10 @@ func (l *Library) GetSizeMany(plan Handle, n []int32, inembed []int32, istride i
 // workSize.
 func (l *Library) GetSizeMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftGetSizeMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftGetSizeMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftGetSizeMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftGetSizeMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnGetSizeMany64]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -995,10 +995,10 @@ func (l *Library) XtSetCallbackSharedSize(plan Handle, cbtype XtCallbackType, sh
 // workSize.
 func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputType hip.DataType, onembed []int64, ostride int64, odist int64, outputType hip.DataType, batch int64, workSize []uint64, executionType hip.DataType) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftXtMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftXtMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftXtMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftXtMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnXtMakePlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), uintptr(inputType), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(outputType), uintptr(batch), unsafe.SliceData(workSize), uintptr(executionType)
@@ -1036,10 +1036,10 @@ func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istrid
 // workSize.
 func (l *Library) XtGetSizeMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputType hip.DataType, onembed []int64, ostride int64, odist int64, outputType hip.DataType, batch int64, workSize []uint64, executionType hip.DataType) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftXtGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftXtGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftXtGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftXtGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnXtGetSizeMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), uintptr(inputType), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(outputType), uintptr(batch), unsafe.SliceData(workSize), uintptr(executionType)

@@ -3,6 +3,7 @@
 package nvjitlink
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
 )
@@ -77,7 +78,7 @@ func (l *Library) Destroy(handle *Handle) (err error) {
 func (l *Library) AddData(handle Handle, inputType InputType, data []byte, name string) (err error) {
 	nameC, err := dl.OptionalCString(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("nvjitlink: nvJitLinkAddData: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnAddData]); addr != 0 {
 		a0, a1, a2, a3, a4 := uintptr(handle), uintptr(inputType), unsafe.SliceData(data), uintptr(len(data)), nameC
@@ -105,7 +106,7 @@ func (l *Library) AddData(handle Handle, inputType InputType, data []byte, name 
 func (l *Library) AddFile(handle Handle, inputType InputType, fileName string) (err error) {
 	fileNameC, err := dl.CString(fileName)
 	if err != nil {
-		return err
+		return fmt.Errorf("nvjitlink: nvJitLinkAddFile: fileName: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnAddFile]); addr != 0 {
 		a0, a1, a2 := uintptr(handle), uintptr(inputType), fileNameC

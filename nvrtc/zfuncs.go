@@ -3,6 +3,7 @@
 package nvrtc
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
 )
@@ -128,14 +129,14 @@ func (l *Library) GetSupportedArchs(supportedArchs []int32) (err error) {
 func (l *Library) CreateProgram(src string, name string, headers []*byte, includeNames []*byte) (prog Program, err error) {
 	srcC, err := dl.CString(src)
 	if err != nil {
-		return prog, err
+		return prog, fmt.Errorf("nvrtc: nvrtcCreateProgram: src: %w", err)
 	}
 	nameC, err := dl.OptionalCString(name)
 	if err != nil {
-		return prog, err
+		return prog, fmt.Errorf("nvrtc: nvrtcCreateProgram: name: %w", err)
 	}
 	if len(includeNames) != len(headers) {
-		return prog, &dl.LengthError{Function: "nvrtcCreateProgram", A: "headers", LenA: len(headers), B: "includeNames", LenB: len(includeNames)}
+		return prog, &dl.LengthError{Package: "nvrtc", Function: "nvrtcCreateProgram", A: "headers", LenA: len(headers), B: "includeNames", LenB: len(includeNames)}
 	}
 	if addr := dl.Load(&l.fns[fnCreateProgram]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := &prog, srcC, nameC, uintptr(len(headers)), unsafe.SliceData(headers), unsafe.SliceData(includeNames)
@@ -462,7 +463,7 @@ func (l *Library) GetProgramLog(prog Program, log []byte) (err error) {
 func (l *Library) AddNameExpression(prog Program, nameExpression string) (err error) {
 	nameExpressionC, err := dl.CString(nameExpression)
 	if err != nil {
-		return err
+		return fmt.Errorf("nvrtc: nvrtcAddNameExpression: nameExpression: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnAddNameExpression]); addr != 0 {
 		a0, a1 := uintptr(prog), nameExpressionC
@@ -488,7 +489,7 @@ func (l *Library) AddNameExpression(prog Program, nameExpression string) (err er
 func (l *Library) GetLoweredName(prog Program, nameExpression string) (loweredName string, err error) {
 	nameExpressionC, err := dl.CString(nameExpression)
 	if err != nil {
-		return loweredName, err
+		return loweredName, fmt.Errorf("nvrtc: nvrtcGetLoweredName: nameExpression: %w", err)
 	}
 	out := new(struct {
 		loweredName unsafe.Pointer

@@ -5,6 +5,7 @@ import "fmt"
 // A LengthError says that two slices have different lengths, although C takes one count for both.
 // The call was not made.
 type LengthError struct {
+	Package    string
 	Function   string // exported name
 	A, B       string // names of the slices
 	LenA, LenB int
@@ -26,5 +27,5 @@ func (e *ShortError) Error() string {
 }
 
 func (e *LengthError) Error() string {
-	return fmt.Sprintf("%s: %s has %d elements and %s has %d; both must have as many", e.Function, e.A, e.LenA, e.B, e.LenB)
+	return fmt.Sprintf("%s: %s: %s has %d elements and %s has %d; both must have as many", e.Package, e.Function, e.A, e.LenA, e.B, e.LenB)
 }
