@@ -128,12 +128,15 @@ type Misfit struct {
 	Why      string  // what differs
 }
 
+// notCalled begins the reason why a function that the library has counts as missing.
+const notCalled = "not called: "
+
 // misfit says why the function must not be called in version v, or returns "". It returns "" for an
 // unknown version.
 func (s *Symbol) misfit(v Version) string {
 	for _, m := range s.Misfits {
 		if v != 0 && v >= m.From && (m.To == 0 || v < m.To) {
-			return "not called: " + m.Why
+			return notCalled + m.Why
 		}
 	}
 	return ""

@@ -290,7 +290,7 @@ func (e notOpenError) Error() string {
 
 func (e notOpenError) Unwrap() error { return ErrNotOpen }
 
-// A SymbolError says that the library lacks the called function. It is an [ErrSymbol].
+// A SymbolError says that the library lacks the called function, or has it with other parameters. It is an [ErrSymbol].
 type SymbolError struct {
 	Package string
 	Symbol  string  // exported name
@@ -305,7 +305,12 @@ type SymbolError struct {
 
 func (e *SymbolError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s is missing", e.Package, e.Symbol)
+	why, refused := strings.CutPrefix(e.Why, notCalled)
+	what := "is missing"
+	if refused {
+		what = "cannot be called"
+	}
+	fmt.Fprintf(&b, "%s: %s %s", e.Package, e.Symbol, what)
 	if e.spec != nil {
 		fmt.Fprintf(&b, " (set %s", e.Set)
 		if e.Since != 0 {
@@ -316,8 +321,8 @@ func (e *SymbolError) Error() string {
 		}
 		fmt.Fprintf(&b, "; found %s %s)", e.spec.Name, e.spec.format(e.Found))
 	}
-	if e.Why != "" {
-		b.WriteString(": " + e.Why)
+	if why != "" {
+		b.WriteString(": " + why)
 	}
 	return b.String()
 }
