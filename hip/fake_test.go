@@ -153,7 +153,7 @@ func TestMissingSets(t *testing.T) {
 	if !ok || se.Symbol != "hipGetDevicePropertiesR0600" || se.Since != 60000000 || se.Found != 50731921 {
 		t.Fatalf("GetDeviceProperties: %v (%T)", err, err)
 	}
-	if want := "hip: hipGetDevicePropertiesR0600 is missing (set device-properties, since 6.0; found HIP runtime 5.7.31921): undefined symbol"; err.Error() != want {
+	if want := "hip: hipGetDevicePropertiesR0600 is missing (set device-properties, since 6.0; found HIP runtime 5.7.31921): undefined symbol; use GetDevicePropertiesR0000"; err.Error() != want {
 		t.Errorf("message %q\nwant       %q", err, want)
 	}
 	if _, err := l.GetDevicePropertiesR0000(0); err != nil {

@@ -939,7 +939,8 @@ func (l *Library) DeviceGetMemPool(device int32) (memPool MemPool, err error) {
 
 // GetDeviceProperties reports the properties of a device in HIP 6's layout.
 //
-// C: hipGetDevicePropertiesR0600, since HIP 6.0, set device-properties.
+// C: hipGetDevicePropertiesR0600, since HIP 6.0, set device-properties. In a release without it use
+// GetDevicePropertiesR0000.
 func (l *Library) GetDeviceProperties(deviceId int32) (prop DeviceProp, err error) {
 	if addr := dl.Load(&l.fns[fnGetDeviceProperties]); addr != 0 {
 		a0, a1 := &prop, uintptr(deviceId)
@@ -1137,7 +1138,7 @@ func (l *Library) SetDeviceFlags(flags uint32) (err error) {
 
 // ChooseDevice finds the device that is closest to the given properties in HIP 6's layout.
 //
-// C: hipChooseDeviceR0600, since HIP 6.0, set device-properties.
+// C: hipChooseDeviceR0600, since HIP 6.0, set device-properties. In a release without it use ChooseDeviceR0000.
 func (l *Library) ChooseDevice(prop *DeviceProp) (device int32, err error) {
 	if addr := dl.Load(&l.fns[fnChooseDevice]); addr != 0 {
 		a0, a1 := &device, prop

@@ -38,6 +38,7 @@ type Func struct {
 	Callback  bool     // may call back into the program before it returns
 	Asks      []string // parameters with function pointers, if no note says when the library runs these functions
 	Registers bool     // registers a function that later calls may run before they return
+	Use       string   // what to call in a release that lacks the function, or ""
 	Note      string   // the reason of its note in the overlay, or of its refusal
 	Args      []Arg
 }
@@ -138,7 +139,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 				if !n.Since.IsZero() {
 					g.Since = n.Since
 				}
-				g.Callback, g.Registers, g.Note = n.Callback == Yes, n.Registers, n.Reason
+				g.Callback, g.Registers, g.Use, g.Note = n.Callback == Yes, n.Registers, n.Use, n.Reason
 				told = n.Callback != "" || n.Registers
 			}
 			if d := l.docs[name]; d != "" {

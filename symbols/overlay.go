@@ -39,6 +39,7 @@ type FunctionNote struct {
 	Callback  Answer  `json:"callback,omitempty"`  // the function may call back into the program before it returns
 	Registers bool    `json:"registers,omitempty"` // registers a function that later calls may run before they return
 	Skip      bool    `json:"skip,omitempty"`      // not bound
+	Use       string  `json:"use,omitempty"`       // what to call in a release that lacks the function, in Go's names
 	Reason    string  `json:"reason"`
 }
 

@@ -120,6 +120,9 @@ type Symbol struct {
 	// Misfits are versions in which the function's parameters differ from Sig or from the program's
 	// types. In these versions the function counts as missing.
 	Misfits []Misfit
+
+	// Use is the method to call in a version without the function, or "".
+	Use string
 }
 
 // A Misfit is a range of versions in which a function must not be called.

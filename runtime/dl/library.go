@@ -351,6 +351,10 @@ func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
 	fn := lib.addr(i)
 	sym := &spec.Symbols[i]
 	if fn == 0 {
+		why := lib.why[i]
+		if sym.Use != "" {
+			why += "; use " + sym.Use
+		}
 		return 0, &SymbolError{
 			Package: spec.Package,
 			Symbol:  sym.Name,
@@ -358,7 +362,7 @@ func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
 			Since:   sym.Since,
 			Until:   sym.Until,
 			Found:   lib.version,
-			Why:     lib.why[i],
+			Why:     why,
 			spec:    spec,
 		}
 	}
