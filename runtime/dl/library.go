@@ -532,6 +532,7 @@ type SetStatus struct {
 	Total int // functions in the set
 }
 
+// String returns "present", "missing" or "partial", without the set's name.
 func (s SetStatus) String() string {
 	switch s.Have {
 	case s.Total:
