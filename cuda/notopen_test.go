@@ -24,3 +24,31 @@ func TestNotOpenNamesTheCall(t *testing.T) {
 		t.Errorf("a call from elsewhere: %v", err)
 	}
 }
+
+// fakeLibrary is a fake as users write it for tests.
+type fakeLibrary struct {
+	Library
+	size uint64
+}
+
+func (f *fakeLibrary) MemAlloc(size uint64) (DevicePtr, error) {
+	f.size = size
+	return 0x1000, nil
+}
+
+// TestFakeEmbedsZeroLibrary: a fake answers the methods that it has, and the zero Library in it
+// refuses the others.
+func TestFakeEmbedsZeroLibrary(t *testing.T) {
+	type memory interface {
+		MemAlloc(size uint64) (DevicePtr, error)
+		MemFree(p DevicePtr) error
+	}
+	var _ memory = new(Library)
+	var lib memory = new(fakeLibrary)
+	if p, err := lib.MemAlloc(8); p != 0x1000 || err != nil {
+		t.Errorf("MemAlloc: %v, %v", p, err)
+	}
+	if err := lib.MemFree(0x1000); !errors.Is(err, dl.ErrNotOpen) {
+		t.Errorf("MemFree: %v", err)
+	}
+}

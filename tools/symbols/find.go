@@ -211,6 +211,9 @@ func (b *browser) unknown(name string) error {
 	if len(b.libs) == 1 {
 		who = b.libs[0].Library + " has no"
 	}
+	if rest, ok := strings.CutPrefix(name, "cuda"); ok && rest != "" && 'A' <= rest[0] && rest[0] <= 'Z' {
+		return fmt.Errorf("%s %s, which is in CUDA's runtime API: docs/guide/bindings.md lists what package cuda has in its place", who, name)
+	}
 	near := b.near(name)
 	if len(near) == 0 {
 		return fmt.Errorf("%s %s", who, name)
