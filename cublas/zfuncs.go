@@ -3,6 +3,7 @@
 package cublas
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
@@ -1174,7 +1175,7 @@ func (l *Library) GetStatusString(status Status) (text string, err error) {
 func (l *Library) LoggerConfigure(logIsOn int32, logToStdOut int32, logToStdErr int32, logFileName string) (err error) {
 	logFileNameC, err := dl.OptionalCString(logFileName)
 	if err != nil {
-		return err
+		return fmt.Errorf("cublas: cublasLoggerConfigure: logFileName: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnLoggerConfigure]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(logIsOn), uintptr(logToStdOut), uintptr(logToStdErr), logFileNameC
@@ -1662,7 +1663,7 @@ func (l *Library) GetMatrixAsync64(rows int64, cols int64, elemSize int64, a cud
 func (l *Library) Xerbla(srName string, info int32) (err error) {
 	srNameC, err := dl.CString(srName)
 	if err != nil {
-		return err
+		return fmt.Errorf("cublas: cublasXerbla: srName: %w", err)
 	}
 	res, err := l.Slow(fnXerbla, uintptr(unsafe.Pointer(srNameC)), uintptr(info))
 	_ = res
@@ -13123,35 +13124,35 @@ func (l *Library) GemmStridedBatchedEx64(handle Handle, transa Operation, transb
 //
 // C: cublasSgemmGroupedBatched, since cuBLAS 12.4.5, set grouped.
 func (l *Library) SgemmGroupedBatched(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int32, nArray []int32, kArray []int32, alphaArray []float32, aarray cuda.DevicePtr, ldaArray []int32, barray cuda.DevicePtr, ldbArray []int32, betaArray []float32, carray cuda.DevicePtr, ldcArray []int32, groupSize []int32) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
+	if len(transbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
+	if len(mArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
+	if len(nArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
+	if len(kArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if alphaArray != nil && len(alphaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
+	if len(alphaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
+	if len(ldaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
+	if len(ldbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if betaArray != nil && len(betaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
+	if len(betaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
+	if len(ldcArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
+	if len(groupSize) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	if addr := dl.Load(&l.fns[fnSgemmGroupedBatched]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 := uintptr(handle), unsafe.SliceData(transaArray), unsafe.SliceData(transbArray), unsafe.SliceData(mArray), unsafe.SliceData(nArray), unsafe.SliceData(kArray), unsafe.SliceData(alphaArray), uintptr(aarray), unsafe.SliceData(ldaArray), uintptr(barray), unsafe.SliceData(ldbArray), unsafe.SliceData(betaArray), uintptr(carray), unsafe.SliceData(ldcArray), uintptr(len(transaArray)), unsafe.SliceData(groupSize)
@@ -13189,35 +13190,35 @@ func (l *Library) SgemmGroupedBatched(handle Handle, transaArray []Operation, tr
 //
 // C: cublasSgemmGroupedBatched_64, since cuBLAS 12.4.5, set grouped.
 func (l *Library) SgemmGroupedBatched64(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int64, nArray []int64, kArray []int64, alphaArray []float32, aarray cuda.DevicePtr, ldaArray []int64, barray cuda.DevicePtr, ldbArray []int64, betaArray []float32, carray cuda.DevicePtr, ldcArray []int64, groupSize []int64) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
+	if len(transbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
+	if len(mArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
+	if len(nArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
+	if len(kArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if alphaArray != nil && len(alphaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
+	if len(alphaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
+	if len(ldaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
+	if len(ldbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if betaArray != nil && len(betaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
+	if len(betaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
+	if len(ldcArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
+	if len(groupSize) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasSgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	if addr := dl.Load(&l.fns[fnSgemmGroupedBatched64]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 := uintptr(handle), unsafe.SliceData(transaArray), unsafe.SliceData(transbArray), unsafe.SliceData(mArray), unsafe.SliceData(nArray), unsafe.SliceData(kArray), unsafe.SliceData(alphaArray), uintptr(aarray), unsafe.SliceData(ldaArray), uintptr(barray), unsafe.SliceData(ldbArray), unsafe.SliceData(betaArray), uintptr(carray), unsafe.SliceData(ldcArray), uintptr(len(transaArray)), unsafe.SliceData(groupSize)
@@ -13255,35 +13256,35 @@ func (l *Library) SgemmGroupedBatched64(handle Handle, transaArray []Operation, 
 //
 // C: cublasDgemmGroupedBatched, since cuBLAS 12.4.5, set grouped.
 func (l *Library) DgemmGroupedBatched(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int32, nArray []int32, kArray []int32, alphaArray []float64, aarray cuda.DevicePtr, ldaArray []int32, barray cuda.DevicePtr, ldbArray []int32, betaArray []float64, carray cuda.DevicePtr, ldcArray []int32, groupSize []int32) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
+	if len(transbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
+	if len(mArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
+	if len(nArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
+	if len(kArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if alphaArray != nil && len(alphaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
+	if len(alphaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
+	if len(ldaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
+	if len(ldbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if betaArray != nil && len(betaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
+	if len(betaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
+	if len(ldcArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
+	if len(groupSize) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	if addr := dl.Load(&l.fns[fnDgemmGroupedBatched]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 := uintptr(handle), unsafe.SliceData(transaArray), unsafe.SliceData(transbArray), unsafe.SliceData(mArray), unsafe.SliceData(nArray), unsafe.SliceData(kArray), unsafe.SliceData(alphaArray), uintptr(aarray), unsafe.SliceData(ldaArray), uintptr(barray), unsafe.SliceData(ldbArray), unsafe.SliceData(betaArray), uintptr(carray), unsafe.SliceData(ldcArray), uintptr(len(transaArray)), unsafe.SliceData(groupSize)
@@ -13321,35 +13322,35 @@ func (l *Library) DgemmGroupedBatched(handle Handle, transaArray []Operation, tr
 //
 // C: cublasDgemmGroupedBatched_64, since cuBLAS 12.4.5, set grouped.
 func (l *Library) DgemmGroupedBatched64(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int64, nArray []int64, kArray []int64, alphaArray []float64, aarray cuda.DevicePtr, ldaArray []int64, barray cuda.DevicePtr, ldbArray []int64, betaArray []float64, carray cuda.DevicePtr, ldcArray []int64, groupSize []int64) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
+	if len(transbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
+	if len(mArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
+	if len(nArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
+	if len(kArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if alphaArray != nil && len(alphaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
+	if len(alphaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "alphaArray", LenB: len(alphaArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
+	if len(ldaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
+	if len(ldbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if betaArray != nil && len(betaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
+	if len(betaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "betaArray", LenB: len(betaArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
+	if len(ldcArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
+	if len(groupSize) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasDgemmGroupedBatched_64", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	if addr := dl.Load(&l.fns[fnDgemmGroupedBatched64]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 := uintptr(handle), unsafe.SliceData(transaArray), unsafe.SliceData(transbArray), unsafe.SliceData(mArray), unsafe.SliceData(nArray), unsafe.SliceData(kArray), unsafe.SliceData(alphaArray), uintptr(aarray), unsafe.SliceData(ldaArray), uintptr(barray), unsafe.SliceData(ldbArray), unsafe.SliceData(betaArray), uintptr(carray), unsafe.SliceData(ldcArray), uintptr(len(transaArray)), unsafe.SliceData(groupSize)
@@ -13387,29 +13388,29 @@ func (l *Library) DgemmGroupedBatched64(handle Handle, transaArray []Operation, 
 //
 // C: cublasGemmGroupedBatchedEx, since cuBLAS 12.5.2, set grouped-12.5.2.
 func (l *Library) GemmGroupedBatchedEx(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int32, nArray []int32, kArray []int32, alphaArray unsafe.Pointer, aarray cuda.DevicePtr, atype cuda.DataType, ldaArray []int32, barray cuda.DevicePtr, btype cuda.DataType, ldbArray []int32, betaArray unsafe.Pointer, carray cuda.DevicePtr, ctype cuda.DataType, ldcArray []int32, groupSize []int32, computeType ComputeType) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
+	if len(transbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
+	if len(mArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
+	if len(nArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
+	if len(kArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
+	if len(ldaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
+	if len(ldbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
+	if len(ldcArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
+	if len(groupSize) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	res, err := l.Slow(fnGemmGroupedBatchedEx, uintptr(handle), uintptr(unsafe.Pointer(unsafe.SliceData(transaArray))), uintptr(unsafe.Pointer(unsafe.SliceData(transbArray))), uintptr(unsafe.Pointer(unsafe.SliceData(mArray))), uintptr(unsafe.Pointer(unsafe.SliceData(nArray))), uintptr(unsafe.Pointer(unsafe.SliceData(kArray))), uintptr(alphaArray), uintptr(aarray), uintptr(atype), uintptr(unsafe.Pointer(unsafe.SliceData(ldaArray))), uintptr(barray), uintptr(btype), uintptr(unsafe.Pointer(unsafe.SliceData(ldbArray))), uintptr(betaArray), uintptr(carray), uintptr(ctype), uintptr(unsafe.Pointer(unsafe.SliceData(ldcArray))), uintptr(len(transaArray)), uintptr(unsafe.Pointer(unsafe.SliceData(groupSize))), uintptr(computeType))
 	return check(res, err)
@@ -13420,29 +13421,29 @@ func (l *Library) GemmGroupedBatchedEx(handle Handle, transaArray []Operation, t
 //
 // C: cublasGemmGroupedBatchedEx_64, since cuBLAS 12.5.2, set grouped-12.5.2.
 func (l *Library) GemmGroupedBatchedEx64(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int64, nArray []int64, kArray []int64, alphaArray unsafe.Pointer, aarray cuda.DevicePtr, atype cuda.DataType, ldaArray []int64, barray cuda.DevicePtr, btype cuda.DataType, ldbArray []int64, betaArray unsafe.Pointer, carray cuda.DevicePtr, ctype cuda.DataType, ldcArray []int64, groupSize []int64, computeType ComputeType) (err error) {
-	if transbArray != nil && len(transbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
+	if len(transbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "transbArray", LenB: len(transbArray)}
 	}
-	if mArray != nil && len(mArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
+	if len(mArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "mArray", LenB: len(mArray)}
 	}
-	if nArray != nil && len(nArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
+	if len(nArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "nArray", LenB: len(nArray)}
 	}
-	if kArray != nil && len(kArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
+	if len(kArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "kArray", LenB: len(kArray)}
 	}
-	if ldaArray != nil && len(ldaArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
+	if len(ldaArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "ldaArray", LenB: len(ldaArray)}
 	}
-	if ldbArray != nil && len(ldbArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
+	if len(ldbArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "ldbArray", LenB: len(ldbArray)}
 	}
-	if ldcArray != nil && len(ldcArray) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
+	if len(ldcArray) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "ldcArray", LenB: len(ldcArray)}
 	}
-	if groupSize != nil && len(groupSize) != len(transaArray) {
-		return &dl.LengthError{Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
+	if len(groupSize) != len(transaArray) {
+		return &dl.LengthError{Package: "cublas", Function: "cublasGemmGroupedBatchedEx_64", A: "transaArray", LenA: len(transaArray), B: "groupSize", LenB: len(groupSize)}
 	}
 	res, err := l.Slow(fnGemmGroupedBatchedEx64, uintptr(handle), uintptr(unsafe.Pointer(unsafe.SliceData(transaArray))), uintptr(unsafe.Pointer(unsafe.SliceData(transbArray))), uintptr(unsafe.Pointer(unsafe.SliceData(mArray))), uintptr(unsafe.Pointer(unsafe.SliceData(nArray))), uintptr(unsafe.Pointer(unsafe.SliceData(kArray))), uintptr(alphaArray), uintptr(aarray), uintptr(atype), uintptr(unsafe.Pointer(unsafe.SliceData(ldaArray))), uintptr(barray), uintptr(btype), uintptr(unsafe.Pointer(unsafe.SliceData(ldbArray))), uintptr(betaArray), uintptr(carray), uintptr(ctype), uintptr(unsafe.Pointer(unsafe.SliceData(ldcArray))), uintptr(len(transaArray)), uintptr(unsafe.Pointer(unsafe.SliceData(groupSize))), uintptr(computeType))
 	return check(res, err)

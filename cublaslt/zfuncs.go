@@ -3,6 +3,7 @@
 package cublaslt
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
@@ -974,7 +975,7 @@ func (l *Library) LoggerSetCallback(callback LoggerCallback) (err error) {
 func (l *Library) LoggerOpenFile(logFile string) (err error) {
 	logFileC, err := dl.CString(logFile)
 	if err != nil {
-		return err
+		return fmt.Errorf("cublaslt: cublasLtLoggerOpenFile: logFile: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnLoggerOpenFile]); addr != 0 {
 		a0 := logFileC

@@ -38,7 +38,7 @@ func ExampleResult_Error() {
 	fmt.Println(cuda.Result(12345)) // a code that a newer driver added
 	// Output:
 	// cuda: CUDA_ERROR_NOT_READY (600): not finished yet; ask again
-	// cuda: Result(12345) (12345)
+	// cuda: unknown code 12345
 }
 
 // An error code is a constant. errors.Is finds it in a wrapped error.
@@ -66,5 +66,5 @@ func Example_optionalFunctions() {
 	}
 	// Output:
 	// no memory pools
-	// library is not open
+	// cuda: LogsCurrent: library is not open: call cuda.Open
 }

@@ -51,7 +51,7 @@ func TestKnownErrorsAllocateNothing(t *testing.T) {
 func TestUnknownErrorTellsItsNumber(t *testing.T) {
 	for _, r := range []Result{12345, -1} {
 		err := r.asError()
-		if want := fmt.Sprintf("cuda: Result(%d) (%d)", int32(r), int32(r)); err.Error() != want {
+		if want := fmt.Sprintf("cuda: unknown code %d", int32(r)); err.Error() != want {
 			t.Errorf("message %q, want %q", err, want)
 		}
 		if !errors.Is(err, r) || errors.Is(err, ErrorUnknown) || r.Meaning() != "" {

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"math"
 	"unsafe"
@@ -848,8 +849,8 @@ func (l *Library) DeviceGetAttribute(attrib DeviceAttribute, dev Device) (pi int
 //
 // C: cuDeviceGetHostAtomicCapabilities, since CUDA 13.0, set devices-13.0. The library writes to capabilities.
 func (l *Library) DeviceGetHostAtomicCapabilities(capabilities []AtomicOperationCapability, operations []AtomicOperation, dev Device) (err error) {
-	if operations != nil && len(operations) != len(capabilities) {
-		return &dl.LengthError{Function: "cuDeviceGetHostAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
+	if len(operations) != len(capabilities) {
+		return &dl.LengthError{Package: "cuda", Function: "cuDeviceGetHostAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetHostAtomicCapabilities]); addr != 0 {
 		a0, a1, a2, a3 := unsafe.SliceData(capabilities), unsafe.SliceData(operations), uintptr(len(capabilities)), uintptr(dev)
@@ -1979,7 +1980,7 @@ func (l *Library) CtxSetSharedMemConfig(config SharedConfig) (err error) {
 func (l *Library) ModuleLoad(fname string) (module Module, err error) {
 	fnameC, err := dl.CString(fname)
 	if err != nil {
-		return module, err
+		return module, fmt.Errorf("cuda: cuModuleLoad: fname: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleLoad]); addr != 0 {
 		a0, a1 := &module, fnameC
@@ -2031,8 +2032,8 @@ func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error
 //
 // C: cuModuleLoadDataEx, since CUDA 2.1, set core.
 func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, optionValues []uintptr) (module Module, err error) {
-	if optionValues != nil && len(optionValues) != len(options) {
-		return module, &dl.LengthError{Function: "cuModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(options) {
+		return module, &dl.LengthError{Package: "cuda", Function: "cuModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnModuleLoadDataEx]); addr != 0 {
 		a0, a1, a2, a3, a4 := &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
@@ -2130,7 +2131,7 @@ func (l *Library) ModuleGetLoadingMode() (mode ModuleLoadingMode, err error) {
 func (l *Library) ModuleGetFunction(hmod Module, name string) (hfunc Function, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return hfunc, err
+		return hfunc, fmt.Errorf("cuda: cuModuleGetFunction: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleGetFunction]); addr != 0 {
 		a0, a1, a2 := &hfunc, uintptr(hmod), nameC
@@ -2205,7 +2206,7 @@ func (l *Library) ModuleEnumerateFunctions(functions []Function, mod Module) (er
 func (l *Library) ModuleGetGlobalV1(hmod Module, name string) (dptr DevicePtrV1, bytes uint32, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return dptr, bytes, err
+		return dptr, bytes, fmt.Errorf("cuda: cuModuleGetGlobal: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleGetGlobalV1]); addr != 0 {
 		a0, a1, a2, a3 := &dptr, &bytes, uintptr(hmod), nameC
@@ -2236,7 +2237,7 @@ func (l *Library) ModuleGetGlobalV1(hmod Module, name string) (dptr DevicePtrV1,
 func (l *Library) ModuleGetGlobal(hmod Module, name string) (dptr DevicePtr, bytes uint64, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return dptr, bytes, err
+		return dptr, bytes, fmt.Errorf("cuda: cuModuleGetGlobal_v2: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleGetGlobal]); addr != 0 {
 		a0, a1, a2, a3 := &dptr, &bytes, uintptr(hmod), nameC
@@ -2265,8 +2266,8 @@ func (l *Library) ModuleGetGlobal(hmod Module, name string) (dptr DevicePtr, byt
 //
 // C: cuLinkCreate, since CUDA 5.5, set legacy-abis.
 func (l *Library) LinkCreateV1(options []JitOption, optionValues []uintptr) (stateOut LinkState, err error) {
-	if optionValues != nil && len(optionValues) != len(options) {
-		return stateOut, &dl.LengthError{Function: "cuLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(options) {
+		return stateOut, &dl.LengthError{Package: "cuda", Function: "cuLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkCreateV1]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
@@ -2294,8 +2295,8 @@ func (l *Library) LinkCreateV1(options []JitOption, optionValues []uintptr) (sta
 //
 // C: cuLinkCreate_v2, since CUDA 6.5, set linker.
 func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (stateOut LinkState, err error) {
-	if optionValues != nil && len(optionValues) != len(options) {
-		return stateOut, &dl.LengthError{Function: "cuLinkCreate_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(options) {
+		return stateOut, &dl.LengthError{Package: "cuda", Function: "cuLinkCreate_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkCreate]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
@@ -2325,10 +2326,10 @@ func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (state
 func (l *Library) LinkAddDataV1(state LinkState, typ JitInputType, data []byte, name string, options []JitOption, optionValues []uintptr) (err error) {
 	nameC, err := dl.OptionalCString(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("cuda: cuLinkAddData: name: %w", err)
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{Function: "cuLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(options) {
+		return &dl.LengthError{Package: "cuda", Function: "cuLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddDataV1]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(state), uintptr(typ), unsafe.SliceData(data), uintptr(len(data)), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
@@ -2359,10 +2360,10 @@ func (l *Library) LinkAddDataV1(state LinkState, typ JitInputType, data []byte, 
 func (l *Library) LinkAddData(state LinkState, typ JitInputType, data []byte, name string, options []JitOption, optionValues []uintptr) (err error) {
 	nameC, err := dl.OptionalCString(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("cuda: cuLinkAddData_v2: name: %w", err)
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{Function: "cuLinkAddData_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(options) {
+		return &dl.LengthError{Package: "cuda", Function: "cuLinkAddData_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddData]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(state), uintptr(typ), unsafe.SliceData(data), uintptr(len(data)), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
@@ -2393,10 +2394,10 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data []byte, na
 func (l *Library) LinkAddFileV1(state LinkState, typ JitInputType, path string, options []JitOption, optionValues []uintptr) (err error) {
 	pathC, err := dl.CString(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("cuda: cuLinkAddFile: path: %w", err)
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{Function: "cuLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(options) {
+		return &dl.LengthError{Package: "cuda", Function: "cuLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddFileV1]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
@@ -2425,10 +2426,10 @@ func (l *Library) LinkAddFileV1(state LinkState, typ JitInputType, path string, 
 func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, options []JitOption, optionValues []uintptr) (err error) {
 	pathC, err := dl.CString(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("cuda: cuLinkAddFile_v2: path: %w", err)
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{Function: "cuLinkAddFile_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(options) {
+		return &dl.LengthError{Package: "cuda", Function: "cuLinkAddFile_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddFile]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
@@ -2505,7 +2506,7 @@ func (l *Library) LinkDestroy(state LinkState) (err error) {
 func (l *Library) ModuleGetTexRef(hmod Module, name string) (pTexRef TexRef, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return pTexRef, err
+		return pTexRef, fmt.Errorf("cuda: cuModuleGetTexRef: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleGetTexRef]); addr != 0 {
 		a0, a1, a2 := &pTexRef, uintptr(hmod), nameC
@@ -2536,7 +2537,7 @@ func (l *Library) ModuleGetTexRef(hmod Module, name string) (pTexRef TexRef, err
 func (l *Library) ModuleGetSurfRef(hmod Module, name string) (pSurfRef SurfRef, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return pSurfRef, err
+		return pSurfRef, fmt.Errorf("cuda: cuModuleGetSurfRef: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleGetSurfRef]); addr != 0 {
 		a0, a1, a2 := &pSurfRef, uintptr(hmod), nameC
@@ -2563,11 +2564,11 @@ func (l *Library) ModuleGetSurfRef(hmod Module, name string) (pSurfRef SurfRef, 
 //
 // C: cuLibraryLoadData, since CUDA 12.0, set libraries.
 func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption, jitOptionsValues []uintptr, libraryOptions []LibraryOption, libraryOptionValues []uintptr) (library CodeLibrary, err error) {
-	if jitOptionsValues != nil && len(jitOptionsValues) != len(jitOptions) {
-		return library, &dl.LengthError{Function: "cuLibraryLoadData", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
+	if len(jitOptionsValues) != len(jitOptions) {
+		return library, &dl.LengthError{Package: "cuda", Function: "cuLibraryLoadData", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
-	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
-		return library, &dl.LengthError{Function: "cuLibraryLoadData", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
+	if len(libraryOptionValues) != len(libraryOptions) {
+		return library, &dl.LengthError{Package: "cuda", Function: "cuLibraryLoadData", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLibraryLoadData]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := &library, codeArg, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
@@ -2601,13 +2602,13 @@ func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption
 func (l *Library) LibraryLoadFromFile(fileName string, jitOptions []JitOption, jitOptionsValues []uintptr, libraryOptions []LibraryOption, libraryOptionValues []uintptr) (library CodeLibrary, err error) {
 	fileNameC, err := dl.CString(fileName)
 	if err != nil {
-		return library, err
+		return library, fmt.Errorf("cuda: cuLibraryLoadFromFile: fileName: %w", err)
 	}
-	if jitOptionsValues != nil && len(jitOptionsValues) != len(jitOptions) {
-		return library, &dl.LengthError{Function: "cuLibraryLoadFromFile", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
+	if len(jitOptionsValues) != len(jitOptions) {
+		return library, &dl.LengthError{Package: "cuda", Function: "cuLibraryLoadFromFile", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
-	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
-		return library, &dl.LengthError{Function: "cuLibraryLoadFromFile", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
+	if len(libraryOptionValues) != len(libraryOptions) {
+		return library, &dl.LengthError{Package: "cuda", Function: "cuLibraryLoadFromFile", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLibraryLoadFromFile]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := &library, fileNameC, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
@@ -2661,7 +2662,7 @@ func (l *Library) LibraryUnload(library CodeLibrary) (err error) {
 func (l *Library) LibraryGetKernel(library CodeLibrary, name string) (pKernel Kernel, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return pKernel, err
+		return pKernel, fmt.Errorf("cuda: cuLibraryGetKernel: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnLibraryGetKernel]); addr != 0 {
 		a0, a1, a2 := &pKernel, uintptr(library), nameC
@@ -2808,7 +2809,7 @@ func (l *Library) KernelGetLibrary(kernel Kernel) (pLib CodeLibrary, err error) 
 func (l *Library) LibraryGetGlobal(library CodeLibrary, name string) (dptr DevicePtr, bytes uint64, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return dptr, bytes, err
+		return dptr, bytes, fmt.Errorf("cuda: cuLibraryGetGlobal: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnLibraryGetGlobal]); addr != 0 {
 		a0, a1, a2, a3 := &dptr, &bytes, uintptr(library), nameC
@@ -2839,7 +2840,7 @@ func (l *Library) LibraryGetGlobal(library CodeLibrary, name string) (dptr Devic
 func (l *Library) LibraryGetManaged(library CodeLibrary, name string) (dptr DevicePtr, bytes uint64, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return dptr, bytes, err
+		return dptr, bytes, fmt.Errorf("cuda: cuLibraryGetManaged: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnLibraryGetManaged]); addr != 0 {
 		a0, a1, a2, a3 := &dptr, &bytes, uintptr(library), nameC
@@ -2870,7 +2871,7 @@ func (l *Library) LibraryGetManaged(library CodeLibrary, name string) (dptr Devi
 func (l *Library) LibraryGetUnifiedFunction(library CodeLibrary, symbol string) (fptr unsafe.Pointer, err error) {
 	symbolC, err := dl.CString(symbol)
 	if err != nil {
-		return fptr, err
+		return fptr, fmt.Errorf("cuda: cuLibraryGetUnifiedFunction: symbol: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnLibraryGetUnifiedFunction]); addr != 0 {
 		a0, a1, a2 := &fptr, uintptr(library), symbolC
@@ -3483,7 +3484,7 @@ func (l *Library) DeviceUnregisterAsyncNotification(device Device, callback Asyn
 func (l *Library) DeviceGetByPCIBusId(pciBusId string) (dev Device, err error) {
 	pciBusIdC, err := dl.CString(pciBusId)
 	if err != nil {
-		return dev, err
+		return dev, fmt.Errorf("cuda: cuDeviceGetByPCIBusId: pciBusId: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetByPCIBusId]); addr != 0 {
 		a0, a1 := &dev, pciBusIdC
@@ -4622,14 +4623,14 @@ func (l *Library) Memcpy3DPeerAsync(pCopy *Memcpy3DPeer, hStream Stream) (err er
 //
 // C: cuMemcpyBatchAsync, since CUDA 12.8, set batch-copies.
 func (l *Library) MemcpyBatchAsyncV1(dsts []DevicePtr, srcs []DevicePtr, sizes []uint64, attrs []MemcpyAttributes, attrsIdxs []uint64, hStream Stream) (failIdx uint64, err error) {
-	if srcs != nil && len(srcs) != len(dsts) {
-		return failIdx, &dl.LengthError{Function: "cuMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
+	if len(srcs) != len(dsts) {
+		return failIdx, &dl.LengthError{Package: "cuda", Function: "cuMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
 	}
-	if sizes != nil && len(sizes) != len(dsts) {
-		return failIdx, &dl.LengthError{Function: "cuMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
+	if len(sizes) != len(dsts) {
+		return failIdx, &dl.LengthError{Package: "cuda", Function: "cuMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
 	}
-	if attrsIdxs != nil && len(attrsIdxs) != len(attrs) {
-		return failIdx, &dl.LengthError{Function: "cuMemcpyBatchAsync", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
+	if len(attrsIdxs) != len(attrs) {
+		return failIdx, &dl.LengthError{Package: "cuda", Function: "cuMemcpyBatchAsync", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
 	}
 	if addr := dl.Load(&l.fns[fnMemcpyBatchAsyncV1]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8 := unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), &failIdx, uintptr(hStream)
@@ -4662,14 +4663,14 @@ func (l *Library) MemcpyBatchAsyncV1(dsts []DevicePtr, srcs []DevicePtr, sizes [
 //
 // C: cuMemcpyBatchAsync_v2, since CUDA 13.0, set batch-copies-13.0.
 func (l *Library) MemcpyBatchAsync(dsts []DevicePtr, srcs []DevicePtr, sizes []uint64, attrs []MemcpyAttributes, attrsIdxs []uint64, hStream Stream) (err error) {
-	if srcs != nil && len(srcs) != len(dsts) {
-		return &dl.LengthError{Function: "cuMemcpyBatchAsync_v2", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
+	if len(srcs) != len(dsts) {
+		return &dl.LengthError{Package: "cuda", Function: "cuMemcpyBatchAsync_v2", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
 	}
-	if sizes != nil && len(sizes) != len(dsts) {
-		return &dl.LengthError{Function: "cuMemcpyBatchAsync_v2", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
+	if len(sizes) != len(dsts) {
+		return &dl.LengthError{Package: "cuda", Function: "cuMemcpyBatchAsync_v2", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
 	}
-	if attrsIdxs != nil && len(attrsIdxs) != len(attrs) {
-		return &dl.LengthError{Function: "cuMemcpyBatchAsync_v2", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
+	if len(attrsIdxs) != len(attrs) {
+		return &dl.LengthError{Package: "cuda", Function: "cuMemcpyBatchAsync_v2", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
 	}
 	if addr := dl.Load(&l.fns[fnMemcpyBatchAsync]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), uintptr(hStream)
@@ -6609,11 +6610,11 @@ func (l *Library) MemAdvise(devPtr DevicePtr, count uint64, advice MemAdvise, lo
 //
 // C: cuMemPrefetchBatchAsync, since CUDA 13.0, set unified-memory-13.0.
 func (l *Library) MemPrefetchBatchAsync(dptrs []DevicePtr, sizes []uint64, prefetchLocs []MemLocation, prefetchLocIdxs []uint64, flags uint64, hStream Stream) (err error) {
-	if sizes != nil && len(sizes) != len(dptrs) {
-		return &dl.LengthError{Function: "cuMemPrefetchBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
+	if len(sizes) != len(dptrs) {
+		return &dl.LengthError{Package: "cuda", Function: "cuMemPrefetchBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
 	}
-	if prefetchLocIdxs != nil && len(prefetchLocIdxs) != len(prefetchLocs) {
-		return &dl.LengthError{Function: "cuMemPrefetchBatchAsync", A: "prefetchLocs", LenA: len(prefetchLocs), B: "prefetchLocIdxs", LenB: len(prefetchLocIdxs)}
+	if len(prefetchLocIdxs) != len(prefetchLocs) {
+		return &dl.LengthError{Package: "cuda", Function: "cuMemPrefetchBatchAsync", A: "prefetchLocs", LenA: len(prefetchLocs), B: "prefetchLocIdxs", LenB: len(prefetchLocIdxs)}
 	}
 	if addr := dl.Load(&l.fns[fnMemPrefetchBatchAsync]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), unsafe.SliceData(prefetchLocs), unsafe.SliceData(prefetchLocIdxs), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream)
@@ -6642,8 +6643,8 @@ func (l *Library) MemPrefetchBatchAsync(dptrs []DevicePtr, sizes []uint64, prefe
 //
 // C: cuMemDiscardBatchAsync, since CUDA 13.0, set unified-memory-13.0.
 func (l *Library) MemDiscardBatchAsync(dptrs []DevicePtr, sizes []uint64, flags uint64, hStream Stream) (err error) {
-	if sizes != nil && len(sizes) != len(dptrs) {
-		return &dl.LengthError{Function: "cuMemDiscardBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
+	if len(sizes) != len(dptrs) {
+		return &dl.LengthError{Package: "cuda", Function: "cuMemDiscardBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
 	}
 	if addr := dl.Load(&l.fns[fnMemDiscardBatchAsync]); addr != 0 {
 		a0, a1, a2, a3, a4 := unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), uintptr(flags), uintptr(hStream)
@@ -6669,11 +6670,11 @@ func (l *Library) MemDiscardBatchAsync(dptrs []DevicePtr, sizes []uint64, flags 
 //
 // C: cuMemDiscardAndPrefetchBatchAsync, since CUDA 13.0, set unified-memory-13.0.
 func (l *Library) MemDiscardAndPrefetchBatchAsync(dptrs []DevicePtr, sizes []uint64, prefetchLocs []MemLocation, prefetchLocIdxs []uint64, flags uint64, hStream Stream) (err error) {
-	if sizes != nil && len(sizes) != len(dptrs) {
-		return &dl.LengthError{Function: "cuMemDiscardAndPrefetchBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
+	if len(sizes) != len(dptrs) {
+		return &dl.LengthError{Package: "cuda", Function: "cuMemDiscardAndPrefetchBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
 	}
-	if prefetchLocIdxs != nil && len(prefetchLocIdxs) != len(prefetchLocs) {
-		return &dl.LengthError{Function: "cuMemDiscardAndPrefetchBatchAsync", A: "prefetchLocs", LenA: len(prefetchLocs), B: "prefetchLocIdxs", LenB: len(prefetchLocIdxs)}
+	if len(prefetchLocIdxs) != len(prefetchLocs) {
+		return &dl.LengthError{Package: "cuda", Function: "cuMemDiscardAndPrefetchBatchAsync", A: "prefetchLocs", LenA: len(prefetchLocs), B: "prefetchLocIdxs", LenB: len(prefetchLocIdxs)}
 	}
 	if addr := dl.Load(&l.fns[fnMemDiscardAndPrefetchBatchAsync]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), unsafe.SliceData(prefetchLocs), unsafe.SliceData(prefetchLocIdxs), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream)
@@ -6726,11 +6727,11 @@ func (l *Library) MemRangeGetAttribute(data unsafe.Pointer, dataSize uint64, att
 //
 // C: cuMemRangeGetAttributes, since CUDA 8.0, set unified-memory.
 func (l *Library) MemRangeGetAttributes(data []unsafe.Pointer, dataSizes []uint64, attributes []MemRangeAttribute, devPtr DevicePtr, count uint64) (err error) {
-	if dataSizes != nil && len(dataSizes) != len(data) {
-		return &dl.LengthError{Function: "cuMemRangeGetAttributes", A: "data", LenA: len(data), B: "dataSizes", LenB: len(dataSizes)}
+	if len(dataSizes) != len(data) {
+		return &dl.LengthError{Package: "cuda", Function: "cuMemRangeGetAttributes", A: "data", LenA: len(data), B: "dataSizes", LenB: len(dataSizes)}
 	}
-	if attributes != nil && len(attributes) != len(data) {
-		return &dl.LengthError{Function: "cuMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
+	if len(attributes) != len(data) {
+		return &dl.LengthError{Package: "cuda", Function: "cuMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
 	}
 	if addr := dl.Load(&l.fns[fnMemRangeGetAttributes]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := unsafe.SliceData(data), unsafe.SliceData(dataSizes), unsafe.SliceData(attributes), uintptr(len(data)), uintptr(devPtr), uintptr(count)
@@ -6779,8 +6780,8 @@ func (l *Library) PointerSetAttribute(value unsafe.Pointer, attribute PointerAtt
 //
 // C: cuPointerGetAttributes, since CUDA 7.0, set pointers.
 func (l *Library) PointerGetAttributes(attributes []PointerAttribute, data []unsafe.Pointer, ptr DevicePtr) (err error) {
-	if data != nil && len(data) != len(attributes) {
-		return &dl.LengthError{Function: "cuPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
+	if len(data) != len(attributes) {
+		return &dl.LengthError{Package: "cuda", Function: "cuPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
 	}
 	if addr := dl.Load(&l.fns[fnPointerGetAttributes]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(len(attributes)), unsafe.SliceData(attributes), unsafe.SliceData(data), uintptr(ptr)
@@ -7069,10 +7070,10 @@ func (l *Library) StreamBeginCapture(hStream Stream, mode StreamCaptureMode) (er
 
 // StreamBeginCaptureToGraph begins to record the work of a stream into a graph that is already there.
 //
-// C: cuStreamBeginCaptureToGraph, since CUDA 12.3, set capture-12.3.
+// C: cuStreamBeginCaptureToGraph, since CUDA 12.3, set capture-12.3. dependencyData may be nil.
 func (l *Library) StreamBeginCaptureToGraph(hStream Stream, hGraph Graph, dependencies []GraphNode, dependencyData []GraphEdgeData, mode StreamCaptureMode) (err error) {
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
-		return &dl.LengthError{Function: "cuStreamBeginCaptureToGraph", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
+		return &dl.LengthError{Package: "cuda", Function: "cuStreamBeginCaptureToGraph", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
 	}
 	if addr := dl.Load(&l.fns[fnStreamBeginCaptureToGraph]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := uintptr(hStream), uintptr(hGraph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(mode)
@@ -7282,10 +7283,10 @@ func (l *Library) StreamUpdateCaptureDependenciesV1(hStream Stream, dependencies
 
 // StreamUpdateCaptureDependencies changes what the next node of a recording waits for.
 //
-// C: cuStreamUpdateCaptureDependencies_v2, since CUDA 12.3, set capture-12.3.
+// C: cuStreamUpdateCaptureDependencies_v2, since CUDA 12.3, set capture-12.3. dependencyData may be nil.
 func (l *Library) StreamUpdateCaptureDependencies(hStream Stream, dependencies []GraphNode, dependencyData []GraphEdgeData, flags StreamUpdateCaptureDependenciesFlags) (err error) {
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
-		return &dl.LengthError{Function: "cuStreamUpdateCaptureDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
+		return &dl.LengthError{Package: "cuda", Function: "cuStreamUpdateCaptureDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
 	}
 	if addr := dl.Load(&l.fns[fnStreamUpdateCaptureDependencies]); addr != 0 {
 		a0, a1, a2, a3, a4 := uintptr(hStream), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(flags)
@@ -7797,8 +7798,8 @@ func (l *Library) ImportExternalSemaphore(semHandleDesc *ExternalSemaphoreHandle
 //
 // C: cuSignalExternalSemaphoresAsync, since CUDA 10.0, set external-interop.
 func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreSignalParams, stream Stream) (err error) {
-	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
-		return &dl.LengthError{Function: "cuSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
+	if len(paramsArray) != len(extSemArray) {
+		return &dl.LengthError{Package: "cuda", Function: "cuSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	if addr := dl.Load(&l.fns[fnSignalExternalSemaphoresAsync]); addr != 0 {
 		a0, a1, a2, a3 := unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
@@ -7823,8 +7824,8 @@ func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore,
 //
 // C: cuWaitExternalSemaphoresAsync, since CUDA 10.0, set external-interop.
 func (l *Library) WaitExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreWaitParams, stream Stream) (err error) {
-	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
-		return &dl.LengthError{Function: "cuWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
+	if len(paramsArray) != len(extSemArray) {
+		return &dl.LengthError{Package: "cuda", Function: "cuWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	if addr := dl.Load(&l.fns[fnWaitExternalSemaphoresAsync]); addr != 0 {
 		a0, a1, a2, a3 := unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
@@ -9780,8 +9781,8 @@ func (l *Library) GraphGetRootNodes(hGraph Graph, rootNodes []GraphNode) (numRoo
 // C: cuGraphGetEdges, since CUDA 10.0, set graphs. The library reads the length of from and returns numEdges.
 // The library writes to from and to.
 func (l *Library) GraphGetEdgesV1(hGraph Graph, from []GraphNode, to []GraphNode) (numEdges uint64, err error) {
-	if to != nil && len(to) != len(from) {
-		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+	if len(to) != len(from) {
+		return numEdges, &dl.LengthError{Package: "cuda", Function: "cuGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphGetEdgesV1]); addr != 0 {
 		numEdges = uint64(len(from))
@@ -9810,13 +9811,13 @@ func (l *Library) GraphGetEdgesV1(hGraph Graph, from []GraphNode, to []GraphNode
 // GraphGetEdges lists the edges of a graph with their data.
 //
 // C: cuGraphGetEdges_v2, since CUDA 12.3, set graph-edges. The library reads the length of from and returns
-// numEdges. The library writes to from, to and edgeData.
+// numEdges. edgeData may be nil. The library writes to from, to and edgeData.
 func (l *Library) GraphGetEdges(hGraph Graph, from []GraphNode, to []GraphNode, edgeData []GraphEdgeData) (numEdges uint64, err error) {
-	if to != nil && len(to) != len(from) {
-		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+	if len(to) != len(from) {
+		return numEdges, &dl.LengthError{Package: "cuda", Function: "cuGraphGetEdges_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if edgeData != nil && len(edgeData) != len(from) {
-		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
+		return numEdges, &dl.LengthError{Package: "cuda", Function: "cuGraphGetEdges_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphGetEdges]); addr != 0 {
 		numEdges = uint64(len(from))
@@ -9874,10 +9875,11 @@ func (l *Library) GraphNodeGetDependenciesV1(hNode GraphNode, dependencies []Gra
 // GraphNodeGetDependencies lists the nodes that a node waits for, with the data of the edges.
 //
 // C: cuGraphNodeGetDependencies_v2, since CUDA 12.3, set graph-edges. The library reads the length of
-// dependencies and returns numDependencies. The library writes to dependencies and edgeData.
+// dependencies and returns numDependencies. edgeData may be nil. The library writes to dependencies and
+// edgeData.
 func (l *Library) GraphNodeGetDependencies(hNode GraphNode, dependencies []GraphNode, edgeData []GraphEdgeData) (numDependencies uint64, err error) {
 	if edgeData != nil && len(edgeData) != len(dependencies) {
-		return numDependencies, &dl.LengthError{Function: "cuGraphNodeGetDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "edgeData", LenB: len(edgeData)}
+		return numDependencies, &dl.LengthError{Package: "cuda", Function: "cuGraphNodeGetDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "edgeData", LenB: len(edgeData)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphNodeGetDependencies]); addr != 0 {
 		numDependencies = uint64(len(dependencies))
@@ -9934,10 +9936,11 @@ func (l *Library) GraphNodeGetDependentNodesV1(hNode GraphNode, dependentNodes [
 // GraphNodeGetDependentNodes lists the nodes that wait for a node, with the data of the edges.
 //
 // C: cuGraphNodeGetDependentNodes_v2, since CUDA 12.3, set graph-edges. The library reads the length of
-// dependentNodes and returns numDependentNodes. The library writes to dependentNodes and edgeData.
+// dependentNodes and returns numDependentNodes. edgeData may be nil. The library writes to dependentNodes and
+// edgeData.
 func (l *Library) GraphNodeGetDependentNodes(hNode GraphNode, dependentNodes []GraphNode, edgeData []GraphEdgeData) (numDependentNodes uint64, err error) {
 	if edgeData != nil && len(edgeData) != len(dependentNodes) {
-		return numDependentNodes, &dl.LengthError{Function: "cuGraphNodeGetDependentNodes_v2", A: "dependentNodes", LenA: len(dependentNodes), B: "edgeData", LenB: len(edgeData)}
+		return numDependentNodes, &dl.LengthError{Package: "cuda", Function: "cuGraphNodeGetDependentNodes_v2", A: "dependentNodes", LenA: len(dependentNodes), B: "edgeData", LenB: len(edgeData)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphNodeGetDependentNodes]); addr != 0 {
 		numDependentNodes = uint64(len(dependentNodes))
@@ -9967,8 +9970,8 @@ func (l *Library) GraphNodeGetDependentNodes(hNode GraphNode, dependentNodes []G
 //
 // C: cuGraphAddDependencies, since CUDA 10.0, set graphs.
 func (l *Library) GraphAddDependenciesV1(hGraph Graph, from []GraphNode, to []GraphNode) (err error) {
-	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{Function: "cuGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+	if len(to) != len(from) {
+		return &dl.LengthError{Package: "cuda", Function: "cuGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphAddDependenciesV1]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
@@ -9991,13 +9994,13 @@ func (l *Library) GraphAddDependenciesV1(hGraph Graph, from []GraphNode, to []Gr
 
 // GraphAddDependencies adds edges with data to a graph.
 //
-// C: cuGraphAddDependencies_v2, since CUDA 12.3, set graph-edges.
+// C: cuGraphAddDependencies_v2, since CUDA 12.3, set graph-edges. edgeData may be nil.
 func (l *Library) GraphAddDependencies(hGraph Graph, from []GraphNode, to []GraphNode, edgeData []GraphEdgeData) (err error) {
-	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{Function: "cuGraphAddDependencies_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+	if len(to) != len(from) {
+		return &dl.LengthError{Package: "cuda", Function: "cuGraphAddDependencies_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if edgeData != nil && len(edgeData) != len(from) {
-		return &dl.LengthError{Function: "cuGraphAddDependencies_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
+		return &dl.LengthError{Package: "cuda", Function: "cuGraphAddDependencies_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphAddDependencies]); addr != 0 {
 		a0, a1, a2, a3, a4 := uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), uintptr(len(from))
@@ -10023,8 +10026,8 @@ func (l *Library) GraphAddDependencies(hGraph Graph, from []GraphNode, to []Grap
 //
 // C: cuGraphRemoveDependencies, since CUDA 10.0, set graphs.
 func (l *Library) GraphRemoveDependenciesV1(hGraph Graph, from []GraphNode, to []GraphNode) (err error) {
-	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{Function: "cuGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+	if len(to) != len(from) {
+		return &dl.LengthError{Package: "cuda", Function: "cuGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphRemoveDependenciesV1]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
@@ -10047,13 +10050,13 @@ func (l *Library) GraphRemoveDependenciesV1(hGraph Graph, from []GraphNode, to [
 
 // GraphRemoveDependencies takes edges with data out of a graph.
 //
-// C: cuGraphRemoveDependencies_v2, since CUDA 12.3, set graph-edges.
+// C: cuGraphRemoveDependencies_v2, since CUDA 12.3, set graph-edges. edgeData may be nil.
 func (l *Library) GraphRemoveDependencies(hGraph Graph, from []GraphNode, to []GraphNode, edgeData []GraphEdgeData) (err error) {
-	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{Function: "cuGraphRemoveDependencies_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+	if len(to) != len(from) {
+		return &dl.LengthError{Package: "cuda", Function: "cuGraphRemoveDependencies_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if edgeData != nil && len(edgeData) != len(from) {
-		return &dl.LengthError{Function: "cuGraphRemoveDependencies_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
+		return &dl.LengthError{Package: "cuda", Function: "cuGraphRemoveDependencies_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphRemoveDependencies]); addr != 0 {
 		a0, a1, a2, a3, a4 := uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), uintptr(len(from))
@@ -10612,7 +10615,7 @@ func (l *Library) GraphKernelNodeSetAttribute(hNode GraphNode, attr LaunchAttrib
 func (l *Library) GraphDebugDotPrint(hGraph Graph, path string, flags GraphDebugDotFlags) (err error) {
 	pathC, err := dl.CString(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("cuda: cuGraphDebugDotPrint: path: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnGraphDebugDotPrint]); addr != 0 {
 		a0, a1, a2 := uintptr(hGraph), pathC, uintptr(flags)
@@ -10735,9 +10738,10 @@ func (l *Library) GraphAddNodeV1(hGraph Graph, dependencies []GraphNode, nodePar
 // GraphAddNode adds a node of any type to a graph, with data on its edges.
 //
 // C: cuGraphAddNode_v2, since CUDA 12.3, set graph-nodes-12.3. The library reads and writes *nodeParams.
+// dependencyData may be nil.
 func (l *Library) GraphAddNode(hGraph Graph, dependencies []GraphNode, dependencyData []GraphEdgeData, nodeParams *GraphNodeParams) (phGraphNode GraphNode, err error) {
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
-		return phGraphNode, &dl.LengthError{Function: "cuGraphAddNode_v2", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
+		return phGraphNode, &dl.LengthError{Package: "cuda", Function: "cuGraphAddNode_v2", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphAddNode]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), nodeParams
@@ -11175,9 +11179,9 @@ func (l *Library) TexRefSetAddress2D(hTexRef TexRef, desc *ArrayDescriptor, dptr
 // C: cuTexRefSetFormat, since CUDA 2.0, set texture-references.
 //
 // Deprecated: the library's header marks cuTexRefSetFormat as deprecated.
-func (l *Library) TexRefSetFormat(hTexRef TexRef, fmt ArrayFormat, numPackedComponents int32) (err error) {
+func (l *Library) TexRefSetFormat(hTexRef TexRef, format ArrayFormat, numPackedComponents int32) (err error) {
 	if addr := dl.Load(&l.fns[fnTexRefSetFormat]); addr != 0 {
-		a0, a1, a2 := uintptr(hTexRef), uintptr(fmt), uintptr(numPackedComponents)
+		a0, a1, a2 := uintptr(hTexRef), uintptr(format), uintptr(numPackedComponents)
 		var frame struct {
 			dl.Frame
 			a0 uintptr
@@ -11190,7 +11194,7 @@ func (l *Library) TexRefSetFormat(hTexRef TexRef, fmt ArrayFormat, numPackedComp
 		}
 		return err
 	}
-	res, err := l.Slow(fnTexRefSetFormat, uintptr(hTexRef), uintptr(fmt), uintptr(numPackedComponents))
+	res, err := l.Slow(fnTexRefSetFormat, uintptr(hTexRef), uintptr(format), uintptr(numPackedComponents))
 	return check(res, err)
 }
 
@@ -11980,11 +11984,11 @@ func (l *Library) SurfObjectGetResourceDesc(surfObject SurfObject) (pResDesc Res
 //
 // C: cuTensorMapEncodeTiled, since CUDA 12.0, set tensor-maps. The library reads and writes *tensorMap.
 func (l *Library) TensorMapEncodeTiled(tensorMap *TensorMap, tensorDataType TensorMapDataType, globalAddress DevicePtr, globalDim []uint64, globalStrides []uint64, boxDim []uint32, elementStrides []uint32, interleave TensorMapInterleave, swizzle TensorMapSwizzle, l2Promotion TensorMapL2Promotion, oobFill TensorMapFloatOOBFill) (err error) {
-	if boxDim != nil && len(boxDim) != len(globalDim) {
-		return &dl.LengthError{Function: "cuTensorMapEncodeTiled", A: "globalDim", LenA: len(globalDim), B: "boxDim", LenB: len(boxDim)}
+	if len(boxDim) != len(globalDim) {
+		return &dl.LengthError{Package: "cuda", Function: "cuTensorMapEncodeTiled", A: "globalDim", LenA: len(globalDim), B: "boxDim", LenB: len(boxDim)}
 	}
-	if elementStrides != nil && len(elementStrides) != len(globalDim) {
-		return &dl.LengthError{Function: "cuTensorMapEncodeTiled", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
+	if len(elementStrides) != len(globalDim) {
+		return &dl.LengthError{Package: "cuda", Function: "cuTensorMapEncodeTiled", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
 	if addr := dl.Load(&l.fns[fnTensorMapEncodeTiled]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), unsafe.SliceData(boxDim), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
@@ -12017,8 +12021,8 @@ func (l *Library) TensorMapEncodeTiled(tensorMap *TensorMap, tensorDataType Tens
 //
 // C: cuTensorMapEncodeIm2col, since CUDA 12.0, set tensor-maps. The library reads and writes *tensorMap.
 func (l *Library) TensorMapEncodeIm2col(tensorMap *TensorMap, tensorDataType TensorMapDataType, globalAddress DevicePtr, globalDim []uint64, globalStrides []uint64, pixelBoxLowerCorner []int32, pixelBoxUpperCorner []int32, channelsPerPixel uint32, pixelsPerColumn uint32, elementStrides []uint32, interleave TensorMapInterleave, swizzle TensorMapSwizzle, l2Promotion TensorMapL2Promotion, oobFill TensorMapFloatOOBFill) (err error) {
-	if elementStrides != nil && len(elementStrides) != len(globalDim) {
-		return &dl.LengthError{Function: "cuTensorMapEncodeIm2col", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
+	if len(elementStrides) != len(globalDim) {
+		return &dl.LengthError{Package: "cuda", Function: "cuTensorMapEncodeIm2col", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
 	if addr := dl.Load(&l.fns[fnTensorMapEncodeIm2col]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14 := tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), unsafe.SliceData(pixelBoxLowerCorner), unsafe.SliceData(pixelBoxUpperCorner), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
@@ -12055,8 +12059,8 @@ func (l *Library) TensorMapEncodeIm2col(tensorMap *TensorMap, tensorDataType Ten
 // C: cuTensorMapEncodeIm2colWide, since CUDA 12.8, set tensor-maps-12.8. The library reads and writes
 // *tensorMap.
 func (l *Library) TensorMapEncodeIm2colWide(tensorMap *TensorMap, tensorDataType TensorMapDataType, globalAddress DevicePtr, globalDim []uint64, globalStrides []uint64, pixelBoxLowerCornerWidth int32, pixelBoxUpperCornerWidth int32, channelsPerPixel uint32, pixelsPerColumn uint32, elementStrides []uint32, interleave TensorMapInterleave, mode TensorMapIm2ColWideMode, swizzle TensorMapSwizzle, l2Promotion TensorMapL2Promotion, oobFill TensorMapFloatOOBFill) (err error) {
-	if elementStrides != nil && len(elementStrides) != len(globalDim) {
-		return &dl.LengthError{Function: "cuTensorMapEncodeIm2colWide", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
+	if len(elementStrides) != len(globalDim) {
+		return &dl.LengthError{Package: "cuda", Function: "cuTensorMapEncodeIm2colWide", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
 	if addr := dl.Load(&l.fns[fnTensorMapEncodeIm2colWide]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 := tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), uintptr(pixelBoxLowerCornerWidth), uintptr(pixelBoxUpperCornerWidth), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(mode), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
@@ -12206,8 +12210,8 @@ func (l *Library) DeviceGetP2PAttribute(attrib DeviceP2PAttribute, srcDevice Dev
 //
 // C: cuDeviceGetP2PAtomicCapabilities, since CUDA 13.0, set peer-13.0. The library writes to capabilities.
 func (l *Library) DeviceGetP2PAtomicCapabilities(capabilities []AtomicOperationCapability, operations []AtomicOperation, srcDevice Device, dstDevice Device) (err error) {
-	if operations != nil && len(operations) != len(capabilities) {
-		return &dl.LengthError{Function: "cuDeviceGetP2PAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
+	if len(operations) != len(capabilities) {
+		return &dl.LengthError{Package: "cuda", Function: "cuDeviceGetP2PAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetP2PAtomicCapabilities]); addr != 0 {
 		a0, a1, a2, a3, a4 := unsafe.SliceData(capabilities), unsafe.SliceData(operations), uintptr(len(capabilities)), uintptr(srcDevice), uintptr(dstDevice)
@@ -12443,7 +12447,7 @@ func (l *Library) GraphicsUnmapResources(resources []GraphicsResource, hStream S
 func (l *Library) GetProcAddressV1(symbol string, cudaVersion int32, flags DriverProcAddressFlags) (pfn unsafe.Pointer, err error) {
 	symbolC, err := dl.CString(symbol)
 	if err != nil {
-		return pfn, err
+		return pfn, fmt.Errorf("cuda: cuGetProcAddress: symbol: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnGetProcAddressV1]); addr != 0 {
 		a0, a1, a2, a3 := symbolC, &pfn, uintptr(cudaVersion), uintptr(flags)
@@ -12473,7 +12477,7 @@ func (l *Library) GetProcAddressV1(symbol string, cudaVersion int32, flags Drive
 func (l *Library) GetProcAddress(symbol string, cudaVersion int32, flags DriverProcAddressFlags) (pfn unsafe.Pointer, symbolStatus DriverProcAddressQueryResult, err error) {
 	symbolC, err := dl.CString(symbol)
 	if err != nil {
-		return pfn, symbolStatus, err
+		return pfn, symbolStatus, fmt.Errorf("cuda: cuGetProcAddress_v2: symbol: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnGetProcAddress]); addr != 0 {
 		a0, a1, a2, a3, a4 := symbolC, &pfn, uintptr(cudaVersion), uintptr(flags), &symbolStatus
@@ -12994,7 +12998,7 @@ func (l *Library) LogsCurrent(flags uint32) (iteratorOut LogIterator, err error)
 func (l *Library) LogsDumpToFile(iterator *LogIterator, pathToFile string, flags uint32) (err error) {
 	pathToFileC, err := dl.CString(pathToFile)
 	if err != nil {
-		return err
+		return fmt.Errorf("cuda: cuLogsDumpToFile: pathToFile: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnLogsDumpToFile]); addr != 0 {
 		a0, a1, a2 := iterator, pathToFileC, uintptr(flags)

@@ -849,8 +849,8 @@ func (l *Library) GetTensor4dDescriptor(tensorDesc TensorDescriptor) (dataType D
 //
 // C: cudnnSetTensorNdDescriptor, since cuDNN 9.1, set tensor.
 func (l *Library) SetTensorNdDescriptor(tensorDesc TensorDescriptor, dataType DataType, dimA []int32, strideA []int32) (err error) {
-	if strideA != nil && len(strideA) != len(dimA) {
-		return &dl.LengthError{Function: "cudnnSetTensorNdDescriptor", A: "dimA", LenA: len(dimA), B: "strideA", LenB: len(strideA)}
+	if len(strideA) != len(dimA) {
+		return &dl.LengthError{Package: "cudnn", Function: "cudnnSetTensorNdDescriptor", A: "dimA", LenA: len(dimA), B: "strideA", LenB: len(strideA)}
 	}
 	if addr := dl.Load(&l.fns[fnSetTensorNdDescriptor]); addr != 0 {
 		a0, a1, a2, a3, a4 := uintptr(tensorDesc), uintptr(dataType), uintptr(len(dimA)), unsafe.SliceData(dimA), unsafe.SliceData(strideA)
@@ -900,8 +900,8 @@ func (l *Library) SetTensorNdDescriptorEx(tensorDesc TensorDescriptor, format Te
 //
 // C: cudnnGetTensorNdDescriptor, since cuDNN 9.1, set tensor. The library writes to dimA and strideA.
 func (l *Library) GetTensorNdDescriptor(tensorDesc TensorDescriptor, dimA []int32, strideA []int32) (dataType DataType, nbDims int32, err error) {
-	if strideA != nil && len(strideA) != len(dimA) {
-		return dataType, nbDims, &dl.LengthError{Function: "cudnnGetTensorNdDescriptor", A: "dimA", LenA: len(dimA), B: "strideA", LenB: len(strideA)}
+	if len(strideA) != len(dimA) {
+		return dataType, nbDims, &dl.LengthError{Package: "cudnn", Function: "cudnnGetTensorNdDescriptor", A: "dimA", LenA: len(dimA), B: "strideA", LenB: len(strideA)}
 	}
 	if addr := dl.Load(&l.fns[fnGetTensorNdDescriptor]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := uintptr(tensorDesc), uintptr(len(dimA)), &dataType, &nbDims, unsafe.SliceData(dimA), unsafe.SliceData(strideA)
@@ -1028,15 +1028,15 @@ func (l *Library) CreateTensorTransformDescriptor() (transformDesc TensorTransfo
 
 // SetTensorTransformDescriptor describes a change of layout, padding and folding.
 //
-// C: cudnnSetTensorTransformDescriptor, since cuDNN 9.1, set tensor.
+// C: cudnnSetTensorTransformDescriptor, since cuDNN 9.1, set tensor. padAfterA and foldA may be nil.
 //
 // Deprecated: the library's header marks cudnnSetTensorTransformDescriptor as deprecated.
 func (l *Library) SetTensorTransformDescriptor(transformDesc TensorTransformDescriptor, destFormat TensorFormat, padBeforeA []int32, padAfterA []int32, foldA []uint32, direction FoldingDirection) (err error) {
 	if padAfterA != nil && len(padAfterA) != len(padBeforeA) {
-		return &dl.LengthError{Function: "cudnnSetTensorTransformDescriptor", A: "padBeforeA", LenA: len(padBeforeA), B: "padAfterA", LenB: len(padAfterA)}
+		return &dl.LengthError{Package: "cudnn", Function: "cudnnSetTensorTransformDescriptor", A: "padBeforeA", LenA: len(padBeforeA), B: "padAfterA", LenB: len(padAfterA)}
 	}
 	if foldA != nil && len(foldA) != len(padBeforeA) {
-		return &dl.LengthError{Function: "cudnnSetTensorTransformDescriptor", A: "padBeforeA", LenA: len(padBeforeA), B: "foldA", LenB: len(foldA)}
+		return &dl.LengthError{Package: "cudnn", Function: "cudnnSetTensorTransformDescriptor", A: "padBeforeA", LenA: len(padBeforeA), B: "foldA", LenB: len(foldA)}
 	}
 	if addr := dl.Load(&l.fns[fnSetTensorTransformDescriptor]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6 := uintptr(transformDesc), uintptr(len(padBeforeA)), uintptr(destFormat), unsafe.SliceData(padBeforeA), unsafe.SliceData(padAfterA), unsafe.SliceData(foldA), uintptr(direction)
@@ -1062,16 +1062,16 @@ func (l *Library) SetTensorTransformDescriptor(transformDesc TensorTransformDesc
 
 // GetTensorTransformDescriptor returns the parameters of a transformation.
 //
-// C: cudnnGetTensorTransformDescriptor, since cuDNN 9.1, set tensor. The library writes to padBeforeA, padAfterA
-// and foldA.
+// C: cudnnGetTensorTransformDescriptor, since cuDNN 9.1, set tensor. padAfterA and foldA may be nil. The library
+// writes to padBeforeA, padAfterA and foldA.
 //
 // Deprecated: the library's header marks cudnnGetTensorTransformDescriptor as deprecated.
 func (l *Library) GetTensorTransformDescriptor(transformDesc TensorTransformDescriptor, padBeforeA []int32, padAfterA []int32, foldA []uint32) (destFormat TensorFormat, direction FoldingDirection, err error) {
 	if padAfterA != nil && len(padAfterA) != len(padBeforeA) {
-		return destFormat, direction, &dl.LengthError{Function: "cudnnGetTensorTransformDescriptor", A: "padBeforeA", LenA: len(padBeforeA), B: "padAfterA", LenB: len(padAfterA)}
+		return destFormat, direction, &dl.LengthError{Package: "cudnn", Function: "cudnnGetTensorTransformDescriptor", A: "padBeforeA", LenA: len(padBeforeA), B: "padAfterA", LenB: len(padAfterA)}
 	}
 	if foldA != nil && len(foldA) != len(padBeforeA) {
-		return destFormat, direction, &dl.LengthError{Function: "cudnnGetTensorTransformDescriptor", A: "padBeforeA", LenA: len(padBeforeA), B: "foldA", LenB: len(foldA)}
+		return destFormat, direction, &dl.LengthError{Package: "cudnn", Function: "cudnnGetTensorTransformDescriptor", A: "padBeforeA", LenA: len(padBeforeA), B: "foldA", LenB: len(foldA)}
 	}
 	if addr := dl.Load(&l.fns[fnGetTensorTransformDescriptor]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6 := uintptr(transformDesc), uintptr(len(padBeforeA)), &destFormat, unsafe.SliceData(padBeforeA), unsafe.SliceData(padAfterA), unsafe.SliceData(foldA), &direction
@@ -1940,11 +1940,11 @@ func (l *Library) GetPooling2dDescriptor(poolingDesc PoolingDescriptor) (mode Po
 //
 // Deprecated: the library's header marks cudnnSetPoolingNdDescriptor as deprecated.
 func (l *Library) SetPoolingNdDescriptor(poolingDesc PoolingDescriptor, mode PoolingMode, maxpoolingNanOpt NanPropagation, windowDimA []int32, paddingA []int32, strideA []int32) (err error) {
-	if paddingA != nil && len(paddingA) != len(windowDimA) {
-		return &dl.LengthError{Function: "cudnnSetPoolingNdDescriptor", A: "windowDimA", LenA: len(windowDimA), B: "paddingA", LenB: len(paddingA)}
+	if len(paddingA) != len(windowDimA) {
+		return &dl.LengthError{Package: "cudnn", Function: "cudnnSetPoolingNdDescriptor", A: "windowDimA", LenA: len(windowDimA), B: "paddingA", LenB: len(paddingA)}
 	}
-	if strideA != nil && len(strideA) != len(windowDimA) {
-		return &dl.LengthError{Function: "cudnnSetPoolingNdDescriptor", A: "windowDimA", LenA: len(windowDimA), B: "strideA", LenB: len(strideA)}
+	if len(strideA) != len(windowDimA) {
+		return &dl.LengthError{Package: "cudnn", Function: "cudnnSetPoolingNdDescriptor", A: "windowDimA", LenA: len(windowDimA), B: "strideA", LenB: len(strideA)}
 	}
 	if addr := dl.Load(&l.fns[fnSetPoolingNdDescriptor]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6 := uintptr(poolingDesc), uintptr(mode), uintptr(maxpoolingNanOpt), uintptr(len(windowDimA)), unsafe.SliceData(windowDimA), unsafe.SliceData(paddingA), unsafe.SliceData(strideA)
@@ -1975,11 +1975,11 @@ func (l *Library) SetPoolingNdDescriptor(poolingDesc PoolingDescriptor, mode Poo
 //
 // Deprecated: the library's header marks cudnnGetPoolingNdDescriptor as deprecated.
 func (l *Library) GetPoolingNdDescriptor(poolingDesc PoolingDescriptor, windowDimA []int32, paddingA []int32, strideA []int32) (mode PoolingMode, maxpoolingNanOpt NanPropagation, nbDims int32, err error) {
-	if paddingA != nil && len(paddingA) != len(windowDimA) {
-		return mode, maxpoolingNanOpt, nbDims, &dl.LengthError{Function: "cudnnGetPoolingNdDescriptor", A: "windowDimA", LenA: len(windowDimA), B: "paddingA", LenB: len(paddingA)}
+	if len(paddingA) != len(windowDimA) {
+		return mode, maxpoolingNanOpt, nbDims, &dl.LengthError{Package: "cudnn", Function: "cudnnGetPoolingNdDescriptor", A: "windowDimA", LenA: len(windowDimA), B: "paddingA", LenB: len(paddingA)}
 	}
-	if strideA != nil && len(strideA) != len(windowDimA) {
-		return mode, maxpoolingNanOpt, nbDims, &dl.LengthError{Function: "cudnnGetPoolingNdDescriptor", A: "windowDimA", LenA: len(windowDimA), B: "strideA", LenB: len(strideA)}
+	if len(strideA) != len(windowDimA) {
+		return mode, maxpoolingNanOpt, nbDims, &dl.LengthError{Package: "cudnn", Function: "cudnnGetPoolingNdDescriptor", A: "windowDimA", LenA: len(windowDimA), B: "strideA", LenB: len(strideA)}
 	}
 	if addr := dl.Load(&l.fns[fnGetPoolingNdDescriptor]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(poolingDesc), uintptr(len(windowDimA)), &mode, &maxpoolingNanOpt, &nbDims, unsafe.SliceData(windowDimA), unsafe.SliceData(paddingA), unsafe.SliceData(strideA)
@@ -3775,8 +3775,8 @@ func (l *Library) DestroySeqDataDescriptor(seqDataDesc SeqDataDescriptor) (err e
 //
 // Deprecated: the library's header marks cudnnSetSeqDataDescriptor as deprecated.
 func (l *Library) SetSeqDataDescriptor(seqDataDesc SeqDataDescriptor, dataType DataType, dimA []int32, axes []SeqDataAxis, seqLengthArray []int32, paddingFill unsafe.Pointer) (err error) {
-	if axes != nil && len(axes) != len(dimA) {
-		return &dl.LengthError{Function: "cudnnSetSeqDataDescriptor", A: "dimA", LenA: len(dimA), B: "axes", LenB: len(axes)}
+	if len(axes) != len(dimA) {
+		return &dl.LengthError{Package: "cudnn", Function: "cudnnSetSeqDataDescriptor", A: "dimA", LenA: len(dimA), B: "axes", LenB: len(axes)}
 	}
 	if addr := dl.Load(&l.fns[fnSetSeqDataDescriptor]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(seqDataDesc), uintptr(dataType), uintptr(len(dimA)), unsafe.SliceData(dimA), unsafe.SliceData(axes), uintptr(len(seqLengthArray)), unsafe.SliceData(seqLengthArray), paddingFill
@@ -3809,8 +3809,8 @@ func (l *Library) SetSeqDataDescriptor(seqDataDesc SeqDataDescriptor, dataType D
 //
 // Deprecated: the library's header marks cudnnGetSeqDataDescriptor as deprecated.
 func (l *Library) GetSeqDataDescriptor(seqDataDesc SeqDataDescriptor, dimA []int32, axes []SeqDataAxis, seqLengthArray []int32, paddingFill unsafe.Pointer) (dataType DataType, nbDims int32, seqLengthArraySize uint64, err error) {
-	if axes != nil && len(axes) != len(dimA) {
-		return dataType, nbDims, seqLengthArraySize, &dl.LengthError{Function: "cudnnGetSeqDataDescriptor", A: "dimA", LenA: len(dimA), B: "axes", LenB: len(axes)}
+	if len(axes) != len(dimA) {
+		return dataType, nbDims, seqLengthArraySize, &dl.LengthError{Package: "cudnn", Function: "cudnnGetSeqDataDescriptor", A: "dimA", LenA: len(dimA), B: "axes", LenB: len(axes)}
 	}
 	if addr := dl.Load(&l.fns[fnGetSeqDataDescriptor]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 := uintptr(seqDataDesc), &dataType, &nbDims, uintptr(len(dimA)), unsafe.SliceData(dimA), unsafe.SliceData(axes), &seqLengthArraySize, uintptr(len(seqLengthArray)), unsafe.SliceData(seqLengthArray), paddingFill
@@ -4735,11 +4735,11 @@ func (l *Library) GetConvolution2dDescriptor(convDesc ConvolutionDescriptor) (pa
 //
 // Deprecated: the library's header marks cudnnSetConvolutionNdDescriptor as deprecated.
 func (l *Library) SetConvolutionNdDescriptor(convDesc ConvolutionDescriptor, padA []int32, filterStrideA []int32, dilationA []int32, mode ConvolutionMode, computeType DataType) (err error) {
-	if filterStrideA != nil && len(filterStrideA) != len(padA) {
-		return &dl.LengthError{Function: "cudnnSetConvolutionNdDescriptor", A: "padA", LenA: len(padA), B: "filterStrideA", LenB: len(filterStrideA)}
+	if len(filterStrideA) != len(padA) {
+		return &dl.LengthError{Package: "cudnn", Function: "cudnnSetConvolutionNdDescriptor", A: "padA", LenA: len(padA), B: "filterStrideA", LenB: len(filterStrideA)}
 	}
-	if dilationA != nil && len(dilationA) != len(padA) {
-		return &dl.LengthError{Function: "cudnnSetConvolutionNdDescriptor", A: "padA", LenA: len(padA), B: "dilationA", LenB: len(dilationA)}
+	if len(dilationA) != len(padA) {
+		return &dl.LengthError{Package: "cudnn", Function: "cudnnSetConvolutionNdDescriptor", A: "padA", LenA: len(padA), B: "dilationA", LenB: len(dilationA)}
 	}
 	if addr := dl.Load(&l.fns[fnSetConvolutionNdDescriptor]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6 := uintptr(convDesc), uintptr(len(padA)), unsafe.SliceData(padA), unsafe.SliceData(filterStrideA), unsafe.SliceData(dilationA), uintptr(mode), uintptr(computeType)
@@ -4769,11 +4769,11 @@ func (l *Library) SetConvolutionNdDescriptor(convDesc ConvolutionDescriptor, pad
 // C: cudnnGetConvolutionNdDescriptor, since cuDNN 9.1, set convolution. The library writes to padA, strideA and
 // dilationA.
 func (l *Library) GetConvolutionNdDescriptor(convDesc ConvolutionDescriptor, padA []int32, strideA []int32, dilationA []int32) (arrayLength int32, mode ConvolutionMode, computeType DataType, err error) {
-	if strideA != nil && len(strideA) != len(padA) {
-		return arrayLength, mode, computeType, &dl.LengthError{Function: "cudnnGetConvolutionNdDescriptor", A: "padA", LenA: len(padA), B: "strideA", LenB: len(strideA)}
+	if len(strideA) != len(padA) {
+		return arrayLength, mode, computeType, &dl.LengthError{Package: "cudnn", Function: "cudnnGetConvolutionNdDescriptor", A: "padA", LenA: len(padA), B: "strideA", LenB: len(strideA)}
 	}
-	if dilationA != nil && len(dilationA) != len(padA) {
-		return arrayLength, mode, computeType, &dl.LengthError{Function: "cudnnGetConvolutionNdDescriptor", A: "padA", LenA: len(padA), B: "dilationA", LenB: len(dilationA)}
+	if len(dilationA) != len(padA) {
+		return arrayLength, mode, computeType, &dl.LengthError{Package: "cudnn", Function: "cudnnGetConvolutionNdDescriptor", A: "padA", LenA: len(padA), B: "dilationA", LenB: len(dilationA)}
 	}
 	if addr := dl.Load(&l.fns[fnGetConvolutionNdDescriptor]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(convDesc), uintptr(len(padA)), &arrayLength, unsafe.SliceData(padA), unsafe.SliceData(strideA), unsafe.SliceData(dilationA), &mode, &computeType

@@ -3,6 +3,7 @@
 package cufft
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
@@ -150,13 +151,13 @@ func (l *Library) Plan3d(nx int32, ny int32, nz int32, typ Type) (plan Handle, e
 
 // PlanMany makes a plan for a batch of transforms of any layout, and allocates its workspace.
 //
-// C: cufftPlanMany, since cuFFT 10.4.1, set core.
+// C: cufftPlanMany, since cuFFT 10.4.1, set core. inembed and onembed may be nil.
 func (l *Library) PlanMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (plan Handle, err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return plan, &dl.LengthError{Function: "cufftPlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return plan, &dl.LengthError{Package: "cufft", Function: "cufftPlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return plan, &dl.LengthError{Function: "cufftPlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return plan, &dl.LengthError{Package: "cufft", Function: "cufftPlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnPlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := &plan, uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch)
@@ -266,13 +267,14 @@ func (l *Library) MakePlan3d(plan Handle, nx int32, ny int32, nz int32, typ Type
 // MakePlanMany turns a handle from Create into a plan for a batch of transforms of any layout, with sizes of 32
 // bits, and returns its workspace size for each GPU.
 //
-// C: cufftMakePlanMany, since cuFFT 10.4.1, set core. The library writes to workSize.
+// C: cufftMakePlanMany, since cuFFT 10.4.1, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnMakePlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -304,13 +306,14 @@ func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride 
 // MakePlanMany64 turns a handle from Create into a plan for a batch of transforms of any layout, with sizes of
 // 64 bits, and returns its workspace size for each GPU.
 //
-// C: cufftMakePlanMany64, since cuFFT 10.4.1, set core. The library writes to workSize.
+// C: cufftMakePlanMany64, since cuFFT 10.4.1, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftMakePlanMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftMakePlanMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftMakePlanMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftMakePlanMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnMakePlanMany64]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -342,13 +345,14 @@ func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istrid
 // GetSizeMany64 returns the workspace size of a batch of transforms, for each GPU, with sizes of 64 bits, before
 // the plan is made.
 //
-// C: cufftGetSizeMany64, since cuFFT 10.4.1, set core. The library writes to workSize.
+// C: cufftGetSizeMany64, since cuFFT 10.4.1, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) GetSizeMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftGetSizeMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftGetSizeMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftGetSizeMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftGetSizeMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnGetSizeMany64]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -458,13 +462,13 @@ func (l *Library) Estimate3d(nx int32, ny int32, nz int32, typ Type) (workSize u
 
 // EstimateMany estimates the workspace size of a batch of transforms.
 //
-// C: cufftEstimateMany, since cuFFT 10.4.1, set core.
+// C: cufftEstimateMany, since cuFFT 10.4.1, set core. inembed and onembed may be nil.
 func (l *Library) EstimateMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (workSize uint64, err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return workSize, &dl.LengthError{Function: "cufftEstimateMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return workSize, &dl.LengthError{Package: "cufft", Function: "cufftEstimateMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return workSize, &dl.LengthError{Function: "cufftEstimateMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return workSize, &dl.LengthError{Package: "cufft", Function: "cufftEstimateMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnEstimateMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), &workSize
@@ -595,13 +599,14 @@ func (l *Library) GetSize3d(handle Handle, nx int32, ny int32, nz int32, typ Typ
 // GetSizeMany returns the workspace size of a batch of transforms, for each GPU, with sizes of 32 bits, before
 // the plan is made.
 //
-// C: cufftGetSizeMany, since cuFFT 10.4.1, set core. The library writes to workSize.
+// C: cufftGetSizeMany, since cuFFT 10.4.1, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) GetSizeMany(handle Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnGetSizeMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(handle), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -1330,7 +1335,7 @@ func (l *Library) XtSetCallbackSharedSize(plan Handle, cbType XtCallbackType, sh
 func (l *Library) XtSetJITCallback(plan Handle, ltoCallbackSymbolName string, ltoCallbackFatbin []byte, typ XtCallbackType, callerInfo []cuda.DevicePtr) (err error) {
 	ltoCallbackSymbolNameC, err := dl.CString(ltoCallbackSymbolName)
 	if err != nil {
-		return err
+		return fmt.Errorf("cufft: cufftXtSetJITCallback: ltoCallbackSymbolName: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnXtSetJITCallback]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := uintptr(plan), ltoCallbackSymbolNameC, unsafe.SliceData(ltoCallbackFatbin), uintptr(len(ltoCallbackFatbin)), uintptr(typ), unsafe.SliceData(callerInfo)
@@ -1356,13 +1361,14 @@ func (l *Library) XtSetJITCallback(plan Handle, ltoCallbackSymbolName string, lt
 // XtMakePlanMany turns a handle from Create into a plan for a batch of transforms of any layout and type, and
 // returns its workspace size for each GPU.
 //
-// C: cufftXtMakePlanMany, since cuFFT 10.4.1, set xt. The library writes to workSize.
+// C: cufftXtMakePlanMany, since cuFFT 10.4.1, set xt. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputtype cuda.DataType, onembed []int64, ostride int64, odist int64, outputtype cuda.DataType, batch int64, workSize []uint64, executiontype cuda.DataType) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftXtMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftXtMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftXtMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftXtMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnXtMakePlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), uintptr(inputtype), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(outputtype), uintptr(batch), unsafe.SliceData(workSize), uintptr(executiontype)
@@ -1396,13 +1402,14 @@ func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istrid
 // XtGetSizeMany returns the workspace size of a batch of transforms of any type, for each GPU, before the plan
 // is made.
 //
-// C: cufftXtGetSizeMany, since cuFFT 10.4.1, set xt. The library writes to workSize.
+// C: cufftXtGetSizeMany, since cuFFT 10.4.1, set xt. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) XtGetSizeMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputtype cuda.DataType, onembed []int64, ostride int64, odist int64, outputtype cuda.DataType, batch int64, workSize []uint64, executiontype cuda.DataType) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "cufftXtGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftXtGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "cufftXtGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "cufft", Function: "cufftXtGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnXtGetSizeMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), uintptr(inputtype), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(outputtype), uintptr(batch), unsafe.SliceData(workSize), uintptr(executiontype)

@@ -3,6 +3,7 @@
 package cufile
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
@@ -348,7 +349,7 @@ func (l *Library) SetParameterBool(param BoolConfigParameter, value bool) (err e
 func (l *Library) SetParameterString(param StringConfigParameter, descStr string) (err error) {
 	descStrC, err := dl.CString(descStr)
 	if err != nil {
-		return err
+		return fmt.Errorf("cufile: cuFileSetParameterString: descStr: %w", err)
 	}
 	res, err := l.Slow(fnSetParameterString, uintptr(param), uintptr(unsafe.Pointer(descStrC)))
 	return check(res, err)
@@ -437,8 +438,8 @@ func (l *Library) GetBARSizeInKB(gpuIndex int32) (barSize uint64, err error) {
 //
 // C: cuFileSetParameterPosixPoolSlabArray, since cuFile 1.15, set parameters.
 func (l *Library) SetParameterPosixPoolSlabArray(sizeValues []uint64, countValues []uint64) (err error) {
-	if countValues != nil && len(countValues) != len(sizeValues) {
-		return &dl.LengthError{Function: "cuFileSetParameterPosixPoolSlabArray", A: "sizeValues", LenA: len(sizeValues), B: "countValues", LenB: len(countValues)}
+	if len(countValues) != len(sizeValues) {
+		return &dl.LengthError{Package: "cufile", Function: "cuFileSetParameterPosixPoolSlabArray", A: "sizeValues", LenA: len(sizeValues), B: "countValues", LenB: len(countValues)}
 	}
 	res, err := l.Slow(fnSetParameterPosixPoolSlabArray, uintptr(unsafe.Pointer(unsafe.SliceData(sizeValues))), uintptr(unsafe.Pointer(unsafe.SliceData(countValues))), uintptr(len(sizeValues)))
 	return check(res, err)
@@ -450,8 +451,8 @@ func (l *Library) SetParameterPosixPoolSlabArray(sizeValues []uint64, countValue
 // C: cuFileGetParameterPosixPoolSlabArray, since cuFile 1.15, set parameters. The library writes to sizeValues
 // and countValues.
 func (l *Library) GetParameterPosixPoolSlabArray(sizeValues []uint64, countValues []uint64) (err error) {
-	if countValues != nil && len(countValues) != len(sizeValues) {
-		return &dl.LengthError{Function: "cuFileGetParameterPosixPoolSlabArray", A: "sizeValues", LenA: len(sizeValues), B: "countValues", LenB: len(countValues)}
+	if len(countValues) != len(sizeValues) {
+		return &dl.LengthError{Package: "cufile", Function: "cuFileGetParameterPosixPoolSlabArray", A: "sizeValues", LenA: len(sizeValues), B: "countValues", LenB: len(countValues)}
 	}
 	res, err := l.Slow(fnGetParameterPosixPoolSlabArray, uintptr(unsafe.Pointer(unsafe.SliceData(sizeValues))), uintptr(unsafe.Pointer(unsafe.SliceData(countValues))), uintptr(len(sizeValues)))
 	return check(res, err)

@@ -7,9 +7,13 @@ import (
 	"unsafe"
 )
 
-// Error returns the code's C name, number and meaning.
+// Error returns the code's C name, number and meaning. An unknown code has a number alone.
 func (r OpError) Error() string {
-	text := "cufile: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
+	name, number := r.Name(), strconv.Itoa(int(r))
+	if name == "OpError("+number+")" {
+		return "cufile: unknown code " + number
+	}
+	text := "cufile: " + name + " (" + number + ")"
 	if m := r.Meaning(); m != "" {
 		text += ": " + m
 	}

@@ -3,6 +3,7 @@
 package cusparse
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"math"
@@ -735,7 +736,7 @@ func (l *Library) LoggerSetCallback(callback LoggerCallback) (err error) {
 func (l *Library) LoggerOpenFile(logFile string) (err error) {
 	logFileC, err := dl.CString(logFile)
 	if err != nil {
-		return err
+		return fmt.Errorf("cusparse: cusparseLoggerOpenFile: logFile: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnLoggerOpenFile]); addr != 0 {
 		a0 := logFileC

@@ -21,6 +21,7 @@ struct echo {
 	uint32_t function, fail, count, used;
 	struct record records[128];
 	unsigned char bytes[1 << 16];
+	uint32_t size; /* if not 0: what the functions that return sizes of arrays return, with success and no record */
 } puregpu_echo;
 unsigned char puregpu_arena[4096]; /* pointers that mean nothing lead here */
 
@@ -75,13 +76,19 @@ func (p *pkg) echoSource() (string, error) {
 	fmt.Fprintf(&b, "/* Generated from the table of %s: every function, recording what it is called with. */\n", p.desc.Library)
 	b.WriteString(types)
 	b.WriteString(echoRuntime)
+	sizes := map[string]bool{}
+	for _, f := range p.funcs {
+		for _, a := range f.params {
+			sizes[a.c.Size] = true
+		}
+	}
 	for i, f := range p.funcs {
-		p.echoFunction(&b, i, f)
+		p.echoFunction(&b, i, f, sizes[f.sym.Symbol])
 	}
 	return b.String(), nil
 }
 
-func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
+func (p *pkg) echoFunction(b *strings.Builder, index int, f function, isSize bool) {
 	var params []string
 	for _, a := range f.sym.Args {
 		params = append(params, symbols.CDeclaration(a.Type, "p_"+a.Name))
@@ -90,7 +97,13 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 		params = []string{"void"}
 	}
 	result := strings.TrimSpace(symbols.CDeclaration(f.sym.Result, ""))
-	fmt.Fprintf(b, "\n%s(%s) {\n\tbegin(%d);\n", symbols.CDeclaration(f.sym.Result, f.sym.Symbol), strings.Join(params, ", "), index)
+	fmt.Fprintf(b, "\n%s(%s) {\n", symbols.CDeclaration(f.sym.Result, f.sym.Symbol), strings.Join(params, ", "))
+	for _, a := range f.params {
+		if isSize && a.role == roleOut {
+			fmt.Fprintf(b, "\tif (puregpu_echo.size) { *p_%s = puregpu_echo.size; return (%s)0; }\n", a.c.Name, result)
+		}
+	}
+	fmt.Fprintf(b, "\tbegin(%d);\n", index)
 	for i, a := range f.params {
 		name := "p_" + a.c.Name
 		fmt.Fprintf(b, "\tVALUE(%d, %s);\n", i, name)

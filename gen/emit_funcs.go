@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	. "github.com/dave/jennifer/jen"
@@ -81,13 +82,43 @@ func (p *pkg) prepare(g *Group, fn function) {
 				maker = "OptionalCString"
 			}
 			g.List(Id(a.name+"C"), Err()).Op(":=").Qual(dlPath, maker).Call(Id(a.name))
+			g.If(Err().Op("!=").Nil()).Block(ReturnFunc(func(g *Group) {
+				p.results(g, fn, nil)
+				g.Qual("fmt", "Errorf").Call(Lit(p.desc.Library+": "+fn.sym.Symbol+": "+a.name+": %w"), Err())
+			}))
+		case a.c.Size != "":
+			size := p.funcs[p.funcIndex(a.c.Size)]
+			need := func() *Statement { return Id(a.name + "Need") }
+			g.List(need(), Err()).Op(":=").Id("l").Dot(size.name).CallFunc(func(g *Group) {
+				for _, b := range size.params {
+					if b.role == roleValue {
+						g.Id(b.name)
+					}
+				}
+			})
 			g.If(Err().Op("!=").Nil()).Block(ReturnFunc(func(g *Group) { p.results(g, fn, nil); g.Err() }))
-		case a.role == roleSlice && a.len >= 0 && fn.params[a.len].len != i:
+			n := Uint64().Call(need())
+			if slices.ContainsFunc(size.params, func(b param) bool { return b.role == roleOut && b.typ.expr == "uint64" }) {
+				n = need()
+			}
+			g.If(Uint64().Call(Len(Id(a.name))).Op("<").Add(n)).Block(ReturnFunc(func(g *Group) {
+				p.results(g, fn, nil)
+				g.Op("&").Qual(dlPath, "ShortError").Values(record(
+					pair{"Package", Lit(p.desc.Library)}, pair{"Function", Lit(fn.sym.Symbol)},
+					pair{"Slice", Lit(a.name)}, pair{"Len", Len(Id(a.name))},
+					pair{"Need", n.Clone()}, pair{"Size", Lit(size.name)},
+				)...)
+			}))
+		case fn.counted(i):
 			first := fn.params[fn.params[a.len].len]
-			g.If(Id(a.name).Op("!=").Nil().Op("&&").Len(Id(a.name)).Op("!=").Len(Id(first.name))).Block(ReturnFunc(func(g *Group) {
+			differs := Len(Id(a.name)).Op("!=").Len(Id(first.name))
+			if a.c.Null { // NULL stands for an array of defaults
+				differs = Id(a.name).Op("!=").Nil().Op("&&").Add(differs)
+			}
+			g.If(differs).Block(ReturnFunc(func(g *Group) {
 				p.results(g, fn, nil)
 				g.Op("&").Qual(dlPath, "LengthError").Values(record(
-					pair{"Function", Lit(fn.sym.Symbol)},
+					pair{"Package", Lit(p.desc.Library)}, pair{"Function", Lit(fn.sym.Symbol)},
 					pair{"A", Lit(first.name)}, pair{"LenA", Len(Id(first.name))},
 					pair{"B", Lit(a.name)}, pair{"LenB", Len(Id(a.name))},
 				)...)
@@ -348,14 +379,20 @@ func (p *pkg) functionDoc(g *Group, fn function) {
 		text += ", until " + fn.sym.Until.String()
 	}
 	text += ", set " + fn.set + "."
-	var filled []string
-	for _, a := range fn.params {
+	var filled, optional []string
+	for i, a := range fn.params {
 		if a.role == roleSlice && (a.c.Dir == symbols.Out || a.c.Dir == symbols.InOut) {
 			filled = append(filled, a.name)
 		}
 		if s := p.paramDoc(fn, a); s != "" {
 			text += " " + s
 		}
+		if fn.counted(i) && a.c.Null {
+			optional = append(optional, a.name)
+		}
+	}
+	if len(optional) > 0 {
+		text += " " + list(optional) + " may be nil."
 	}
 	if len(filled) > 0 {
 		text += " The library writes to " + list(filled) + "."
@@ -372,6 +409,9 @@ func (p *pkg) functionDoc(g *Group, fn function) {
 			}
 		}
 		text += "\n\nIt is not called, and returns a [*dl.SymbolError], where " + strings.Join(whys, ", and where ") + "."
+	}
+	if fn.sym.Use != "" {
+		text += " In a release without it use " + fn.sym.Use + "."
 	}
 	if fn.sym.Deprecated {
 		text += "\n\nDeprecated: the library's header marks " + fn.sym.API + " as deprecated."

@@ -10,7 +10,7 @@ func (p *pkg) emitSpec() *File {
 		for _, fn := range p.funcs {
 			g.Line().Values(record(
 				pair{"Name", Lit(fn.sym.Symbol)}, pair{"API", p.api(fn)}, pair{"Since", Lit(p.desc.Version.Encode(fn.sym.Since))},
-				pair{"Until", p.until(fn)}, pair{"Set", Lit(fn.sym.Set)}, pair{"Sig", Lit(fn.sig)}, pair{"Misfits", p.misfitsOf(fn)},
+				pair{"Until", p.until(fn)}, pair{"Set", Lit(fn.sym.Set)}, pair{"Sig", Lit(fn.sig)}, pair{"Misfits", p.misfitsOf(fn)}, pair{"Use", use(fn)},
 			)...)
 		}
 		g.Line()
@@ -34,6 +34,14 @@ func (p *pkg) until(fn function) *Statement {
 		return nil
 	}
 	return Lit(p.desc.Version.Encode(fn.sym.Until))
+}
+
+// use returns what to call in a library without the function, or nil.
+func use(fn function) *Statement {
+	if fn.sym.Use == "" {
+		return nil
+	}
+	return Lit(fn.sym.Use)
 }
 
 // misfitsOf lists the releases in which a function must not be called; it returns nil if there are

@@ -314,9 +314,11 @@ func (p *pkg) emitResult() (*File, error) {
 		if success == "" {
 			return nil, fmt.Errorf("gen: %s: %s has no value 0 for success", p.desc.Library, e.cname)
 		}
-		f.Comment("// Error returns the code's C name, number and meaning.")
+		f.Comment("// Error returns the code's C name, number and meaning. An unknown code has a number alone.")
 		f.Func().Params(Id("r").Id(e.name)).Id("Error").Params().String().Block(
-			Id("text").Op(":=").Lit(p.desc.Library+": ").Op("+").Id("r").Dot("Name").Call().Op("+").Lit(" (").Op("+").Qual("strconv", "Itoa").Call(Int().Call(Id("r"))).Op("+").Lit(")"),
+			List(Id("name"), Id("number")).Op(":=").List(Id("r").Dot("Name").Call(), Qual("strconv", "Itoa").Call(Int().Call(Id("r")))),
+			If(Id("name").Op("==").Lit(e.name+"(").Op("+").Id("number").Op("+").Lit(")")).Block(Return(Lit(p.desc.Library+": unknown code ").Op("+").Id("number"))),
+			Id("text").Op(":=").Lit(p.desc.Library+": ").Op("+").Id("name").Op("+").Lit(" (").Op("+").Id("number").Op("+").Lit(")"),
 			If(Id("m").Op(":=").Id("r").Dot("Meaning").Call(), Id("m").Op("!=").Lit("")).Block(
 				Id("text").Op("+=").Lit(": ").Op("+").Id("m"),
 			),

@@ -46,7 +46,41 @@ func (w *lowering) functions() {
 		}
 		w.funcs = append(w.funcs, f)
 	}
+	for i := range w.funcs {
+		for _, a := range w.funcs[i].params {
+			if err := w.checkSize(&w.funcs[i], a); err != nil {
+				w.fail(w.funcs[i].sym.Symbol, "parameter %s: %v", a.c.Name, err)
+			}
+		}
+	}
 }
+
+// checkSize checks that a method can call the function that returns the size of its array a.
+func (w *lowering) checkSize(f *function, a param) error {
+	if a.c.Size == "" {
+		return nil
+	}
+	j := w.funcIndex(a.c.Size)
+	if j < 0 {
+		return fmt.Errorf("its size comes from %s, which is not bound", a.c.Size)
+	}
+	outs := 0
+	for _, b := range w.funcs[j].params {
+		switch {
+		case b.role == roleOut && slices.Contains([]string{"int32", "uint32", "int64", "uint64"}, b.typ.expr):
+			outs++
+		case b.role != roleValue || !slices.ContainsFunc(f.params, b.same):
+			return fmt.Errorf("its size comes from %s, whose parameter %s is neither a number that it returns nor a parameter of %s", a.c.Size, b.c.Name, f.sym.Symbol)
+		}
+	}
+	if outs != 1 || w.funcs[j].ret != retResult {
+		return fmt.Errorf("its size comes from %s, which does not return an error code and one number", a.c.Size)
+	}
+	return nil
+}
+
+// same reports whether two parameters take the same value.
+func (a param) same(b param) bool { return a.name == b.name && a.role == b.role && a.typ == b.typ }
 
 func (w *lowering) function(f *symbols.Func) (function, error) {
 	out := function{sym: f, name: w.names.function(f), set: w.lib.Sets[f.Set].Name, since: f.Since.String()}

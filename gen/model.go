@@ -133,6 +133,12 @@ type function struct {
 	set    string
 }
 
+// counted reports whether parameter i is an array whose count an earlier array determines.
+func (f *function) counted(i int) bool {
+	a := f.params[i]
+	return a.role == roleSlice && a.len >= 0 && f.params[a.len].len != i
+}
+
 // ret says how the C result is used.
 type ret int
 

@@ -42,7 +42,7 @@ func (p *pkg) proof() []dltest.Function {
 		for _, a := range f.params {
 			q := dltest.Param{
 				Name: a.c.Name, Type: a.c.Type, Role: proofRoles[a.role], Size: a.typ.size, Text: a.c.Text,
-				Opaque: a.typ.expr == "unsafe.Pointer", Widened: a.c.GoType != "",
+				Opaque: a.typ.expr == "unsafe.Pointer", Widened: a.c.GoType != "", Sized: a.c.Size != "",
 			}
 			if a.role == roleCount || a.role == roleCountOut {
 				q.Counts = a.len

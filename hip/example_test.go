@@ -47,5 +47,5 @@ func ExampleLibrary_GetDeviceProperties() {
 	}
 	p, err := l.GetDevicePropertiesR0000(0)
 	fmt.Println(p.MultiProcessorCount, err)
-	// Output: 0 library is not open
+	// Output: 0 hip: GetDevicePropertiesR0000: library is not open: call hip.Open
 }

@@ -47,7 +47,7 @@ func TestOpenFails(t *testing.T) {
 		want       error
 		message    string
 	}{
-		{"absent", filepath.Join(t.TempDir(), "libamdhip64.so.6"), dl.ErrNotFound, "hip: HIP runtime not found: FILE (Options.Path): no such file; " + spec.Hint},
+		{"absent", filepath.Join(t.TempDir(), "libamdhip64.so.6"), dl.ErrNotFound, "hip: HIP runtime not found: FILE (Options.Path): no such file; install ROCm's HIP runtime, 5.2 or newer (package hip-runtime-amd, on Debian libamdhip64), or correct Options.Path"},
 		{"too old", fake(t, "libamdhip64.so.5", 50200000, nil, "hipMalloc", "hipFree"), dl.ErrTooOld,
 			"hip: HIP runtime 5.2 (FILE) is too old: it lacks 2 of the "},
 		{"another library", testlib.Fake{File: "libother.so", Symbols: []string{"one"}}.Build(t), dl.ErrTooOld, "it is another library, or far too old"},
@@ -153,7 +153,7 @@ func TestMissingSets(t *testing.T) {
 	if !ok || se.Symbol != "hipGetDevicePropertiesR0600" || se.Since != 60000000 || se.Found != 50731921 {
 		t.Fatalf("GetDeviceProperties: %v (%T)", err, err)
 	}
-	if want := "hip: hipGetDevicePropertiesR0600 is missing (set device-properties, since 6.0; found HIP runtime 5.7.31921): undefined symbol"; err.Error() != want {
+	if want := "hip: hipGetDevicePropertiesR0600 is missing (set device-properties, since 6.0; found HIP runtime 5.7.31921): undefined symbol; use GetDevicePropertiesR0000"; err.Error() != want {
 		t.Errorf("message %q\nwant       %q", err, want)
 	}
 	if _, err := l.GetDevicePropertiesR0000(0); err != nil {

@@ -52,39 +52,39 @@ func TestRefused(t *testing.T) {
 
 // TestRefusedCalls checks the errors of calls of refused functions.
 func TestRefusedCalls(t *testing.T) {
-	const is = "; found HIP runtime %s): not called: "
+	const is = "; found HIP runtime %s): "
 	calls := map[dl.Version]map[string]func(l *Library) error{
 		5_02_21153: {
-			"hip: hipMemCreate is missing (set virtual-memory, since 5.1" + is + "hipMemAllocationProp has its fields in another order before 5.3": func(l *Library) error {
+			"hip: hipMemCreate cannot be called (set virtual-memory, since 5.1" + is + "hipMemAllocationProp has its fields in another order before 5.3": func(l *Library) error {
 				_, err := l.MemCreate(1<<21, &MemAllocationProp{Location: MemLocation{Id: 3}}, 0)
 				return err
 			},
-			"hip: hipGraphNodeGetType is missing (set graphs, since 4.5" + is + "hipGraphNodeType has other numbers before 5.5": func(l *Library) error {
+			"hip: hipGraphNodeGetType cannot be called (set graphs, since 4.5" + is + "hipGraphNodeType has other numbers before 5.5": func(l *Library) error {
 				_, err := l.GraphNodeGetType(1)
 				return err
 			},
 		},
 		5_07_31921: {
-			"hip: hipDrvMemcpy3D is missing (set memory, since 4.2" + is + "HIP_MEMCPY3D is of 128 bytes before 6.0, and of 184 since; use Memcpy3D or Memcpy3DAsync": func(l *Library) error {
+			"hip: hipDrvMemcpy3D cannot be called (set memory, since 4.2" + is + "HIP_MEMCPY3D is of 128 bytes before 6.0, and of 184 since; use Memcpy3D or Memcpy3DAsync": func(l *Library) error {
 				return l.DrvMemcpy3D(new(Memcpy3D))
 			},
-			"hip: hipMemcpyParam2D is missing (set memory, since 4.2" + is + "hipMemoryType has other numbers before 6.0; use Memcpy2D or Memcpy2DAsync": func(l *Library) error {
+			"hip: hipMemcpyParam2D cannot be called (set memory, since 4.2" + is + "hipMemoryType has other numbers before 6.0; use Memcpy2D or Memcpy2DAsync": func(l *Library) error {
 				return l.MemcpyParam2D(new(Memcpy2D))
 			},
-			"hip: hipPointerGetAttributes is missing (set memory, since 4.2" + is + "hipMemoryType has other numbers before 6.0; use PointerGetAttribute, which tells all but that": func(l *Library) error {
+			"hip: hipPointerGetAttributes cannot be called (set memory, since 4.2" + is + "hipMemoryType has other numbers before 6.0; use PointerGetAttribute, which tells all but that": func(l *Library) error {
 				_, err := l.PointerGetAttributes(nil)
 				return err
 			},
-			"hip: hipWaitExternalSemaphoresAsync is missing (set external-interop, since 4.3" + is + "hipExternalSemaphoreWaitParams is of 136 bytes before 6.0, and of 144 since": func(l *Library) error {
+			"hip: hipWaitExternalSemaphoresAsync cannot be called (set external-interop, since 4.3" + is + "hipExternalSemaphoreWaitParams is of 136 bytes before 6.0, and of 144 since": func(l *Library) error {
 				return l.WaitExternalSemaphoresAsync(make([]ExternalSemaphore, 1), make([]ExternalSemaphoreWaitParams, 1), 0)
 			},
 		},
 		7_01_52801: {
-			"hip: hipDrvGraphAddMemsetNode is missing (set graphs-6.1, since 6.1" + is + "it takes hipMemsetParams from 7.0 on; use GraphAddMemsetNode": func(l *Library) error {
+			"hip: hipDrvGraphAddMemsetNode cannot be called (set graphs-6.1, since 6.1" + is + "it takes hipMemsetParams from 7.0 on; use GraphAddMemsetNode": func(l *Library) error {
 				_, err := l.DrvGraphAddMemsetNode(1, nil, new(DrvMemsetNodeParams), 0)
 				return err
 			},
-			"hip: hipDrvGraphExecMemsetNodeSetParams is missing (set graphs-6.2, since 6.2" + is + "it takes hipMemsetParams from 7.0 on; use GraphExecMemsetNodeSetParams": func(l *Library) error {
+			"hip: hipDrvGraphExecMemsetNodeSetParams cannot be called (set graphs-6.2, since 6.2" + is + "it takes hipMemsetParams from 7.0 on; use GraphExecMemsetNodeSetParams": func(l *Library) error {
 				return l.DrvGraphExecMemsetNodeSetParams(1, 1, new(DrvMemsetNodeParams), 0)
 			},
 		},

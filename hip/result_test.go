@@ -39,7 +39,7 @@ func TestKnownErrorsAllocateNothing(t *testing.T) {
 func TestUnknownErrorTellsItsNumber(t *testing.T) {
 	for _, r := range []Result{12345, -1} {
 		err := r.asError()
-		if want := fmt.Sprintf("hip: Result(%d) (%d)", int32(r), int32(r)); err.Error() != want || !errors.Is(err, r) || errors.Is(err, ErrorUnknown) {
+		if want := fmt.Sprintf("hip: unknown code %d", int32(r)); err.Error() != want || !errors.Is(err, r) || errors.Is(err, ErrorUnknown) {
 			t.Errorf("message %q, want %q", err, want)
 		}
 	}

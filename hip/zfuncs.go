@@ -3,6 +3,7 @@
 package hip
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"math"
 	"unsafe"
@@ -673,7 +674,7 @@ func (l *Library) DeviceGetPCIBusId(device int32) (pciBusId string, err error) {
 func (l *Library) DeviceGetByPCIBusId(pciBusId string) (device int32, err error) {
 	pciBusIdC, err := dl.CString(pciBusId)
 	if err != nil {
-		return device, err
+		return device, fmt.Errorf("hip: hipDeviceGetByPCIBusId: pciBusId: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetByPCIBusId]); addr != 0 {
 		a0, a1 := &device, pciBusIdC
@@ -938,7 +939,8 @@ func (l *Library) DeviceGetMemPool(device int32) (memPool MemPool, err error) {
 
 // GetDeviceProperties reports the properties of a device in HIP 6's layout.
 //
-// C: hipGetDevicePropertiesR0600, since HIP 6.0, set device-properties.
+// C: hipGetDevicePropertiesR0600, since HIP 6.0, set device-properties. In a release without it use
+// GetDevicePropertiesR0000.
 func (l *Library) GetDeviceProperties(deviceId int32) (prop DeviceProp, err error) {
 	if addr := dl.Load(&l.fns[fnGetDeviceProperties]); addr != 0 {
 		a0, a1 := &prop, uintptr(deviceId)
@@ -1136,7 +1138,7 @@ func (l *Library) SetDeviceFlags(flags uint32) (err error) {
 
 // ChooseDevice finds the device that is closest to the given properties in HIP 6's layout.
 //
-// C: hipChooseDeviceR0600, since HIP 6.0, set device-properties.
+// C: hipChooseDeviceR0600, since HIP 6.0, set device-properties. In a release without it use ChooseDeviceR0000.
 func (l *Library) ChooseDevice(prop *DeviceProp) (device int32, err error) {
 	if addr := dl.Load(&l.fns[fnChooseDevice]); addr != 0 {
 		a0, a1 := &device, prop
@@ -2213,8 +2215,8 @@ func (l *Library) PointerGetAttribute(data unsafe.Pointer, attribute PointerAttr
 //
 // C: hipDrvPointerGetAttributes, since HIP 5.0, set memory.
 func (l *Library) DrvPointerGetAttributes(attributes []PointerAttribute, data []unsafe.Pointer, ptr DevicePtr) (err error) {
-	if data != nil && len(data) != len(attributes) {
-		return &dl.LengthError{Function: "hipDrvPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
+	if len(data) != len(attributes) {
+		return &dl.LengthError{Package: "hip", Function: "hipDrvPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
 	}
 	if addr := dl.Load(&l.fns[fnDrvPointerGetAttributes]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(len(attributes)), unsafe.SliceData(attributes), unsafe.SliceData(data), uintptr(ptr)
@@ -2266,8 +2268,8 @@ func (l *Library) ImportExternalSemaphore(semHandleDesc *ExternalSemaphoreHandle
 // It is not called, and returns a [*dl.SymbolError], where hipExternalSemaphoreSignalParams is of 136 bytes
 // before 6.0, and of 144 since.
 func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreSignalParams, stream Stream) (err error) {
-	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
-		return &dl.LengthError{Function: "hipSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
+	if len(paramsArray) != len(extSemArray) {
+		return &dl.LengthError{Package: "hip", Function: "hipSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	if addr := dl.Load(&l.fns[fnSignalExternalSemaphoresAsync]); addr != 0 {
 		a0, a1, a2, a3 := unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
@@ -2295,8 +2297,8 @@ func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore,
 // It is not called, and returns a [*dl.SymbolError], where hipExternalSemaphoreWaitParams is of 136 bytes before
 // 6.0, and of 144 since.
 func (l *Library) WaitExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreWaitParams, stream Stream) (err error) {
-	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
-		return &dl.LengthError{Function: "hipWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
+	if len(paramsArray) != len(extSemArray) {
+		return &dl.LengthError{Package: "hip", Function: "hipWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	if addr := dl.Load(&l.fns[fnWaitExternalSemaphoresAsync]); addr != 0 {
 		a0, a1, a2, a3 := unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
@@ -2656,11 +2658,11 @@ func (l *Library) MemRangeGetAttribute(data unsafe.Pointer, dataSize uint64, att
 //
 // C: hipMemRangeGetAttributes, since HIP 4.2, set managed-memory.
 func (l *Library) MemRangeGetAttributes(data []unsafe.Pointer, dataSizes []uint64, attributes []MemRangeAttribute, devPtr unsafe.Pointer, count uint64) (err error) {
-	if dataSizes != nil && len(dataSizes) != len(data) {
-		return &dl.LengthError{Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "dataSizes", LenB: len(dataSizes)}
+	if len(dataSizes) != len(data) {
+		return &dl.LengthError{Package: "hip", Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "dataSizes", LenB: len(dataSizes)}
 	}
-	if attributes != nil && len(attributes) != len(data) {
-		return &dl.LengthError{Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
+	if len(attributes) != len(data) {
+		return &dl.LengthError{Package: "hip", Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
 	}
 	if addr := dl.Load(&l.fns[fnMemRangeGetAttributes]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := unsafe.SliceData(data), unsafe.SliceData(dataSizes), unsafe.SliceData(attributes), uintptr(len(data)), devPtr, uintptr(count)
@@ -3569,7 +3571,7 @@ func (l *Library) MemcpyHtoAAsync(dstArray Array, dstOffset uint64, srcHost unsa
 func (l *Library) ModuleGetGlobal(hmod Module, name string) (dptr DevicePtr, bytes uint64, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return dptr, bytes, err
+		return dptr, bytes, fmt.Errorf("hip: hipModuleGetGlobal: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleGetGlobal]); addr != 0 {
 		a0, a1, a2, a3 := &dptr, &bytes, uintptr(hmod), nameC
@@ -3648,7 +3650,7 @@ func (l *Library) GetSymbolSize(symbol uintptr) (size uint64, err error) {
 func (l *Library) GetProcAddress(symbol string, hipVersion int32, flags uint64) (pfn uintptr, symbolStatus DriverProcAddressQueryResult, err error) {
 	symbolC, err := dl.CString(symbol)
 	if err != nil {
-		return pfn, symbolStatus, err
+		return pfn, symbolStatus, fmt.Errorf("hip: hipGetProcAddress: symbol: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnGetProcAddress]); addr != 0 {
 		a0, a1, a2, a3, a4 := symbolC, &pfn, uintptr(hipVersion), uintptr(flags), &symbolStatus
@@ -5375,7 +5377,7 @@ func (l *Library) DevicePrimaryCtxSetFlags(dev Device, flags uint32) (err error)
 func (l *Library) ModuleLoad(fname string) (module Module, err error) {
 	fnameC, err := dl.CString(fname)
 	if err != nil {
-		return module, err
+		return module, fmt.Errorf("hip: hipModuleLoad: fname: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleLoad]); addr != 0 {
 		a0, a1 := &module, fnameC
@@ -5423,7 +5425,7 @@ func (l *Library) ModuleUnload(module Module) (err error) {
 func (l *Library) ModuleGetFunction(module Module, kname string) (function Function, err error) {
 	knameC, err := dl.CString(kname)
 	if err != nil {
-		return function, err
+		return function, fmt.Errorf("hip: hipModuleGetFunction: kname: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleGetFunction]); addr != 0 {
 		a0, a1, a2 := &function, uintptr(module), knameC
@@ -5525,7 +5527,7 @@ func (l *Library) GetFuncBySymbol(symbolPtr uintptr) (functionPtr Function, err 
 func (l *Library) ModuleGetTexRef(hmod Module, name string) (texRef *TextureReference, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return texRef, err
+		return texRef, fmt.Errorf("hip: hipModuleGetTexRef: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnModuleGetTexRef]); addr != 0 {
 		a0, a1, a2 := &texRef, uintptr(hmod), nameC
@@ -5576,8 +5578,8 @@ func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error
 //
 // C: hipModuleLoadDataEx, since HIP 4.2, set modules.
 func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, optionValues []uintptr) (module Module, err error) {
-	if optionValues != nil && len(optionValues) != len(options) {
-		return module, &dl.LengthError{Function: "hipModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(options) {
+		return module, &dl.LengthError{Package: "hip", Function: "hipModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnModuleLoadDataEx]); addr != 0 {
 		a0, a1, a2, a3, a4 := &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
@@ -5608,10 +5610,10 @@ func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, op
 func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Pointer, size uint64, name string, options []JitOption, optionValues []uintptr) (err error) {
 	nameC, err := dl.OptionalCString(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("hip: hipLinkAddData: name: %w", err)
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{Function: "hipLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(options) {
+		return &dl.LengthError{Package: "hip", Function: "hipLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddData]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(state), uintptr(typ), data, uintptr(size), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
@@ -5642,10 +5644,10 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Poi
 func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, options []JitOption, optionValues []uintptr) (err error) {
 	pathC, err := dl.CString(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("hip: hipLinkAddFile: path: %w", err)
 	}
-	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{Function: "hipLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(options) {
+		return &dl.LengthError{Package: "hip", Function: "hipLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddFile]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
@@ -5698,8 +5700,8 @@ func (l *Library) LinkComplete(state LinkState) (hipBinOut unsafe.Pointer, sizeO
 //
 // C: hipLinkCreate, since HIP 6.4, set linker.
 func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (stateOut LinkState, err error) {
-	if optionValues != nil && len(optionValues) != len(options) {
-		return stateOut, &dl.LengthError{Function: "hipLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(options) {
+		return stateOut, &dl.LengthError{Package: "hip", Function: "hipLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkCreate]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
@@ -6812,9 +6814,9 @@ func (l *Library) TexRefSetFlags(texRef *TextureReference, flags uint32) (err er
 // C: hipTexRefSetFormat, since HIP 4.2, set textures. The library reads and writes *texRef.
 //
 // Deprecated: the library's header marks hipTexRefSetFormat as deprecated.
-func (l *Library) TexRefSetFormat(texRef *TextureReference, fmt ArrayFormat, numPackedComponents int32) (err error) {
+func (l *Library) TexRefSetFormat(texRef *TextureReference, format ArrayFormat, numPackedComponents int32) (err error) {
 	if addr := dl.Load(&l.fns[fnTexRefSetFormat]); addr != 0 {
-		a0, a1, a2 := texRef, uintptr(fmt), uintptr(numPackedComponents)
+		a0, a1, a2 := texRef, uintptr(format), uintptr(numPackedComponents)
 		var frame struct {
 			dl.Frame
 			a0 *TextureReference
@@ -6827,7 +6829,7 @@ func (l *Library) TexRefSetFormat(texRef *TextureReference, fmt ArrayFormat, num
 		}
 		return err
 	}
-	res, err := l.Slow(fnTexRefSetFormat, uintptr(unsafe.Pointer(texRef)), uintptr(fmt), uintptr(numPackedComponents))
+	res, err := l.Slow(fnTexRefSetFormat, uintptr(unsafe.Pointer(texRef)), uintptr(format), uintptr(numPackedComponents))
 	return check(res, err)
 }
 
@@ -7646,8 +7648,8 @@ func (l *Library) GraphDestroy(graph Graph) (err error) {
 //
 // C: hipGraphAddDependencies, since HIP 4.4, set graphs.
 func (l *Library) GraphAddDependencies(graph Graph, from []GraphNode, to []GraphNode) (err error) {
-	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{Function: "hipGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+	if len(to) != len(from) {
+		return &dl.LengthError{Package: "hip", Function: "hipGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphAddDependencies]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
@@ -7672,8 +7674,8 @@ func (l *Library) GraphAddDependencies(graph Graph, from []GraphNode, to []Graph
 //
 // C: hipGraphRemoveDependencies, since HIP 4.5, set graphs.
 func (l *Library) GraphRemoveDependencies(graph Graph, from []GraphNode, to []GraphNode) (err error) {
-	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{Function: "hipGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+	if len(to) != len(from) {
+		return &dl.LengthError{Package: "hip", Function: "hipGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphRemoveDependencies]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
@@ -7699,8 +7701,8 @@ func (l *Library) GraphRemoveDependencies(graph Graph, from []GraphNode, to []Gr
 // C: hipGraphGetEdges, since HIP 4.5, set graphs. The library reads the length of from and returns numEdges. The
 // library writes to from and to.
 func (l *Library) GraphGetEdges(graph Graph, from []GraphNode, to []GraphNode) (numEdges uint64, err error) {
-	if to != nil && len(to) != len(from) {
-		return numEdges, &dl.LengthError{Function: "hipGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
+	if len(to) != len(from) {
+		return numEdges, &dl.LengthError{Package: "hip", Function: "hipGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if addr := dl.Load(&l.fns[fnGraphGetEdges]); addr != 0 {
 		numEdges = uint64(len(from))
@@ -9413,7 +9415,7 @@ func (l *Library) GraphReleaseUserObject(graph Graph, object UserObject, count u
 func (l *Library) GraphDebugDotPrint(graph Graph, path string, flags GraphDebugDotFlags) (err error) {
 	pathC, err := dl.CString(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("hip: hipGraphDebugDotPrint: path: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnGraphDebugDotPrint]); addr != 0 {
 		a0, a1, a2 := uintptr(graph), pathC, uintptr(flags)
@@ -10845,14 +10847,14 @@ func (l *Library) MemsetD2D32Async(dst DevicePtr, dstPitch uint64, value uint32,
 //
 // C: hipMemcpyBatchAsync, since HIP 7.1, set batch-copies.
 func (l *Library) MemcpyBatchAsync(dsts []uintptr, srcs []uintptr, sizes []uint64, attrs []MemcpyAttributes, attrsIdxs []uint64, stream Stream) (failIdx uint64, err error) {
-	if srcs != nil && len(srcs) != len(dsts) {
-		return failIdx, &dl.LengthError{Function: "hipMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
+	if len(srcs) != len(dsts) {
+		return failIdx, &dl.LengthError{Package: "hip", Function: "hipMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
 	}
-	if sizes != nil && len(sizes) != len(dsts) {
-		return failIdx, &dl.LengthError{Function: "hipMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
+	if len(sizes) != len(dsts) {
+		return failIdx, &dl.LengthError{Package: "hip", Function: "hipMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
 	}
-	if attrsIdxs != nil && len(attrsIdxs) != len(attrs) {
-		return failIdx, &dl.LengthError{Function: "hipMemcpyBatchAsync", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
+	if len(attrsIdxs) != len(attrs) {
+		return failIdx, &dl.LengthError{Package: "hip", Function: "hipMemcpyBatchAsync", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
 	}
 	if addr := dl.Load(&l.fns[fnMemcpyBatchAsync]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8 := unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), &failIdx, uintptr(stream)
@@ -11001,11 +11003,11 @@ func (l *Library) ModuleGetFunctionCount(mod Module) (count uint32, err error) {
 //
 // C: hipLibraryLoadData, since HIP 7.2, set libraries.
 func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption, jitOptionsValues []uintptr, libraryOptions []LibraryOption, libraryOptionValues []uintptr) (library CodeLibrary, err error) {
-	if jitOptionsValues != nil && len(jitOptionsValues) != len(jitOptions) {
-		return library, &dl.LengthError{Function: "hipLibraryLoadData", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
+	if len(jitOptionsValues) != len(jitOptions) {
+		return library, &dl.LengthError{Package: "hip", Function: "hipLibraryLoadData", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
-	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
-		return library, &dl.LengthError{Function: "hipLibraryLoadData", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
+	if len(libraryOptionValues) != len(libraryOptions) {
+		return library, &dl.LengthError{Package: "hip", Function: "hipLibraryLoadData", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLibraryLoadData]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := &library, codeArg, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
@@ -11039,13 +11041,13 @@ func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption
 func (l *Library) LibraryLoadFromFile(fileName string, jitOptions []JitOption, jitOptionsValues []uintptr, libraryOptions []LibraryOption, libraryOptionValues []uintptr) (library CodeLibrary, err error) {
 	fileNameC, err := dl.CString(fileName)
 	if err != nil {
-		return library, err
+		return library, fmt.Errorf("hip: hipLibraryLoadFromFile: fileName: %w", err)
 	}
-	if jitOptionsValues != nil && len(jitOptionsValues) != len(jitOptions) {
-		return library, &dl.LengthError{Function: "hipLibraryLoadFromFile", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
+	if len(jitOptionsValues) != len(jitOptions) {
+		return library, &dl.LengthError{Package: "hip", Function: "hipLibraryLoadFromFile", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
-	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
-		return library, &dl.LengthError{Function: "hipLibraryLoadFromFile", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
+	if len(libraryOptionValues) != len(libraryOptions) {
+		return library, &dl.LengthError{Package: "hip", Function: "hipLibraryLoadFromFile", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLibraryLoadFromFile]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := &library, fileNameC, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
@@ -11099,7 +11101,7 @@ func (l *Library) LibraryUnload(library CodeLibrary) (err error) {
 func (l *Library) LibraryGetKernel(library CodeLibrary, name string) (pKernel Kernel, err error) {
 	nameC, err := dl.CString(name)
 	if err != nil {
-		return pKernel, err
+		return pKernel, fmt.Errorf("hip: hipLibraryGetKernel: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnLibraryGetKernel]); addr != 0 {
 		a0, a1, a2 := &pKernel, uintptr(library), nameC
@@ -11209,7 +11211,7 @@ func (l *Library) KernelGetName(kernel Kernel) (name string, err error) {
 func (l *Library) GetDriverEntryPoint(symbol string, flags uint64) (funcPtr uintptr, driverStatus DriverEntryPointQueryResult, err error) {
 	symbolC, err := dl.CString(symbol)
 	if err != nil {
-		return funcPtr, driverStatus, err
+		return funcPtr, driverStatus, fmt.Errorf("hip: hipGetDriverEntryPoint: symbol: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnGetDriverEntryPoint]); addr != 0 {
 		a0, a1, a2, a3 := symbolC, &funcPtr, uintptr(flags), &driverStatus

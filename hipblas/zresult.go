@@ -4,9 +4,13 @@ package hipblas
 
 import "strconv"
 
-// Error returns the code's C name, number and meaning.
+// Error returns the code's C name, number and meaning. An unknown code has a number alone.
 func (r Status) Error() string {
-	text := "hipblas: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
+	name, number := r.Name(), strconv.Itoa(int(r))
+	if name == "Status("+number+")" {
+		return "hipblas: unknown code " + number
+	}
+	text := "hipblas: " + name + " (" + number + ")"
 	if m := r.Meaning(); m != "" {
 		text += ": " + m
 	}

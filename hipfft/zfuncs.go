@@ -144,13 +144,13 @@ func (l *Library) Plan3d(nx int32, ny int32, nz int32, typ Type) (plan Handle, e
 
 // PlanMany makes a plan for a batch of transforms of any layout, and allocates its workspace.
 //
-// C: hipfftPlanMany, since rocFFT 1.0.27, set core.
+// C: hipfftPlanMany, since rocFFT 1.0.27, set core. inembed and onembed may be nil.
 func (l *Library) PlanMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (plan Handle, err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return plan, &dl.LengthError{Function: "hipfftPlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return plan, &dl.LengthError{Package: "hipfft", Function: "hipfftPlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return plan, &dl.LengthError{Function: "hipfftPlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return plan, &dl.LengthError{Package: "hipfft", Function: "hipfftPlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnPlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := &plan, uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch)
@@ -291,13 +291,14 @@ func (l *Library) MakePlan3d(plan Handle, nx int32, ny int32, nz int32, typ Type
 // MakePlanMany turns a handle from Create into a plan for a batch of transforms of any layout, with sizes of 32
 // bits, and returns its workspace size for each GPU.
 //
-// C: hipfftMakePlanMany, since rocFFT 1.0.27, set core. The library writes to workSize.
+// C: hipfftMakePlanMany, since rocFFT 1.0.27, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnMakePlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -329,13 +330,14 @@ func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride 
 // MakePlanMany64 turns a handle from Create into a plan for a batch of transforms of any layout, with sizes of
 // 64 bits, and returns its workspace size for each GPU.
 //
-// C: hipfftMakePlanMany64, since rocFFT 1.0.27, set core. The library writes to workSize.
+// C: hipfftMakePlanMany64, since rocFFT 1.0.27, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftMakePlanMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftMakePlanMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftMakePlanMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftMakePlanMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnMakePlanMany64]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -445,13 +447,13 @@ func (l *Library) Estimate3d(nx int32, ny int32, nz int32, typ Type) (workSize u
 
 // EstimateMany estimates the workspace size of a batch of transforms.
 //
-// C: hipfftEstimateMany, since rocFFT 1.0.27, set core.
+// C: hipfftEstimateMany, since rocFFT 1.0.27, set core. inembed and onembed may be nil.
 func (l *Library) EstimateMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (workSize uint64, err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return workSize, &dl.LengthError{Function: "hipfftEstimateMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return workSize, &dl.LengthError{Package: "hipfft", Function: "hipfftEstimateMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return workSize, &dl.LengthError{Function: "hipfftEstimateMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return workSize, &dl.LengthError{Package: "hipfft", Function: "hipfftEstimateMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnEstimateMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), &workSize
@@ -559,13 +561,14 @@ func (l *Library) GetSize3d(plan Handle, nx int32, ny int32, nz int32, typ Type,
 // GetSizeMany returns the workspace size of a batch of transforms, for each GPU, with sizes of 32 bits, before
 // the plan is made.
 //
-// C: hipfftGetSizeMany, since rocFFT 1.0.27, set core. The library writes to workSize.
+// C: hipfftGetSizeMany, since rocFFT 1.0.27, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) GetSizeMany(plan Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnGetSizeMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -597,13 +600,14 @@ func (l *Library) GetSizeMany(plan Handle, n []int32, inembed []int32, istride i
 // GetSizeMany64 returns the workspace size of a batch of transforms, for each GPU, with sizes of 64 bits, before
 // the plan is made.
 //
-// C: hipfftGetSizeMany64, since rocFFT 1.0.27, set core. The library writes to workSize.
+// C: hipfftGetSizeMany64, since rocFFT 1.0.27, set core. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) GetSizeMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftGetSizeMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftGetSizeMany64", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftGetSizeMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftGetSizeMany64", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnGetSizeMany64]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(typ), uintptr(batch), unsafe.SliceData(workSize)
@@ -987,13 +991,14 @@ func (l *Library) XtSetCallbackSharedSize(plan Handle, cbtype XtCallbackType, sh
 // XtMakePlanMany turns a handle from Create into a plan for a batch of transforms of any layout and type, and
 // returns its workspace size for each GPU.
 //
-// C: hipfftXtMakePlanMany, since rocFFT 1.0.27, set xt. The library writes to workSize.
+// C: hipfftXtMakePlanMany, since rocFFT 1.0.27, set xt. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputType hip.DataType, onembed []int64, ostride int64, odist int64, outputType hip.DataType, batch int64, workSize []uint64, executionType hip.DataType) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftXtMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftXtMakePlanMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftXtMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftXtMakePlanMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnXtMakePlanMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), uintptr(inputType), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(outputType), uintptr(batch), unsafe.SliceData(workSize), uintptr(executionType)
@@ -1027,13 +1032,14 @@ func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istrid
 // XtGetSizeMany returns the workspace size of a batch of transforms of any type, for each GPU, before the plan
 // is made.
 //
-// C: hipfftXtGetSizeMany, since rocFFT 1.0.27, set xt. The library writes to workSize.
+// C: hipfftXtGetSizeMany, since rocFFT 1.0.27, set xt. inembed and onembed may be nil. The library writes to
+// workSize.
 func (l *Library) XtGetSizeMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputType hip.DataType, onembed []int64, ostride int64, odist int64, outputType hip.DataType, batch int64, workSize []uint64, executionType hip.DataType) (err error) {
 	if inembed != nil && len(inembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftXtGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftXtGetSizeMany", A: "n", LenA: len(n), B: "inembed", LenB: len(inembed)}
 	}
 	if onembed != nil && len(onembed) != len(n) {
-		return &dl.LengthError{Function: "hipfftXtGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
+		return &dl.LengthError{Package: "hipfft", Function: "hipfftXtGetSizeMany", A: "n", LenA: len(n), B: "onembed", LenB: len(onembed)}
 	}
 	if addr := dl.Load(&l.fns[fnXtGetSizeMany]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13 := uintptr(plan), uintptr(len(n)), unsafe.SliceData(n), unsafe.SliceData(inembed), uintptr(istride), uintptr(idist), uintptr(inputType), unsafe.SliceData(onembed), uintptr(ostride), uintptr(odist), uintptr(outputType), uintptr(batch), unsafe.SliceData(workSize), uintptr(executionType)

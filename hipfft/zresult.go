@@ -4,9 +4,13 @@ package hipfft
 
 import "strconv"
 
-// Error returns the code's C name, number and meaning.
+// Error returns the code's C name, number and meaning. An unknown code has a number alone.
 func (r Result) Error() string {
-	text := "hipfft: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
+	name, number := r.Name(), strconv.Itoa(int(r))
+	if name == "Result("+number+")" {
+		return "hipfft: unknown code " + number
+	}
+	text := "hipfft: " + name + " (" + number + ")"
 	if m := r.Meaning(); m != "" {
 		text += ": " + m
 	}

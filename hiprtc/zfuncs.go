@@ -3,6 +3,7 @@
 package hiprtc
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
 )
@@ -69,7 +70,7 @@ func (l *Library) GetVersion() (major int32, minor int32, err error) {
 func (l *Library) AddNameExpression(prog Program, nameExpression string) (err error) {
 	nameExpressionC, err := dl.CString(nameExpression)
 	if err != nil {
-		return err
+		return fmt.Errorf("hiprtc: hiprtcAddNameExpression: nameExpression: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnAddNameExpression]); addr != 0 {
 		a0, a1 := uintptr(prog), nameExpressionC
@@ -118,14 +119,14 @@ func (l *Library) CompileProgram(prog Program, options []*byte) (err error) {
 func (l *Library) CreateProgram(src string, name string, headers []*byte, includeNames []*byte) (prog Program, err error) {
 	srcC, err := dl.CString(src)
 	if err != nil {
-		return prog, err
+		return prog, fmt.Errorf("hiprtc: hiprtcCreateProgram: src: %w", err)
 	}
 	nameC, err := dl.OptionalCString(name)
 	if err != nil {
-		return prog, err
+		return prog, fmt.Errorf("hiprtc: hiprtcCreateProgram: name: %w", err)
 	}
-	if includeNames != nil && len(includeNames) != len(headers) {
-		return prog, &dl.LengthError{Function: "hiprtcCreateProgram", A: "headers", LenA: len(headers), B: "includeNames", LenB: len(includeNames)}
+	if len(includeNames) != len(headers) {
+		return prog, &dl.LengthError{Package: "hiprtc", Function: "hiprtcCreateProgram", A: "headers", LenA: len(headers), B: "includeNames", LenB: len(includeNames)}
 	}
 	if addr := dl.Load(&l.fns[fnCreateProgram]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := &prog, srcC, nameC, uintptr(len(headers)), unsafe.SliceData(headers), unsafe.SliceData(includeNames)
@@ -177,7 +178,7 @@ func (l *Library) DestroyProgram(prog *Program) (err error) {
 func (l *Library) GetLoweredName(prog Program, nameExpression string) (loweredName string, err error) {
 	nameExpressionC, err := dl.CString(nameExpression)
 	if err != nil {
-		return loweredName, err
+		return loweredName, fmt.Errorf("hiprtc: hiprtcGetLoweredName: nameExpression: %w", err)
 	}
 	out := new(struct {
 		loweredName unsafe.Pointer
@@ -191,6 +192,13 @@ func (l *Library) GetLoweredName(prog Program, nameExpression string) (loweredNa
 //
 // C: hiprtcGetProgramLog, since HIP 4.2, set core. The library writes to log.
 func (l *Library) GetProgramLog(prog Program, log []byte) (err error) {
+	logNeed, err := l.GetProgramLogSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(log)) < logNeed {
+		return &dl.ShortError{Package: "hiprtc", Function: "hiprtcGetProgramLog", Slice: "log", Len: len(log), Need: logNeed, Size: "GetProgramLogSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetProgramLog]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(log)
 		var frame struct {
@@ -237,6 +245,13 @@ func (l *Library) GetProgramLogSize(prog Program) (logSizeRet uint64, err error)
 //
 // C: hiprtcGetCode, since HIP 4.2, set core. The library writes to codeArg.
 func (l *Library) GetCode(prog Program, codeArg []byte) (err error) {
+	codeArgNeed, err := l.GetCodeSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(codeArg)) < codeArgNeed {
+		return &dl.ShortError{Package: "hiprtc", Function: "hiprtcGetCode", Slice: "codeArg", Len: len(codeArg), Need: codeArgNeed, Size: "GetCodeSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetCode]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(codeArg)
 		var frame struct {
@@ -282,6 +297,13 @@ func (l *Library) GetCodeSize(prog Program) (codeSizeRet uint64, err error) {
 //
 // C: hiprtcGetBitcode, since HIP 5.3, set bitcode. The library writes to bitcode.
 func (l *Library) GetBitcode(prog Program, bitcode []byte) (err error) {
+	bitcodeNeed, err := l.GetBitcodeSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(bitcode)) < bitcodeNeed {
+		return &dl.ShortError{Package: "hiprtc", Function: "hiprtcGetBitcode", Slice: "bitcode", Len: len(bitcode), Need: bitcodeNeed, Size: "GetBitcodeSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetBitcode]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(bitcode)
 		var frame struct {
@@ -328,8 +350,8 @@ func (l *Library) GetBitcodeSize(prog Program) (bitcodeSize uint64, err error) {
 //
 // C: hiprtcLinkCreate, since HIP 5.3, set linker.
 func (l *Library) LinkCreate(optionPtr []JitOption, optionValsPptr []uintptr) (hipLinkStatePtr LinkState, err error) {
-	if optionValsPptr != nil && len(optionValsPptr) != len(optionPtr) {
-		return hipLinkStatePtr, &dl.LengthError{Function: "hiprtcLinkCreate", A: "optionPtr", LenA: len(optionPtr), B: "optionValsPptr", LenB: len(optionValsPptr)}
+	if len(optionValsPptr) != len(optionPtr) {
+		return hipLinkStatePtr, &dl.LengthError{Package: "hiprtc", Function: "hiprtcLinkCreate", A: "optionPtr", LenA: len(optionPtr), B: "optionValsPptr", LenB: len(optionValsPptr)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkCreate]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(len(optionPtr)), unsafe.SliceData(optionPtr), unsafe.SliceData(optionValsPptr), &hipLinkStatePtr
@@ -359,10 +381,10 @@ func (l *Library) LinkCreate(optionPtr []JitOption, optionValsPptr []uintptr) (h
 func (l *Library) LinkAddFile(hipLinkState LinkState, inputType JitInputType, filePath string, optionsPtr []JitOption, optionValues []uintptr) (err error) {
 	filePathC, err := dl.CString(filePath)
 	if err != nil {
-		return err
+		return fmt.Errorf("hiprtc: hiprtcLinkAddFile: filePath: %w", err)
 	}
-	if optionValues != nil && len(optionValues) != len(optionsPtr) {
-		return &dl.LengthError{Function: "hiprtcLinkAddFile", A: "optionsPtr", LenA: len(optionsPtr), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(optionsPtr) {
+		return &dl.LengthError{Package: "hiprtc", Function: "hiprtcLinkAddFile", A: "optionsPtr", LenA: len(optionsPtr), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddFile]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := uintptr(hipLinkState), uintptr(inputType), filePathC, uintptr(len(optionsPtr)), unsafe.SliceData(optionsPtr), unsafe.SliceData(optionValues)
@@ -391,10 +413,10 @@ func (l *Library) LinkAddFile(hipLinkState LinkState, inputType JitInputType, fi
 func (l *Library) LinkAddData(hipLinkState LinkState, inputType JitInputType, image []byte, name string, optionsPtr []JitOption, optionValues []uintptr) (err error) {
 	nameC, err := dl.OptionalCString(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("hiprtc: hiprtcLinkAddData: name: %w", err)
 	}
-	if optionValues != nil && len(optionValues) != len(optionsPtr) {
-		return &dl.LengthError{Function: "hiprtcLinkAddData", A: "optionsPtr", LenA: len(optionsPtr), B: "optionValues", LenB: len(optionValues)}
+	if len(optionValues) != len(optionsPtr) {
+		return &dl.LengthError{Package: "hiprtc", Function: "hiprtcLinkAddData", A: "optionsPtr", LenA: len(optionsPtr), B: "optionValues", LenB: len(optionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLinkAddData]); addr != 0 {
 		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(hipLinkState), uintptr(inputType), unsafe.SliceData(image), uintptr(len(image)), nameC, uintptr(len(optionsPtr)), unsafe.SliceData(optionsPtr), unsafe.SliceData(optionValues)

@@ -53,8 +53,8 @@ func TestOpenFails(t *testing.T) {
 		want       error
 		message    string
 	}{
-		{"NCCL absent", absent, Open, dl.ErrNotFound, "nccl: NCCL not found: FILE (Options.Path): no such file; " + spec.Hint},
-		{"RCCL absent", absent, OpenRCCL, dl.ErrNotFound, "nccl: RCCL not found: FILE (Options.Path): no such file; " + rcclSpec.Hint},
+		{"NCCL absent", absent, Open, dl.ErrNotFound, "nccl: NCCL not found: FILE (Options.Path): no such file; install NVIDIA's NCCL 2.3.5 or newer (package libnccl2), or correct Options.Path"},
+		{"RCCL absent", absent, OpenRCCL, dl.ErrNotFound, "nccl: RCCL not found: FILE (Options.Path): no such file; install AMD's RCCL (package rccl), or correct Options.Path"},
 		{"NCCL too old", fake(t, 2300, false), Open, dl.ErrTooOld, "nccl: NCCL 2.3.0 (FILE) is too old: it lacks "},
 		{"another library", testlib.Fake{File: "libother.so", Symbols: []string{"one"}}.Build(t), Open, dl.ErrTooOld, "it is another library, or far too old"},
 	} {

@@ -39,7 +39,7 @@ func TestKnownErrorsAllocateNothing(t *testing.T) {
 func TestUnknownErrorTellsItsNumber(t *testing.T) {
 	for _, r := range []Result{77, 1234, -1} {
 		err := r.asError()
-		if want := fmt.Sprintf("nccl: Result(%d) (%d)", int32(r), int32(r)); err.Error() != want || !errors.Is(err, r) {
+		if want := fmt.Sprintf("nccl: unknown code %d", int32(r)); err.Error() != want || !errors.Is(err, r) {
 			t.Errorf("message %q, want %q", err, want)
 		}
 	}

@@ -3,6 +3,7 @@
 package nccl
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
 )
@@ -1012,7 +1013,7 @@ func (l *Library) AllToAllvRCCL(sendbuff DevicePtr, sendcounts []uint64, sdispls
 func (l *Library) MscclLoadAlgo(mscclAlgoFilePath string, rank int32) (mscclAlgoHandle MscclAlgoHandle, err error) {
 	mscclAlgoFilePathC, err := dl.CString(mscclAlgoFilePath)
 	if err != nil {
-		return mscclAlgoHandle, err
+		return mscclAlgoHandle, fmt.Errorf("nccl: mscclLoadAlgo: mscclAlgoFilePath: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnMscclLoadAlgo]); addr != 0 {
 		a0, a1, a2 := mscclAlgoFilePathC, &mscclAlgoHandle, uintptr(rank)
@@ -1337,7 +1338,7 @@ func (l *Library) CommMemStats(comm Comm, stat CommMemStat) (value uint64, err e
 func (l *Library) ParamBind(key string) (output ParamHandle, err error) {
 	keyC, err := dl.CString(key)
 	if err != nil {
-		return output, err
+		return output, fmt.Errorf("nccl: ncclParamBind: key: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnParamBind]); addr != 0 {
 		a0, a1 := &output, keyC
@@ -1594,7 +1595,7 @@ func (l *Library) ParamGet(h ParamHandle, output []byte) (length int32, err erro
 func (l *Library) ParamGetParameter(key string) (value string, valueLen int32, err error) {
 	keyC, err := dl.CString(key)
 	if err != nil {
-		return value, valueLen, err
+		return value, valueLen, fmt.Errorf("nccl: ncclParamGetParameter: key: %w", err)
 	}
 	out := new(struct {
 		value    unsafe.Pointer

@@ -3,6 +3,7 @@
 package nvjitlink
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
 )
@@ -77,7 +78,7 @@ func (l *Library) Destroy(handle *Handle) (err error) {
 func (l *Library) AddData(handle Handle, inputType InputType, data []byte, name string) (err error) {
 	nameC, err := dl.OptionalCString(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("nvjitlink: nvJitLinkAddData: name: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnAddData]); addr != 0 {
 		a0, a1, a2, a3, a4 := uintptr(handle), uintptr(inputType), unsafe.SliceData(data), uintptr(len(data)), nameC
@@ -105,7 +106,7 @@ func (l *Library) AddData(handle Handle, inputType InputType, data []byte, name 
 func (l *Library) AddFile(handle Handle, inputType InputType, fileName string) (err error) {
 	fileNameC, err := dl.CString(fileName)
 	if err != nil {
-		return err
+		return fmt.Errorf("nvjitlink: nvJitLinkAddFile: fileName: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnAddFile]); addr != 0 {
 		a0, a1, a2 := uintptr(handle), uintptr(inputType), fileNameC
@@ -173,6 +174,13 @@ func (l *Library) GetLinkedCubinSize(handle Handle) (size uint64, err error) {
 //
 // C: nvJitLinkGetLinkedCubin, since CUDA 12.3, set core. The library writes to cubin.
 func (l *Library) GetLinkedCubin(handle Handle, cubin []byte) (err error) {
+	cubinNeed, err := l.GetLinkedCubinSize(handle)
+	if err != nil {
+		return err
+	}
+	if uint64(len(cubin)) < cubinNeed {
+		return &dl.ShortError{Package: "nvjitlink", Function: "nvJitLinkGetLinkedCubin", Slice: "cubin", Len: len(cubin), Need: cubinNeed, Size: "GetLinkedCubinSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetLinkedCubin]); addr != 0 {
 		a0, a1 := uintptr(handle), unsafe.SliceData(cubin)
 		var frame struct {
@@ -219,6 +227,13 @@ func (l *Library) GetLinkedPtxSize(handle Handle) (size uint64, err error) {
 //
 // C: nvJitLinkGetLinkedPtx, since CUDA 12.3, set ptx. The library writes to ptx.
 func (l *Library) GetLinkedPtx(handle Handle, ptx []byte) (err error) {
+	ptxNeed, err := l.GetLinkedPtxSize(handle)
+	if err != nil {
+		return err
+	}
+	if uint64(len(ptx)) < ptxNeed {
+		return &dl.ShortError{Package: "nvjitlink", Function: "nvJitLinkGetLinkedPtx", Slice: "ptx", Len: len(ptx), Need: ptxNeed, Size: "GetLinkedPtxSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetLinkedPtx]); addr != 0 {
 		a0, a1 := uintptr(handle), unsafe.SliceData(ptx)
 		var frame struct {
@@ -264,6 +279,13 @@ func (l *Library) GetErrorLogSize(handle Handle) (size uint64, err error) {
 //
 // C: nvJitLinkGetErrorLog, since CUDA 12.3, set core. The library writes to log.
 func (l *Library) GetErrorLog(handle Handle, log []byte) (err error) {
+	logNeed, err := l.GetErrorLogSize(handle)
+	if err != nil {
+		return err
+	}
+	if uint64(len(log)) < logNeed {
+		return &dl.ShortError{Package: "nvjitlink", Function: "nvJitLinkGetErrorLog", Slice: "log", Len: len(log), Need: logNeed, Size: "GetErrorLogSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetErrorLog]); addr != 0 {
 		a0, a1 := uintptr(handle), unsafe.SliceData(log)
 		var frame struct {
@@ -310,6 +332,13 @@ func (l *Library) GetInfoLogSize(handle Handle) (size uint64, err error) {
 //
 // C: nvJitLinkGetInfoLog, since CUDA 12.3, set core. The library writes to log.
 func (l *Library) GetInfoLog(handle Handle, log []byte) (err error) {
+	logNeed, err := l.GetInfoLogSize(handle)
+	if err != nil {
+		return err
+	}
+	if uint64(len(log)) < logNeed {
+		return &dl.ShortError{Package: "nvjitlink", Function: "nvJitLinkGetInfoLog", Slice: "log", Len: len(log), Need: logNeed, Size: "GetInfoLogSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetInfoLog]); addr != 0 {
 		a0, a1 := uintptr(handle), unsafe.SliceData(log)
 		var frame struct {

@@ -4,9 +4,13 @@ package nvjitlink
 
 import "strconv"
 
-// Error returns the code's C name, number and meaning.
+// Error returns the code's C name, number and meaning. An unknown code has a number alone.
 func (r Result) Error() string {
-	text := "nvjitlink: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
+	name, number := r.Name(), strconv.Itoa(int(r))
+	if name == "Result("+number+")" {
+		return "nvjitlink: unknown code " + number
+	}
+	text := "nvjitlink: " + name + " (" + number + ")"
 	if m := r.Meaning(); m != "" {
 		text += ": " + m
 	}

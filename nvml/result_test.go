@@ -32,7 +32,7 @@ func TestErrorsTellNameNumberAndMeaning(t *testing.T) {
 	if known != 32 {
 		t.Errorf("%d codes are known, want 32", known)
 	}
-	if err := Result(77).asError(); err.Error() != "nvml: Result(77) (77)" {
+	if err := Result(77).asError(); err.Error() != "nvml: unknown code 77" {
 		t.Errorf("message of an unknown code: %q", err)
 	}
 }

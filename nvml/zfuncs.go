@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
 )
@@ -953,7 +954,7 @@ func (l *Library) DeviceGetHandleByIndex(index uint32) (device Device, err error
 func (l *Library) DeviceGetHandleBySerial(serial string) (device Device, err error) {
 	serialC, err := dl.CString(serial)
 	if err != nil {
-		return device, err
+		return device, fmt.Errorf("nvml: nvmlDeviceGetHandleBySerial: serial: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetHandleBySerial]); addr != 0 {
 		a0, a1 := serialC, &device
@@ -981,7 +982,7 @@ func (l *Library) DeviceGetHandleBySerial(serial string) (device Device, err err
 func (l *Library) DeviceGetHandleByUUID(uuid string) (device Device, err error) {
 	uuidC, err := dl.CString(uuid)
 	if err != nil {
-		return device, err
+		return device, fmt.Errorf("nvml: nvmlDeviceGetHandleByUUID: uuid: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetHandleByUUID]); addr != 0 {
 		a0, a1 := uuidC, &device
@@ -1033,7 +1034,7 @@ func (l *Library) DeviceGetHandleByUUIDV(uuid *UUIDV1) (device Device, err error
 func (l *Library) DeviceGetHandleByPciBusId(pciBusId string) (device Device, err error) {
 	pciBusIdC, err := dl.CString(pciBusId)
 	if err != nil {
-		return device, err
+		return device, fmt.Errorf("nvml: nvmlDeviceGetHandleByPciBusId_v2: pciBusId: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetHandleByPciBusId]); addr != 0 {
 		a0, a1 := pciBusIdC, &device
@@ -4742,10 +4743,10 @@ func (l *Library) DeviceGetRetiredPages(device Device, cause PageRetirementCause
 // returns their count.
 //
 // C: nvmlDeviceGetRetiredPages_v2, since CUDA 11.1, set ecc. The library reads the length of addresses and
-// returns pageCount. The library writes to addresses and timestamps.
+// returns pageCount. timestamps may be nil. The library writes to addresses and timestamps.
 func (l *Library) DeviceGetRetiredPagesV2(device Device, cause PageRetirementCause, addresses []uint64, timestamps []uint64) (pageCount uint32, err error) {
 	if timestamps != nil && len(timestamps) != len(addresses) {
-		return pageCount, &dl.LengthError{Function: "nvmlDeviceGetRetiredPages_v2", A: "addresses", LenA: len(addresses), B: "timestamps", LenB: len(timestamps)}
+		return pageCount, &dl.LengthError{Package: "nvml", Function: "nvmlDeviceGetRetiredPages_v2", A: "addresses", LenA: len(addresses), B: "timestamps", LenB: len(timestamps)}
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetRetiredPagesV2]); addr != 0 {
 		pageCount = uint32(len(addresses))
@@ -9634,7 +9635,7 @@ func (l *Library) DeviceGetHandleByIndexV1(index uint32) (device Device, err err
 func (l *Library) DeviceGetHandleByPciBusIdV1(pciBusId string) (device Device, err error) {
 	pciBusIdC, err := dl.CString(pciBusId)
 	if err != nil {
-		return device, err
+		return device, fmt.Errorf("nvml: nvmlDeviceGetHandleByPciBusId: pciBusId: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnDeviceGetHandleByPciBusIdV1]); addr != 0 {
 		a0, a1 := pciBusIdC, &device

@@ -4,9 +4,13 @@ package nvml
 
 import "strconv"
 
-// Error returns the code's C name, number and meaning.
+// Error returns the code's C name, number and meaning. An unknown code has a number alone.
 func (r Result) Error() string {
-	text := "nvml: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
+	name, number := r.Name(), strconv.Itoa(int(r))
+	if name == "Result("+number+")" {
+		return "nvml: unknown code " + number
+	}
+	text := "nvml: " + name + " (" + number + ")"
 	if m := r.Meaning(); m != "" {
 		text += ": " + m
 	}

@@ -32,7 +32,7 @@ func TestErrorsTellNameNumberAndMeaning(t *testing.T) {
 	if known != 18 {
 		t.Errorf("%d codes are known, want 18", known)
 	}
-	if err := Result(77).asError(); err.Error() != "nvrtc: Result(77) (77)" {
+	if err := Result(77).asError(); err.Error() != "nvrtc: unknown code 77" {
 		t.Errorf("message of an unknown code: %q", err)
 	}
 }

@@ -3,6 +3,7 @@
 package nvrtc
 
 import (
+	"fmt"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"unsafe"
 )
@@ -98,6 +99,13 @@ func (l *Library) GetNumSupportedArchs() (numArchs int32, err error) {
 //
 // C: nvrtcGetSupportedArchs, since CUDA 11.2, set architectures. The library writes to supportedArchs.
 func (l *Library) GetSupportedArchs(supportedArchs []int32) (err error) {
+	supportedArchsNeed, err := l.GetNumSupportedArchs()
+	if err != nil {
+		return err
+	}
+	if uint64(len(supportedArchs)) < uint64(supportedArchsNeed) {
+		return &dl.ShortError{Package: "nvrtc", Function: "nvrtcGetSupportedArchs", Slice: "supportedArchs", Len: len(supportedArchs), Need: uint64(supportedArchsNeed), Size: "GetNumSupportedArchs"}
+	}
 	if addr := dl.Load(&l.fns[fnGetSupportedArchs]); addr != 0 {
 		a0 := unsafe.SliceData(supportedArchs)
 		var frame struct {
@@ -121,14 +129,14 @@ func (l *Library) GetSupportedArchs(supportedArchs []int32) (err error) {
 func (l *Library) CreateProgram(src string, name string, headers []*byte, includeNames []*byte) (prog Program, err error) {
 	srcC, err := dl.CString(src)
 	if err != nil {
-		return prog, err
+		return prog, fmt.Errorf("nvrtc: nvrtcCreateProgram: src: %w", err)
 	}
 	nameC, err := dl.OptionalCString(name)
 	if err != nil {
-		return prog, err
+		return prog, fmt.Errorf("nvrtc: nvrtcCreateProgram: name: %w", err)
 	}
-	if includeNames != nil && len(includeNames) != len(headers) {
-		return prog, &dl.LengthError{Function: "nvrtcCreateProgram", A: "headers", LenA: len(headers), B: "includeNames", LenB: len(includeNames)}
+	if len(includeNames) != len(headers) {
+		return prog, &dl.LengthError{Package: "nvrtc", Function: "nvrtcCreateProgram", A: "headers", LenA: len(headers), B: "includeNames", LenB: len(includeNames)}
 	}
 	if addr := dl.Load(&l.fns[fnCreateProgram]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := &prog, srcC, nameC, uintptr(len(headers)), unsafe.SliceData(headers), unsafe.SliceData(includeNames)
@@ -211,6 +219,13 @@ func (l *Library) GetPTXSize(prog Program) (ptxSizeRet uint64, err error) {
 //
 // C: nvrtcGetPTX, since CUDA 11.2, set core. The library writes to ptx.
 func (l *Library) GetPTX(prog Program, ptx []byte) (err error) {
+	ptxNeed, err := l.GetPTXSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(ptx)) < ptxNeed {
+		return &dl.ShortError{Package: "nvrtc", Function: "nvrtcGetPTX", Slice: "ptx", Len: len(ptx), Need: ptxNeed, Size: "GetPTXSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetPTX]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(ptx)
 		var frame struct {
@@ -257,6 +272,13 @@ func (l *Library) GetCUBINSize(prog Program) (cubinSizeRet uint64, err error) {
 //
 // C: nvrtcGetCUBIN, since CUDA 11.2, set cubin. The library writes to cubin.
 func (l *Library) GetCUBIN(prog Program, cubin []byte) (err error) {
+	cubinNeed, err := l.GetCUBINSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(cubin)) < cubinNeed {
+		return &dl.ShortError{Package: "nvrtc", Function: "nvrtcGetCUBIN", Slice: "cubin", Len: len(cubin), Need: cubinNeed, Size: "GetCUBINSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetCUBIN]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(cubin)
 		var frame struct {
@@ -303,6 +325,13 @@ func (l *Library) GetLTOIRSize(prog Program) (ltoirSizeRet uint64, err error) {
 //
 // C: nvrtcGetLTOIR, since CUDA 12.0, set lto-ir. The library writes to ltoir.
 func (l *Library) GetLTOIR(prog Program, ltoir []byte) (err error) {
+	ltoirNeed, err := l.GetLTOIRSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(ltoir)) < ltoirNeed {
+		return &dl.ShortError{Package: "nvrtc", Function: "nvrtcGetLTOIR", Slice: "ltoir", Len: len(ltoir), Need: ltoirNeed, Size: "GetLTOIRSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetLTOIR]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(ltoir)
 		var frame struct {
@@ -349,6 +378,13 @@ func (l *Library) GetOptiXIRSize(prog Program) (optixirSizeRet uint64, err error
 //
 // C: nvrtcGetOptiXIR, since CUDA 12.0, set optix-ir. The library writes to optixir.
 func (l *Library) GetOptiXIR(prog Program, optixir []byte) (err error) {
+	optixirNeed, err := l.GetOptiXIRSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(optixir)) < optixirNeed {
+		return &dl.ShortError{Package: "nvrtc", Function: "nvrtcGetOptiXIR", Slice: "optixir", Len: len(optixir), Need: optixirNeed, Size: "GetOptiXIRSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetOptiXIR]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(optixir)
 		var frame struct {
@@ -396,6 +432,13 @@ func (l *Library) GetProgramLogSize(prog Program) (logSizeRet uint64, err error)
 //
 // C: nvrtcGetProgramLog, since CUDA 11.2, set core. The library writes to log.
 func (l *Library) GetProgramLog(prog Program, log []byte) (err error) {
+	logNeed, err := l.GetProgramLogSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(log)) < logNeed {
+		return &dl.ShortError{Package: "nvrtc", Function: "nvrtcGetProgramLog", Slice: "log", Len: len(log), Need: logNeed, Size: "GetProgramLogSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetProgramLog]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(log)
 		var frame struct {
@@ -420,7 +463,7 @@ func (l *Library) GetProgramLog(prog Program, log []byte) (err error) {
 func (l *Library) AddNameExpression(prog Program, nameExpression string) (err error) {
 	nameExpressionC, err := dl.CString(nameExpression)
 	if err != nil {
-		return err
+		return fmt.Errorf("nvrtc: nvrtcAddNameExpression: nameExpression: %w", err)
 	}
 	if addr := dl.Load(&l.fns[fnAddNameExpression]); addr != 0 {
 		a0, a1 := uintptr(prog), nameExpressionC
@@ -446,7 +489,7 @@ func (l *Library) AddNameExpression(prog Program, nameExpression string) (err er
 func (l *Library) GetLoweredName(prog Program, nameExpression string) (loweredName string, err error) {
 	nameExpressionC, err := dl.CString(nameExpression)
 	if err != nil {
-		return loweredName, err
+		return loweredName, fmt.Errorf("nvrtc: nvrtcGetLoweredName: nameExpression: %w", err)
 	}
 	out := new(struct {
 		loweredName unsafe.Pointer
@@ -603,6 +646,13 @@ func (l *Library) GetNVVMSize(prog Program) (nvvmSizeRet uint64, err error) {
 //
 // Deprecated: the library's header marks nvrtcGetNVVM as deprecated.
 func (l *Library) GetNVVM(prog Program, nvvm []byte) (err error) {
+	nvvmNeed, err := l.GetNVVMSize(prog)
+	if err != nil {
+		return err
+	}
+	if uint64(len(nvvm)) < nvvmNeed {
+		return &dl.ShortError{Package: "nvrtc", Function: "nvrtcGetNVVM", Slice: "nvvm", Len: len(nvvm), Need: nvvmNeed, Size: "GetNVVMSize"}
+	}
 	if addr := dl.Load(&l.fns[fnGetNVVM]); addr != 0 {
 		a0, a1 := uintptr(prog), unsafe.SliceData(nvvm)
 		var frame struct {

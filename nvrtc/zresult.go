@@ -4,9 +4,13 @@ package nvrtc
 
 import "strconv"
 
-// Error returns the code's C name, number and meaning.
+// Error returns the code's C name, number and meaning. An unknown code has a number alone.
 func (r Result) Error() string {
-	text := "nvrtc: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
+	name, number := r.Name(), strconv.Itoa(int(r))
+	if name == "Result("+number+")" {
+		return "nvrtc: unknown code " + number
+	}
+	text := "nvrtc: " + name + " (" + number + ")"
 	if m := r.Meaning(); m != "" {
 		text += ": " + m
 	}

@@ -626,6 +626,9 @@ func (c *checker) param(kind string, n ParamNote, functions map[string][]Functio
 	if n.Len != "" && (n.Slice || n.Fixed != 0) || n.Slice && n.Fixed != 0 {
 		c.add(record, "len", "an array must have only one of len, slice and fixed")
 	}
+	if n.Size != "" && !n.Slice {
+		c.add(record, "size", "is for an array with slice")
+	}
 	if n.Late != "" && (n.Len != "" || n.Slice || n.Fixed != 0) {
 		c.add(record, "late", "an array needs no late: its memory is the caller's")
 	}

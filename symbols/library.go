@@ -38,6 +38,7 @@ type Func struct {
 	Callback  bool     // may call back into the program before it returns
 	Asks      []string // parameters with function pointers, if no note says when the library runs these functions
 	Registers bool     // registers a function that later calls may run before they return
+	Use       string   // what to call in a release that lacks the function, or ""
 	Note      string   // the reason of its note in the overlay, or of its refusal
 	Args      []Arg
 }
@@ -47,6 +48,7 @@ type Arg struct {
 	Param
 	Len    string // the parameter that holds the length; "*name" if it is a pointer through which the library returns the length
 	Slice  bool   // array without a parameter for its length
+	Size   string // function that returns how many elements the library writes to the array, or ""
 	Fixed  int    // array of this length
 	Text   int    // text buffer of this size
 	Late   string // when the library finishes with an output that it may write after the call
@@ -139,7 +141,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 				if !n.Since.IsZero() {
 					g.Since = n.Since
 				}
-				g.Callback, g.Registers, g.Note = n.Callback == Yes, n.Registers, n.Reason
+				g.Callback, g.Registers, g.Use, g.Note = n.Callback == Yes, n.Registers, n.Use, n.Reason
 				told = n.Callback != "" || n.Registers
 			}
 			if d := l.docs[name]; d != "" {
@@ -246,7 +248,7 @@ func (a *Arg) apply(n ParamNote) {
 		a.Null = *n.Null
 	}
 	if array {
-		a.Len, a.Slice, a.Fixed, a.Text = n.Len, n.Slice, n.Fixed, n.Text
+		a.Len, a.Slice, a.Size, a.Fixed, a.Text = n.Len, n.Slice, n.Size, n.Fixed, n.Text
 	}
 	if n.Late != "" {
 		a.Late = n.Late

@@ -39,6 +39,7 @@ type FunctionNote struct {
 	Callback  Answer  `json:"callback,omitempty"`  // the function may call back into the program before it returns
 	Registers bool    `json:"registers,omitempty"` // registers a function that later calls may run before they return
 	Skip      bool    `json:"skip,omitempty"`      // not bound
+	Use       string  `json:"use,omitempty"`       // what to call in a release that lacks the function, in Go's names
 	Reason    string  `json:"reason"`
 }
 
@@ -74,6 +75,10 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 // API name for all ABI versions that have such a parameter. Both parts may be path.Match patterns.
 // If several notes match a parameter, all apply in turn, and each overrides the fields that it
 // sets: first notes with patterns or Types, then a note on the API name, then one on the symbol.
+//
+// Null says that the pointer may be NULL. Every array may be NULL if its count is 0. If several
+// arrays share a count, the first one determines it, and a later one with Null may be NULL
+// whatever the count.
 type ParamNote struct {
 	Name   string   `json:"name"`
 	Types  []string `json:"types,omitempty"` // C types as in the table: the note applies only to parameters of these types
@@ -81,6 +86,7 @@ type ParamNote struct {
 	Null   *bool    `json:"null,omitempty"`
 	Len    string   `json:"len,omitempty"`   // the parameter that counts this array; "*n" where n points to a count that the library updates
 	Slice  bool     `json:"slice,omitempty"` // an array without a parameter for its length
+	Size   string   `json:"size,omitempty"`  // with Slice: the function that returns how many elements the library writes
 	Fixed  int      `json:"fixed,omitempty"` // an array of this many elements
 	Text   int      `json:"text,omitempty"`  // a buffer for text; this many bytes hold every text that the library writes
 	Late   string   `json:"late,omitempty"`  // when the library finishes with an output, if that may be after the call: "the split is complete"

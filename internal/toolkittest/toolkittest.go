@@ -88,7 +88,11 @@ func Run(t *testing.T, c Case) {
 			if err == nil || !errors.Is(err, dl.ErrNotFound) {
 				t.Fatalf("opening a missing file: %v, %v", l, err)
 			}
-			for _, want := range []string{m.Name, path, m.Env, m.Hint} {
+			wants := []string{m.Name, path, m.Env, m.Hint}
+			if opt.Path != "" {
+				wants = []string{m.Name, path, ", or correct Options.Path"}
+			}
+			for _, want := range wants {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("the error does not have %q: %v", want, err)
 				}

@@ -138,7 +138,7 @@ func (l *Library) open() (*cublas.Library, *libcall.Handle[cublas.Handle], error
 	case l.closed:
 		return nil, nil, fmt.Errorf("blas: %w", gpu.ErrClosed)
 	case l.dev.Simulated():
-		return nil, nil, fmt.Errorf("blas: a simulated device has no cuBLAS to call: %w", gpu.ErrUnsupported)
+		return nil, nil, libcall.Simulated("blas", "cuBLAS")
 	case l.handle != nil:
 		return l.blas, l.handle, nil
 	}

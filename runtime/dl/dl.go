@@ -120,6 +120,9 @@ type Symbol struct {
 	// Misfits are versions in which the function's parameters differ from Sig or from the program's
 	// types. In these versions the function counts as missing.
 	Misfits []Misfit
+
+	// Use is the method to call in a version without the function, or "".
+	Use string
 }
 
 // A Misfit is a range of versions in which a function must not be called.
@@ -128,12 +131,15 @@ type Misfit struct {
 	Why      string  // what differs
 }
 
+// notCalled begins the reason why a function that the library has counts as missing.
+const notCalled = "not called: "
+
 // misfit says why the function must not be called in version v, or returns "". It returns "" for an
 // unknown version.
 func (s *Symbol) misfit(v Version) string {
 	for _, m := range s.Misfits {
 		if v != 0 && v >= m.From && (m.To == 0 || v < m.To) {
-			return "not called: " + m.Why
+			return notCalled + m.Why
 		}
 	}
 	return ""

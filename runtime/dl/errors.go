@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -266,7 +267,30 @@ func (e *TooOldError) short() string {
 // Is reports whether target is [ErrTooOld].
 func (e *TooOldError) Is(target error) bool { return target == ErrTooOld }
 
-// A SymbolError says that the library lacks the called function. It is an [ErrSymbol].
+// A notOpenError is the [ErrNotOpen] of a call. It holds an address in the method that called Slow,
+// because a Library that is not open has no Spec to name the package and the function.
+type notOpenError struct{ pc uintptr }
+
+// notOpen returns the error of its caller's caller.
+func notOpen() error {
+	var pcs [1]uintptr
+	runtime.Callers(3, pcs[:])
+	return notOpenError{pcs[0]}
+}
+
+func (e notOpenError) Error() string {
+	frame, _ := runtime.CallersFrames([]uintptr{e.pc}).Next()
+	name := frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]
+	pkg, method, ok := strings.Cut(name, ".(*Library).")
+	if !ok || strings.Contains(method, ".") { // not a method of bindings
+		return ErrNotOpen.Error()
+	}
+	return fmt.Sprintf("%s: %s: %v: call %s.Open", pkg, method, ErrNotOpen, pkg)
+}
+
+func (e notOpenError) Unwrap() error { return ErrNotOpen }
+
+// A SymbolError says that the library lacks the called function, or has it with other parameters. It is an [ErrSymbol].
 type SymbolError struct {
 	Package string
 	Symbol  string  // exported name
@@ -281,7 +305,12 @@ type SymbolError struct {
 
 func (e *SymbolError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s is missing", e.Package, e.Symbol)
+	why, refused := strings.CutPrefix(e.Why, notCalled)
+	what := "is missing"
+	if refused {
+		what = "cannot be called"
+	}
+	fmt.Fprintf(&b, "%s: %s %s", e.Package, e.Symbol, what)
 	if e.spec != nil {
 		fmt.Fprintf(&b, " (set %s", e.Set)
 		if e.Since != 0 {
@@ -292,8 +321,8 @@ func (e *SymbolError) Error() string {
 		}
 		fmt.Fprintf(&b, "; found %s %s)", e.spec.Name, e.spec.format(e.Found))
 	}
-	if e.Why != "" {
-		b.WriteString(": " + e.Why)
+	if why != "" {
+		b.WriteString(": " + why)
 	}
 	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -113,6 +114,16 @@ func (l *Library) Open(spec *Spec, fast []uintptr, opt Options) error {
 	return nil
 }
 
+// pathHint returns a Spec's hint for a file that Options.Path names: it leaves out an environment
+// variable at the end, which Open does not read then.
+func pathHint(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	hint, _, _ = strings.Cut(hint, ", or name ")
+	return hint + ", or correct Options.Path"
+}
+
 // openLibrary tries the candidates until one is ready. It appends the result of each to attempts,
 // except for files that the process has not loaded and for second names of a file.
 func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*library, error) {
@@ -183,6 +194,9 @@ func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*libr
 		best.attempts = *attempts
 		return best, nil
 	case old != nil:
+		if opt.Path != "" {
+			old.Hint = pathHint(spec.Hint)
+		}
 		for _, a := range *attempts {
 			if a.refused() && a.Err != error(old) {
 				old.Others = append(old.Others, a)
@@ -191,8 +205,11 @@ func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*libr
 		return nil, old
 	}
 	hint := spec.Hint
-	if slices.ContainsFunc(*attempts, byMusl) {
+	switch {
+	case slices.ContainsFunc(*attempts, byMusl):
 		hint = muslHint
+	case opt.Path != "":
+		hint = pathHint(hint)
 	}
 	return nil, &OpenError{Package: spec.Package, Name: spec.Name, Attempts: *attempts, Hint: hint}
 }
@@ -325,7 +342,7 @@ func (lib *library) tooOld() *TooOldError {
 func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
 	lib := l.open.Load()
 	if lib == nil {
-		return 0, ErrNotOpen
+		return 0, notOpen()
 	}
 	spec := lib.spec
 	if i < 0 || i >= len(spec.Symbols) {
@@ -334,6 +351,10 @@ func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
 	fn := lib.addr(i)
 	sym := &spec.Symbols[i]
 	if fn == 0 {
+		why := lib.why[i]
+		if sym.Use != "" {
+			why += "; use " + sym.Use
+		}
 		return 0, &SymbolError{
 			Package: spec.Package,
 			Symbol:  sym.Name,
@@ -341,7 +362,7 @@ func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
 			Since:   sym.Since,
 			Until:   sym.Until,
 			Found:   lib.version,
-			Why:     lib.why[i],
+			Why:     why,
 			spec:    spec,
 		}
 	}
@@ -511,6 +532,7 @@ type SetStatus struct {
 	Total int // functions in the set
 }
 
+// String returns "present", "missing" or "partial", without the set's name.
 func (s SetStatus) String() string {
 	switch s.Have {
 	case s.Total:

@@ -75,7 +75,7 @@ func TestOpenAbsent(t *testing.T) {
 
 	_, err = open(t, Options{Path: "/nowhere/x.so"}, nil)
 	distinct(t, err, ErrNotFound)
-	wantText(t, err.Error(), "", "fix: fixture not found: /nowhere/x.so (Options.Path): no such file; install the fixture")
+	wantText(t, err.Error(), "", "fix: fixture not found: /nowhere/x.so (Options.Path): no such file; install the fixture, or correct Options.Path")
 
 	// A path through a file does not exist either.
 	_, err = open(t, Options{Path: "/dev/null/x.so"}, nil)
@@ -132,7 +132,7 @@ func TestOpenUnloadable(t *testing.T) {
 				}
 				return
 			}
-			wantText(t, got, "", want+"; install the fixture")
+			wantText(t, got, "", want+"; install the fixture, or correct Options.Path")
 		})
 	}
 	_, err = open(t, Options{Path: dir}, nil)
@@ -162,14 +162,14 @@ func TestOpenBrokenDependency(t *testing.T) {
 	_, err := open(t, Options{Path: top}, nil)
 	distinct(t, err, ErrNotLoadable)
 	wantText(t, err.Error(), top, "fix: fixture found, but it cannot be loaded: FILE (Options.Path): needs libpuregpu-dep.so, which was not found "+
-		"(loader: libpuregpu-dep.so: cannot open shared object file: No such file or directory); install the fixture")
+		"(loader: libpuregpu-dep.so: cannot open shared object file: No such file or directory); install the fixture, or correct Options.Path")
 
 	under := build(t, "under.so", "int nobody_has_this(void); int top(void) { return nobody_has_this(); }")
 	_, err = open(t, Options{Path: under}, nil)
 	distinct(t, err, ErrNotLoadable)
 	wantText(t, err.Error(), under, "fix: fixture found, but it cannot be loaded: FILE (Options.Path): "+
 		"needs function nobody_has_this, which none of the libraries it depends on has "+
-		"(loader: undefined symbol: nobody_has_this); install the fixture")
+		"(loader: undefined symbol: nobody_has_this); install the fixture, or correct Options.Path")
 }
 
 func TestOpenStub(t *testing.T) {
@@ -197,7 +197,7 @@ func TestOpenStub(t *testing.T) {
 	})
 	distinct(t, err, ErrNotLoadable)
 	isErr(t, err, ErrStub)
-	wantText(t, err.Error(), fixture(t), "fix: fixture found, but it cannot be loaded: FILE (Options.Path): stub library, only for linking; install the fixture")
+	wantText(t, err.Error(), fixture(t), "fix: fixture found, but it cannot be loaded: FILE (Options.Path): stub library, only for linking; install the fixture, or correct Options.Path")
 }
 
 // copyOf copies a library into a new folder, so that the loader treats it as another file.
@@ -223,7 +223,7 @@ func TestOpenTooOld(t *testing.T) {
 	})
 	distinct(t, err, ErrTooOld)
 	want := "fix: fixture 12.5 (FILE) is too old: it lacks 2 of the 29 required functions: absent_v3 (since 12.6), gone (since 12.6); " +
-		"the oldest version supported is 11.0; install the fixture"
+		"the oldest version supported is 11.0; install the fixture, or correct Options.Path"
 	wantText(t, err.Error(), fixture(t), want)
 	var te *TooOldError
 	if !errors.As(err, &te) || te.Found != 12050 || te.Floor != 11000 || len(te.Missing) != 2 || te.Path != fixture(t) {
@@ -242,7 +242,7 @@ func TestOpenTooOld(t *testing.T) {
 	})
 	distinct(t, err, ErrTooOld)
 	wantText(t, err.Error(), fixture(t), "fix: fixture (FILE) has none of the 27 required functions: it is another library, or far too old; "+
-		"the oldest version supported is 11.0; install the fixture")
+		"the oldest version supported is 11.0; install the fixture, or correct Options.Path")
 }
 
 // TestOpenBelowFloor checks that Open refuses a version below the floor, even with every required
@@ -250,7 +250,7 @@ func TestOpenTooOld(t *testing.T) {
 func TestOpenBelowFloor(t *testing.T) {
 	l, err := open(t, Options{Path: fixture(t)}, func(s *Spec) { s.Floor = 12051 })
 	distinct(t, err, ErrTooOld)
-	want := "fix: fixture 12.5 (FILE) is too old; the oldest version supported is 12.5; install the fixture"
+	want := "fix: fixture 12.5 (FILE) is too old; the oldest version supported is 12.5; install the fixture, or correct Options.Path"
 	wantText(t, err.Error(), fixture(t), want)
 	wantText(t, l.Explain(), fixture(t), "library: fixture, not open\nerror: "+want+"\n")
 	for _, version := range []func(*Library) (Version, error){

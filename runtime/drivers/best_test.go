@@ -177,8 +177,8 @@ func TestBestOptions(t *testing.T) {
 		t.Skip(err)
 	}
 	want := "drivers: no GPU can be used\n" +
-		"cuda: CUDA driver not found: " + dir + "/mycuda.so (Options.Path): no such file; install NVIDIA's driver, release 460 (CUDA 11.2) or newer, or name its library in PUREGPU_CUDA_LIBRARY\n" +
-		"hip: HIP runtime not found: " + dir + "/myhip.so (Options.Path): no such file; install ROCm's HIP runtime, 5.2 or newer (package hip-runtime-amd, on Debian libamdhip64), or name its library in PUREGPU_HIP_LIBRARY"
+		"cuda: CUDA driver not found: " + dir + "/mycuda.so (Options.Path): no such file; install NVIDIA's driver, release 460 (CUDA 11.2) or newer, or correct Options.Path\n" +
+		"hip: HIP runtime not found: " + dir + "/myhip.so (Options.Path): no such file; install ROCm's HIP runtime, 5.2 or newer (package hip-runtime-amd, on Debian libamdhip64), or correct Options.Path"
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -23,7 +23,7 @@ import (
 func TestZeroValues(t *testing.T) {
 	for _, zero := range []any{
 		new(dl.Library), new(cuda.Library), new(hip.Library), new(nccl.Library), new(dl.SetStatus), new(dl.Attempt), new(dl.Frame),
-		new(dl.OpenError), new(dl.TooOldError), new(dl.SymbolError), new(dl.LengthError),
+		new(dl.OpenError), new(dl.TooOldError), new(dl.SymbolError), new(dl.LengthError), new(dl.ShortError),
 		new(cudadriver.Driver), new(hipdriver.Driver), new(simdriver.Driver), new(simdriver.Injected), new(simdriver.Kernel), new(simdriver.Grid),
 		new(simdriver.AccessError), new(rendezvous.File), new(rendezvous.TCP), new(rendezvous.Func), new(rendezvous.NCCLCommID), new(rendezvous.Place),
 	} {

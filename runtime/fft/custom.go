@@ -8,6 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
 
 // A CustomPlan is a plan of cuFFT that the program makes itself, for layouts and types that [Plan]
@@ -28,7 +29,7 @@ func NewCustomPlan(l *Library, fn func(l *cufft.Library, h cufft.Handle, work []
 	case fn == nil:
 		return nil, fmt.Errorf("fft: a custom plan without a function: %w", gpu.ErrArgument)
 	case l.dev.Simulated():
-		return nil, fmt.Errorf("fft: a simulated device has no cuFFT to call: %w", gpu.ErrUnsupported)
+		return nil, libcall.Simulated("fft", "cuFFT")
 	}
 	p := &CustomPlan{plan: plan{lib: l, align: 1}}
 	var err error

@@ -56,7 +56,7 @@ type NativeCall struct {
 // If the driver gives no access to its streams (Caps.Native), the error is [ErrUnsupported].
 func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
 	if fn == nil {
-		return BadOp(errs.Argument("native", "no function"))
+		return BadOp(errs.Argument("native", "%q has no function", name))
 	}
 	op.kind, op.obj, op.label = nativeOp, fn, name
 	op.setRanges(uses)

@@ -47,7 +47,7 @@ func TestWrongOps(t *testing.T) {
 			"a copy beyond the end":         {gpu.Copy(b.Range(0, 16), b.Range(56, 16)), gpu.ErrRange, ""},
 			"a host call of nothing":        {gpu.HostCall(nil), gpu.ErrArgument, "no function"},
 			"a notification of nothing":     {gpu.Notify(nil), gpu.ErrArgument, "no function"},
-			"a native call of nothing":      {gpu.Native("it", nil), gpu.ErrArgument, "no function"},
+			"a native call of nothing":      {gpu.Native("it", nil), gpu.ErrArgument, `"it" has no function`},
 			"a read from nothing":           {gpu.ReadFrom(b.All(), nil, 0), gpu.ErrArgument, "nothing to read from"},
 			"a read before the file":        {gpu.ReadFrom(b.All(), bytes.NewReader(nil), -1), gpu.ErrArgument, "negative offset"},
 			"a write to nothing":            {gpu.WriteTo(nil, 0, b.All()), gpu.ErrArgument, "nothing to write to"},

@@ -199,7 +199,7 @@ func (g *Generator) Call(name string, fn func(Call) error, uses ...gpu.Range) gp
 	case fn == nil:
 		return gpu.BadOp(fmt.Errorf("random: call: no function: %w", gpu.ErrArgument))
 	case g.handle == nil:
-		return gpu.BadOp(fmt.Errorf("random: a simulated device has no cuRAND to call: %w", gpu.ErrUnsupported))
+		return gpu.BadOp(libcall.Simulated("random", "cuRAND"))
 	}
 	return libcall.EachExecution(gpu.Native(name, func(v gpu.NativeCall) error {
 		if err := g.own(v); err != nil {

@@ -4,9 +4,9 @@
 //	gpuinfo -version
 //
 // For each library it prints the loaded file and why that file was chosen, the version, and which
-// sets of functions are present, partial or missing, with the release that brought them. For
-// libraries that few programs need it prints only the version and the file. For each device it
-// prints the name and the properties. It prints the links between the devices of a library as a
+// sets of functions are present, partial or missing, with the release that brought them; of more
+// than eight missing sets it prints the number. For libraries that few programs need it prints only
+// the version and the file. For each device it prints the name and the properties. It prints the links between the devices of a library as a
 // matrix. -memory also prints free memory; for that each device makes a context. -json prints a
 // Report instead; report.go describes its fields. -version prints only the versions of puregpu and
 // Go, and the platform.

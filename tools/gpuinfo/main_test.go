@@ -140,6 +140,20 @@ func anyBuild(report string) string {
 	return strings.Replace(report, `"fastCalls": false`, `"fastCalls": true`, 1)
 }
 
+// TestManyMissingSets: of an old release, the output has the number of missing sets alone.
+func TestManyMissingSets(t *testing.T) {
+	for n, want := range map[int]string{8: "sets missing (8): set0 (1), set1 (1)", 9: "sets missing (9): -explain lists them\n"} {
+		lib := &Library{Name: "x"}
+		for i := range n {
+			lib.Sets = append(lib.Sets, Set{Name: fmt.Sprint("set", i), Since: "1", Status: "missing"})
+		}
+		var out strings.Builder
+		if lib.print(&out); !strings.Contains(out.String(), want) {
+			t.Errorf("%d missing sets: %s, want %q", n, &out, want)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := run([]string{"-version"}, &stdout, &stderr, nil)

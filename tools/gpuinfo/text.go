@@ -56,6 +56,7 @@ func (lib *Library) print(w io.Writer) {
 			line(w, "passed over", a.String())
 		}
 	}
+	const most = 8
 	lacks := map[string][]string{}
 	for _, m := range lib.Missing {
 		lacks[m.Set] = append(lacks[m.Set], m.Name)
@@ -72,7 +73,10 @@ func (lib *Library) print(w io.Writer) {
 			}
 			sets = append(sets, text)
 		}
-		if sets != nil {
+		switch {
+		case status == "missing" && len(sets) > most: // an old release lacks many
+			line(w, fmt.Sprintf("sets missing (%d)", len(sets)), "-explain lists them")
+		case sets != nil:
 			line(w, fmt.Sprintf("sets %s (%d)", status, len(sets)), strings.Join(sets, ", "))
 		}
 	}

@@ -64,6 +64,7 @@ type param struct {
 	symbols.Param
 	Len    string `json:"len,omitempty"`
 	Slice  bool   `json:"slice,omitempty"`
+	Size   string `json:"size,omitempty"`
 	Fixed  int    `json:"fixed,omitempty"`
 	Text   int    `json:"text,omitempty"`
 	GoType string `json:"goType,omitempty"`
@@ -172,7 +173,7 @@ func (b *browser) function(l *symbols.Library, f *symbols.Func) (*function, erro
 	}
 	for _, a := range f.Args {
 		g.Params = append(g.Params, param{
-			Param: a.Param, Len: a.Len, Slice: a.Slice, Fixed: a.Fixed, Text: a.Text, GoType: a.GoType,
+			Param: a.Param, Len: a.Len, Slice: a.Slice, Size: a.Size, Fixed: a.Fixed, Text: a.Text, GoType: a.GoType,
 			Reason: cmp.Or(reasons[f.Symbol+"."+a.Name], reasons[f.API+"."+a.Name]),
 		})
 	}
@@ -209,6 +210,9 @@ func (b *browser) unknown(name string) error {
 	who := "no library has"
 	if len(b.libs) == 1 {
 		who = b.libs[0].Library + " has no"
+	}
+	if rest, ok := strings.CutPrefix(name, "cuda"); ok && rest != "" && 'A' <= rest[0] && rest[0] <= 'Z' {
+		return fmt.Errorf("%s %s, which is in CUDA's runtime API: docs/guide/bindings.md lists what package cuda has in its place", who, name)
 	}
 	near := b.near(name)
 	if len(near) == 0 {

@@ -27,7 +27,7 @@ func main() {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "symbols:", err)
+	fmt.Fprintln(os.Stderr, "symbols:", strings.TrimPrefix(err.Error(), "symbols: ")) // package symbols has the same prefix
 	if errors.Is(err, errUsage) {
 		os.Exit(2)
 	}

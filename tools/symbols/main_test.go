@@ -87,6 +87,7 @@ func TestUnknownNameSuggestsNearOnes(t *testing.T) {
 		{"XINIT", "x has no XINIT; did you mean xInit?"},
 		{"xResult_enun", "x has no xResult_enun; did you mean xResult_enum?"},
 		{"somethingElseEntirely", "x has no somethingElseEntirely"},
+		{"cudaMalloc", "x has no cudaMalloc, which is in CUDA's runtime API: docs/guide/bindings.md lists what package cuda has in its place"},
 		{"", "x has no "},
 	} {
 		var out bytes.Buffer

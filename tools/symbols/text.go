@@ -203,6 +203,8 @@ func (a *param) says() []string {
 		out = append(out, "length in "+a.Len)
 	case a.Fixed > 0:
 		out = append(out, fmt.Sprintf("array of %d", a.Fixed))
+	case a.Size != "":
+		out = append(out, "length returned by "+a.Size)
 	case a.Slice:
 		out = append(out, "array of a length that no parameter tells")
 	}

@@ -63,6 +63,7 @@ type Param struct {
 	Counts  int    `json:"counts,omitempty"`  // for a Count or a CountOut: index of the parameter that it counts
 	Text    int    `json:"text,omitempty"`    // for a Text: size of the buffer
 	Opaque  bool   `json:"opaque,omitempty"`  // an unsafe.Pointer in Go
+	Sized   bool   `json:"sized,omitempty"`   // for a Slice: the method asks another function for the size first
 	Widened bool   `json:"widened,omitempty"` // the Go type was chosen by hand, and may be smaller than C's
 }
 
@@ -275,6 +276,7 @@ type echoState struct {
 	function, fail, count, _ uint32
 	records                  [128]struct{ param, kind, size, offset uint32 }
 	bytes                    [1 << 16]byte
+	size                     uint32
 }
 
 // An echo gives access to an open echo library's records.
@@ -309,6 +311,10 @@ func proveFunction(t *testing.T, lib reflect.Value, e echo, f *Function, i int) 
 		}
 		args, byParam := echoArguments(f, m.Type(), e)
 		e.function, e.fail, e.count = math.MaxUint32, fail, 0
+		if slices.ContainsFunc(f.Params, func(p Param) bool { return p.Sized }) {
+			e.size = echoElements // the method first asks for the size
+			defer func() { e.size = 0 }()
+		}
 		results := m.Call(args)
 		if e.function != uint32(i) {
 			t.Errorf("%s reached function %d of the echo, not %d", f.Method, int32(e.function), i)

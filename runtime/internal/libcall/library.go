@@ -61,13 +61,26 @@ func (l *Library[L, H]) With(fn func(*L, H) error) error {
 	return l.Handle.With(func(h H) error { return fn(l.Lib, h) })
 }
 
+// simulatedError is the error of a call of a library on a simulated device. It is
+// [gpu.ErrUnsupported].
+type simulatedError struct{ pkg, library string }
+
+// Simulated returns the error of package pkg for a call of a library on a simulated device.
+func Simulated(pkg, library string) error { return simulatedError{pkg, library} }
+
+func (e simulatedError) Error() string {
+	return fmt.Sprintf("%s: a simulated device has no %s to call: a test calls a gpu.Native in its place", e.pkg, e.library)
+}
+
+func (e simulatedError) Unwrap() error { return gpu.ErrUnsupported }
+
 // check returns an error if the program gave a method no function, or if the device is simulated.
 func (l *Library[L, H]) check(method string, noFunction bool) error {
 	switch {
 	case noFunction:
 		return fmt.Errorf("%s: %s: no function: %w", l.Dev.name, method, gpu.ErrArgument)
 	case l.Dev.Simulated():
-		return fmt.Errorf("%s: a simulated device has no %s to call: %w", l.Dev.name, l.name, gpu.ErrUnsupported)
+		return Simulated(l.Dev.name, l.name)
 	}
 	return nil
 }
