@@ -53,6 +53,28 @@ func TestLossBelow(t *testing.T) {
 	}
 }
 
+// TestLossIdle loses a device that has no work in flight. The next Flush must return the loss.
+func TestLossIdle(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+			dev, cause := openDevice(t, d, 0, gpu.Options{}), errors.New("fell off the bus")
+			if used {
+				b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
+				must(t, s.Wait(t.Context(), 1))
+			}
+			must(t, dev.Queue(0).Flush())
+			d.LoseDevice(0, cause)
+			if err := dev.Queue(0).Flush(); !errors.Is(err, cause) || !errors.Is(err, driver.ErrLost) {
+				t.Errorf("used before: %t: %v", used, err)
+			}
+			if !dev.Stats().Lost {
+				t.Errorf("used before: %t: Stats does not report the loss", used)
+			}
+		})
+	}
+}
+
 // TestLossAtOnce makes the work of devices wait for one another in a chain. When the call that
 // finds the loss of the first device returns, all devices of the chain must be lost. Other devices
 // must not be lost: neither a device whose stream has passed its wait, nor a device that has copied
