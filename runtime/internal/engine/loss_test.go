@@ -75,6 +75,22 @@ func TestLossIdle(t *testing.T) {
 	}
 }
 
+// TestOpenLost opens a simulated device that was lost and is still open.
+func TestOpenLost(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	lost, err := gpu.Open(d, 0, gpu.Options{})
+	must(t, err)
+	must(t, d.LoseDevice(0, errors.New("fell off the bus")))
+	const want = "gpu: open device 0 of sim: sim: bind: fell off the bus: close each gpu.Device that has the device, then open it again (the device is lost)"
+	if _, err := gpu.Open(d, 0, gpu.Options{}); fmt.Sprint(err) != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	lost.Close()
+	again, err := gpu.Open(d, 0, gpu.Options{})
+	must(t, err)
+	must(t, again.Close())
+}
+
 // TestLossAtOnce makes the work of devices wait for one another in a chain. When the call that
 // finds the loss of the first device returns, all devices of the chain must be lost. Other devices
 // must not be lost: neither a device whose stream has passed its wait, nor a device that has copied
