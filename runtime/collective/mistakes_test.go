@@ -8,6 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/rendezvous"
 )
 
 // TestNil checks that Stream.Do returns ErrArgument for a group of a nil or zero communicator, and
@@ -42,6 +43,25 @@ func TestOtherDevice(t *testing.T) {
 		}
 	}
 	must(t, comms[0].Err())
+}
+
+// TestOptions checks that New says which field of the Options is wrong. A Rank of 0 is refused if the
+// rendezvous knows another rank. Otherwise every process would be rank 0.
+func TestOptions(t *testing.T) {
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
+	id, err := collective.NewID(dev)
+	must(t, err)
+	second := rendezvous.TCP{At: rendezvous.Place{Rank: 1, Count: 2}}
+	for text, o := range map[string]collective.Options{
+		"Options.Rank is 0, and the Rendezvous says that this process is rank 1: set Rank to -1": {Rendezvous: second},
+		"Options.Rank is -1, and there is no Rendezvous that knows the rank":                     {Rank: -1, ID: id, Count: 1},
+		"Options.Count is 0, and there is no Rendezvous that knows the count":                    {ID: id},
+		"Options.ID is zero, and there is no Rendezvous that shares an id":                       {Count: 1},
+	} {
+		if _, err := collective.New(t.Context(), dev, o); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v, want %q", err, text)
+		}
+	}
 }
 
 // TestNoContext checks that calls that take a context return ErrArgument if the context is nil.

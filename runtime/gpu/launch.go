@@ -143,7 +143,7 @@ func (b *boundKernel) check(d *Device, g *Grid) error {
 
 // refused adds the names of argument i, which was refused, and of the kernel to err.
 func (b *boundKernel) refused(i int, err error) error {
-	return fmt.Errorf("argument %s of %s: %w", b.params[i].name, b.kernel.name, err)
+	return errs.At(fmt.Sprintf("argument %s of %s", b.params[i].name, b.kernel.name), "launch", err)
 }
 
 func (q *Queue) launch(o *Order, op *Op) error {

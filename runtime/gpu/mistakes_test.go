@@ -17,7 +17,7 @@ func TestMistakeErrors(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev := openDevice(t, d, 0, gpu.Options{StageSize: 16})
 	q, ctx := dev.Queue(0), minute(t)
-	b := allocate(t, dev, 64)
+	b, foreign := allocate(t, dev, 64), allocate(t, openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{}), 64)
 	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 8)
 	must(t, err)
 	none, host := gpu.Slice[float32]{}, make([]float32, 8)
@@ -36,6 +36,7 @@ func TestMistakeErrors(t *testing.T) {
 		says string
 	}{
 		{"upload to a reversed slice", func(s stream) error { return s.Do(x.Slice(5, 2).Upload(host[:3])) }, gpu.ErrRange, notThere},
+		{"fill of memory of a driver that was opened again", func(s stream) error { return s.Fill(foreign.All(), []byte{1}) }, gpu.ErrArgument, "fill: the buffer is of another device: the driver sim was opened twice"},
 		{"upload of much to a reversed slice", func(s stream) error { return s.Do(x.Slice(5, 2).Upload(host)) }, gpu.ErrRange, notThere},
 		{"upload of a copy to a slice that is too long", func(s stream) error { return s.Do(x.Slice(2, 9).UploadCopy(host[:7])) }, gpu.ErrRange, notThere},
 		{"download of a reversed slice", func(s stream) error { return s.Do(x.Slice(5, 2).Download(host[:3])) }, gpu.ErrRange, notThere},

@@ -133,14 +133,15 @@ func (q *Queue) reject(s *record, kind string) error {
 	return errs.Argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
 }
 
-// Flush polls the device once, to find out which work of the queue is done. Submitted operations
-// reach the device without Flush. On a system that batches the calls to a device, the poll makes
-// the system send the batch. Flush returns an error if the device accepts no more work.
+// Flush polls the device once, also if no work is in flight, to find out which work of the queue is
+// done, and whether the device is lost. Submitted operations reach the device without Flush. On a
+// system that batches the calls to a device, the poll makes the system send the batch. Flush
+// returns an error if the device accepts no more work.
 func (q *Queue) Flush() error {
 	if q.isZero() {
 		return errs.Zero("flush", "Queue")
 	}
-	q.tl.Poll(q.tl.Latest(), 1)
+	q.tl.Flush()
 	return q.dev.failed()
 }
 

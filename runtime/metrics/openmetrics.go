@@ -99,7 +99,7 @@ func (s *Source) families() []family {
 				}
 				return []uint64{0}
 			})},
-		{"puregpu_submissions_parked", "gauge", "", "Submissions that wait for something nobody has issued, or for an event or pinned memory.",
+		{"puregpu_submissions_parked", "gauge", "", "Submissions that are not issued yet.",
 			each("", nil, func(s *gpu.Stats) []uint64 { return []uint64{uint64(s.Parked)} })},
 		{"puregpu_submissions_in_flight", "gauge", "", "Submissions issued and not known to be done.",
 			each("", nil, func(s *gpu.Stats) []uint64 { return []uint64{uint64(s.InFlight)} })},

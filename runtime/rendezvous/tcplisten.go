@@ -21,7 +21,7 @@ func (x *tcpExchange) open(ctx context.Context) ([]net.Listener, error) {
 		}
 		if end := pace.wait(ctx); end != nil {
 			if inUse(err) {
-				err = fmt.Errorf("%w; if another program uses the port, set another one on all ranks", err)
+				err = fmt.Errorf("%w; if another process is rank 0 too, give it its own rank; if another program uses the port, set another one on all ranks", err)
 			}
 			return nil, fmt.Errorf("%w: %w", err, end)
 		}

@@ -8,7 +8,8 @@
 //
 // A program that uses package gpu writes a trace if the environment variable PUREGPU_TRACE names a
 // file. run sets the variable, and reads the trace when the program has ended. run leaves Ctrl-C to
-// the program. Several files are the traces of several ranks; gputrace puts them on one clock.
+// the program, and passes SIGTERM on to it. Several files are the traces of several ranks; gputrace
+// puts them on one clock.
 //
 // With kernels, or -kernels, gputrace prints only which kernels and commands took the time, inside
 // recordings and outside of them. run -kernels sets PUREGPU_TRACE_TIMES, so that the trace has
@@ -41,6 +42,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/puregpu/puregpu/internal/traceformat"
 	"github.com/puregpu/puregpu/internal/version"
@@ -153,12 +155,28 @@ func start(args []string, dir string, commands bool, stdout, stderr io.Writer) (
 		cmd.Env = append(cmd.Env, timesVariable+"=commands")
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
-	// Ctrl-C in a terminal interrupts the traced program as well as gputrace. That program decides
-	// whether it ends. gputrace goes on, to print the trace afterwards.
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, os.Interrupt)
-	defer signal.Stop(interrupted)
-	err := cmd.Run()
+	// Ctrl-C in a terminal interrupts the traced program as well as gputrace. SIGTERM reaches only
+	// gputrace, which passes it on. The program decides whether it ends. gputrace goes on, to print
+	// the trace afterwards.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	err := cmd.Start()
+	if err != nil {
+		return 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for running := true; running; {
+		select {
+		case sig := <-signals:
+			if sig == syscall.SIGTERM {
+				cmd.Process.Signal(sig) // fails if the program has ended
+			}
+		case err = <-ended:
+			running = false
+		}
+	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		status := max(exit.ExitCode(), 1) // -1 if it was killed
 		fmt.Fprintf(stderr, "gputrace: %s: %v\n", args[0], err)

@@ -9,10 +9,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -119,29 +121,41 @@ func TestRunPutsRanksTogether(t *testing.T) {
 	}
 }
 
-// TestRunInterrupted checks that gputrace run, when interrupted, waits for the program and prints
-// the program's trace. The test itself is the program, and interrupts gputrace.
+// TestRunInterrupted checks that gputrace run, when interrupted or terminated, waits for the program
+// and prints the program's trace, and that it passes SIGTERM on. The test itself is the program, and
+// sends gputrace the signal.
 func TestRunInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no process can be interrupted alone")
 	}
 	if name := os.Getenv("PUREGPU_TRACE"); name != "" && os.Getenv("GPUTRACE_TEST_PROGRAM") != "" {
+		terminated := make(chan os.Signal, 1)
+		signal.Notify(terminated, syscall.SIGTERM)
+		send := os.Interrupt
+		if os.Getenv("GPUTRACE_TEST_PROGRAM") == "terminated" {
+			send = syscall.SIGTERM
+		}
 		gputrace, err := os.FindProcess(os.Getppid())
 		if err == nil {
-			err = gputrace.Signal(os.Interrupt)
+			err = gputrace.Signal(send)
 		}
 		if err != nil {
 			t.Fatal(err)
+		}
+		if send == syscall.SIGTERM {
+			<-terminated
 		}
 		if err := os.WriteFile(strings.ReplaceAll(name, "%p", "1"), tracetest.New("server", 0, 0, start2026).JSON(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		os.Exit(0)
 	}
-	t.Setenv("GPUTRACE_TEST_PROGRAM", "1")
-	var stdout, stderr bytes.Buffer
-	if status := run([]string{"run", "--", os.Args[0], "-test.run=^TestRunInterrupted$"}, &stdout, &stderr); status != 0 || !strings.Contains(stdout.String(), "server: ") {
-		t.Errorf("status %d, printed:\n%s%s", status, stdout.String(), stderr.String())
+	for _, how := range []string{"interrupted", "terminated"} {
+		t.Setenv("GPUTRACE_TEST_PROGRAM", how)
+		var stdout, stderr bytes.Buffer
+		if status := run([]string{"run", "--", os.Args[0], "-test.run=^TestRunInterrupted$"}, &stdout, &stderr); status != 0 || !strings.Contains(stdout.String(), "server: ") {
+			t.Errorf("%s: status %d, printed:\n%s%s", how, status, stdout.String(), stderr.String())
+		}
 	}
 }
 

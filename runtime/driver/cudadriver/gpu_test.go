@@ -552,6 +552,8 @@ func TestGPULost(t *testing.T) {
 	ok(t, err)
 	e, err := d.NewEvent()
 	ok(t, err)
+	unused, err := d.NewEvent()
+	ok(t, err)
 	mod, err := d.Load([]byte(gpuPTX))
 	ok(t, err)
 	poke, _, err := d.Function(mod, "poke")
@@ -572,8 +574,9 @@ func TestGPULost(t *testing.T) {
 	_, newErr := d.NewEvent()
 	_, allocErr := d.Alloc(driver.DeviceMem, 64)
 	_, queryErr := d.Query(e)
+	_, idleErr := d.Query(unused)
 	for what, err := range map[string]error{
-		"query": queryErr, "fill": d.Fill(s, 0, 0, 1, 1), "wait": d.StreamWait(s, e), "new event": newErr, "alloc": allocErr,
+		"query": queryErr, "query of an event that was never recorded": idleErr, "fill": d.Fill(s, 0, 0, 1, 1), "wait": d.StreamWait(s, e), "new event": newErr, "alloc": allocErr,
 		"unload": d.Unload(mod), "destroy event": d.DestroyEvent(e), "destroy stream": d.DestroyStream(s),
 	} {
 		t.Logf("then, %s: %v", what, err)

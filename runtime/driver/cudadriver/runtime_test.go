@@ -4,11 +4,14 @@ package cudadriver
 
 import (
 	"bytes"
+	"errors"
 	"runtime"
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
@@ -87,6 +90,24 @@ func TestRuntimeAllocatesNothing(t *testing.T) {
 				t.Errorf("%s: at %d, %v", name, now, err)
 			}
 		}
+	}
+}
+
+// TestRuntimeLossIdle loses a device that has no work in flight, on a driver whose calls need a
+// current context and on one whose calls do not. The next Flush must return the loss.
+func TestRuntimeLossIdle(t *testing.T) {
+	for _, bound := range []int{0, 1} {
+		f := newFake(t, 13000)
+		f.Set("bound cuEventQuery", bound)
+		dev, err := gpu.Open(f.driver(), 0, gpu.Options{})
+		ok(t, err)
+		ok(t, dev.Queue(0).Flush())
+		f.Set("cuEventQuery", int(cuda.ErrorLaunchFailed))
+		if err := dev.Queue(0).Flush(); !errors.Is(err, driver.ErrLost) || !errors.Is(err, cuda.ErrorLaunchFailed) || !dev.Stats().Lost {
+			t.Errorf("bound %d: %v", bound, err)
+		}
+		f.Set("cuEventQuery", 0)
+		dev.Close()
 	}
 }
 

@@ -123,11 +123,11 @@ func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	case desc.ID == driver.UniqueID{}:
 		bad = "the unique id is zero: make one with NewUniqueID"
 	case !ok:
-		bad = "the unique id is none that a device of this driver has made"
+		bad = "the unique id was not made by a device of this driver: simulated GPUs of different processes or drivers cannot reach each other"
 	case m == nil || m.came > 0 && m.came == len(m.ranks):
 		bad = "the unique id was used already: every communicator needs a new one"
 	case len(desc.More) > 0 && slices.ContainsFunc(desc.More, func(id driver.UniqueID) bool { _, ok := d.comms.ids[id]; return !ok }):
-		bad = "a further unique id is none that a device of this driver has made"
+		bad = "a further unique id was not made by a device of this driver"
 	case desc.Count < 1 || desc.Count > maxDevices:
 		bad = fmt.Sprintf("a communicator has 1 to %d ranks", maxDevices)
 	case desc.Rank < 0 || desc.Rank >= desc.Count:

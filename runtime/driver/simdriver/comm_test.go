@@ -166,7 +166,7 @@ func TestNewComm(t *testing.T) {
 	for say, desc := range map[string]driver.CommDesc{
 		"is zero":                     {Count: 1},
 		"no":                          {ID: driver.UniqueID{1}, Count: 1},
-		"none that a device of this":  {ID: other, Count: 1},
+		"cannot reach each other":     {ID: other, Count: 1},
 		"rank 0 of 0":                 {ID: a},
 		"rank 0 of 1025":              {ID: a, Count: 1025},
 		"rank 2 of 2: invalid value":  {ID: a, Rank: 2, Count: 2},

@@ -92,8 +92,17 @@ func (v *device) Caps() driver.Caps { return v.d.caps }
 // Bind makes the device current on the calling thread.
 func (v *device) Bind() error {
 	err := v.enter(codeBind, false)
-	if p := v.down.Load(); err == nil || p != nil && p.lost {
+	p := v.down.Load()
+	if err == nil || p != nil && p.lost {
 		v.d.threads.bind(v.index) // a lost device can be bound too, because its objects must be freed
+	}
+	if err != nil && p != nil && p.lost && !v.d.stays {
+		v.mu.Lock()
+		if v.opens > 1 {
+			p = &down{fmt.Errorf("%w: close each gpu.Device that has the device, then open it again", p.err), true}
+			err = p.error(codeBind)
+		}
+		v.mu.Unlock()
 	}
 	return err
 }

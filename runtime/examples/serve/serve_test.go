@@ -231,6 +231,21 @@ func TestLost(t *testing.T) {
 	})
 }
 
+// TestLostIdle checks that /ready gets 503 if the device is lost while no request is in progress.
+func TestLostIdle(t *testing.T) {
+	d, s := newTestServer(t, simdriver.Config{}, 1, time.Minute)
+	if code := get(s); code != http.StatusOK {
+		t.Errorf("/ready: %d, want 200", code)
+	}
+	if err := d.LoseDevice(0, errors.New("fell off the bus")); err != nil {
+		t.Fatal(err)
+	}
+	if code := get(s); code != http.StatusServiceUnavailable {
+		t.Errorf("/ready: %d, want 503", code)
+	}
+	s.model.close(t.Context())
+}
+
 func TestBadRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := newTestServer(t, simdriver.Config{}, 1, time.Minute)

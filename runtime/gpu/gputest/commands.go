@@ -1026,7 +1026,7 @@ var commandBuffers = []test{
 				_, err := c.Add(r.op, r.after...)
 				if !errors.Is(err, r.kind) {
 					e.Errorf("%s: %v; want %v", name, err, r.kind)
-				} else if msg := err.Error(); !strings.Contains(msg, "command 1, "+r.named) && !strings.Contains(msg, "command 1: gpu: "+r.named) {
+				} else if msg := err.Error(); !strings.HasPrefix(msg, "gpu: ") || !strings.Contains(msg, "command 1, "+r.named) && !strings.Contains(msg, "command 1: "+r.named) {
 					e.Errorf("%s: %v", name, err)
 				}
 			}

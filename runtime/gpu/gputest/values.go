@@ -223,7 +223,7 @@ var values = []test{
 				"too much":    func() (gpu.Command, error) { return open.Add(interop.WaitValue(b.Range(0, 8), 1<<63)) },
 				"a binding":   func() (gpu.Command, error) { return open.Add(interop.WaitValue(open.binding().All(), 1)) },
 			} {
-				if at, err := record(); at != -1 || !errors.Is(err, gpu.ErrArgument) || !strings.HasPrefix(err.Error(), "command 0, value w") {
+				if at, err := record(); at != -1 || !errors.Is(err, gpu.ErrArgument) || !strings.HasPrefix(err.Error(), "gpu: command 0, value w") {
 					e.Errorf("%s: %d, %v", name, at, err)
 				}
 			}

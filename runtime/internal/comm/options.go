@@ -136,8 +136,15 @@ func NewAll(ctx context.Context, devs []*Device, o Options) ([]*Communicator, er
 
 // meet checks the options. It gets a missing rank, count or id from the rendezvous.
 func (o *Options) meet(ctx context.Context, d *Device) error {
-	if o.Rendezvous == nil && (o.lacksPlace() || o.ID == driver.UniqueID{}) {
-		return errs.Argument("communicator", "an id of zeros, or a rank or a count of -1, and no rendezvous to ask")
+	if o.Rendezvous == nil {
+		switch {
+		case o.Rank == -1:
+			return errs.Argument("communicator", "Options.Rank is -1, and there is no Rendezvous that knows the rank")
+		case o.lacksPlace():
+			return errs.Argument("communicator", "Options.Count is %d, and there is no Rendezvous that knows the count", o.Count)
+		case o.ID == driver.UniqueID{}:
+			return errs.Argument("communicator", "Options.ID is zero, and there is no Rendezvous that shares an id")
+		}
 	}
 	if ctx == nil {
 		return errs.Argument("communicator", "no context")
@@ -176,8 +183,11 @@ func (o *Options) findPlace(n int) error {
 	if err != nil {
 		return fmt.Errorf("gpu: communicator: %w", err)
 	}
-	if o.Rank == -1 {
+	switch {
+	case o.Rank == -1:
 		o.Rank = rank * n
+	case o.Rank == 0 && rank != 0: // otherwise several processes would be rank 0, and wait for others
+		return errs.Argument("communicator", "Options.Rank is 0, and the Rendezvous says that this process is rank %d: set Rank to -1", rank)
 	}
 	if o.Count == -1 || o.Count == 0 {
 		o.Count = count * n

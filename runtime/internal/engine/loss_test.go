@@ -53,6 +53,44 @@ func TestLossBelow(t *testing.T) {
 	}
 }
 
+// TestLossIdle loses a device that has no work in flight. The next Flush must return the loss.
+func TestLossIdle(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+			dev, cause := openDevice(t, d, 0, gpu.Options{}), errors.New("fell off the bus")
+			if used {
+				b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
+				must(t, s.Wait(t.Context(), 1))
+			}
+			must(t, dev.Queue(0).Flush())
+			d.LoseDevice(0, cause)
+			if err := dev.Queue(0).Flush(); !errors.Is(err, cause) || !errors.Is(err, driver.ErrLost) {
+				t.Errorf("used before: %t: %v", used, err)
+			}
+			if !dev.Stats().Lost {
+				t.Errorf("used before: %t: Stats does not report the loss", used)
+			}
+		})
+	}
+}
+
+// TestOpenLost opens a simulated device that was lost and is still open.
+func TestOpenLost(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	lost, err := gpu.Open(d, 0, gpu.Options{})
+	must(t, err)
+	must(t, d.LoseDevice(0, errors.New("fell off the bus")))
+	const want = "gpu: open device 0 of sim: sim: bind: fell off the bus: close each gpu.Device that has the device, then open it again (the device is lost)"
+	if _, err := gpu.Open(d, 0, gpu.Options{}); fmt.Sprint(err) != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	lost.Close()
+	again, err := gpu.Open(d, 0, gpu.Options{})
+	must(t, err)
+	must(t, again.Close())
+}
+
 // TestLossAtOnce makes the work of devices wait for one another in a chain. When the call that
 // finds the loss of the first device returns, all devices of the chain must be lost. Other devices
 // must not be lost: neither a device whose stream has passed its wait, nor a device that has copied

@@ -3,8 +3,10 @@ package engine
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -45,7 +47,11 @@ func (d *Device) run(started chan<- error) {
 	}
 	if err != nil {
 		d.Native.Bind() // try again, so that Destroy can run: the first Bind may have failed
-		started <- errors.Join(append([]error{err}, d.Owner.Destroy()...)...)
+		failed := d.Owner.Destroy()
+		if errors.Is(err, driver.ErrLost) { // then every call fails with the loss, and err says so already
+			failed = slices.DeleteFunc(failed, func(e error) bool { return errors.Is(e, driver.ErrLost) })
+		}
+		started <- errors.Join(append([]error{err}, failed...)...)
 		return
 	}
 	started <- nil

@@ -13,6 +13,27 @@ func (d *Device) Wanted() bool {
 	return false
 }
 
+// Flush polls the timeline once. If the timeline has no work in flight, Flush queries a free event
+// instead: the call returns an error if the device is lost. The caller holds no locks.
+func (tl *Timeline) Flush() {
+	d := tl.Device
+	if tl.Load() > 0 {
+		tl.Poll(tl.Latest(), 1)
+		return
+	}
+	if d.lost.Load() != nil || d.Stay() != nil {
+		return
+	}
+	defer d.Leave()
+	if e := d.Events.take(); e != nil { // if no event is free, take makes some, which finds the loss
+		_, err := d.Native.Query(e.Handle)
+		e.Drop()
+		if err != nil {
+			d.Check(err)
+		}
+	}
+}
+
 // pollWanted polls the timelines that somebody waits for. The result further is true if a poll made
 // progress: Timeline.Poll returned true. The result asked is true if any timeline was polled. If
 // again is set, the caller polls without a pause, and pollWanted may skip timelines to which other

@@ -27,6 +27,21 @@ func Argument(op, format string, args ...any) error {
 	return fmt.Errorf("gpu: %s: %s: %w", op, fmt.Sprintf(format, args...), ErrArgument)
 }
 
+// At returns err with the place where it happened in its text: "gpu: command 3, fill: ...". If the
+// text of err begins with "gpu: ", or then with the operation op, At does not repeat them.
+func At(place, op string, err error) error {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "gpu: "), op+": ")
+	return &located{"gpu: " + place + ": " + text, err}
+}
+
+type located struct {
+	text string
+	err  error
+}
+
+func (l *located) Error() string { return l.text }
+func (l *located) Unwrap() error { return l.err }
+
 // A summary is several errors, the most severe first. Its text is one line for the first error,
 // because the other errors often follow from the first. Unwrap returns all errors.
 type summary []error

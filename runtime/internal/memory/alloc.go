@@ -306,7 +306,7 @@ const (
 func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
 	switch {
 	case b.dev.Engine != tl.Device && b.dev.Engine.Driver != tl.Device.Driver:
-		return 0, errs.Argument("free", "the buffer is of driver %s, the queue of %s", b.dev.Engine.Driver.Name(), tl.Device.Driver.Name())
+		return 0, b.foreign("free", tl.Device)
 	case b.Place().Recording != nil:
 		return 0, errs.Argument("free", "a binding of a command buffer, or a buffer of its Scratch: neither is allocated by a queue")
 	case b.from != pooled || b.mem.Size == 0:

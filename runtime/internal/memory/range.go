@@ -57,7 +57,7 @@ func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 	case !b.Exists():
 		return engine.Address{}, errs.Argument(op, "no buffer")
 	case b.dev != d && b.dev.Engine.Driver != d.Engine.Driver:
-		return engine.Address{}, errs.Argument(op, "the buffer is of driver %s, the queue of %s", b.dev.Engine.Driver.Name(), d.Engine.Driver.Name())
+		return engine.Address{}, b.foreign(op, d.Engine)
 	case r.Offset == Outside && r.Size == Outside:
 		return engine.Address{}, fmt.Errorf("gpu: %s: elements that are not in the slice that they were taken from: the indices given to Slice are reversed, negative or too large: %w", op, errs.ErrRange)
 	case r.beyond(b.Size()):
@@ -69,6 +69,16 @@ func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 		}
 	}
 	return r.Address(), nil
+}
+
+// foreign returns the error of an operation on the device d, which is of another driver than the
+// buffer.
+func (b *Buffer) foreign(op string, d *engine.Device) error {
+	of, to := b.dev.Engine.Driver.Name(), d.Driver.Name()
+	if of == to {
+		return errs.Argument(op, "the buffer is of another device: the driver %s was opened twice, and the queue is of the other driver value", of)
+	}
+	return errs.Argument(op, "the buffer is of driver %s, the queue of %s", of, to)
 }
 
 // beyond reports whether a part of the range is outside a buffer of size bytes.

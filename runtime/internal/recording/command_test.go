@@ -387,11 +387,11 @@ func TestNestErrors(t *testing.T) {
 	first, err := c.Add(gpu.Fill(b.All(), []byte{1}))
 	must(t, err)
 	for i := range 2 {
-		if _, err := c.Add(gpu.Execute(child, b.All()), []gpu.Command{first}[i:]...); err == nil || !strings.HasPrefix(err.Error(), "command 1, execute: ") {
+		if _, err := c.Add(gpu.Execute(child, b.All()), []gpu.Command{first}[i:]...); err == nil || !strings.HasPrefix(err.Error(), "gpu: command 1, execute: 1 bindings") {
 			t.Error(err)
 		}
 	}
-	if _, err := c.Add(gpu.Execute(child, b.All())); err == nil || !strings.HasPrefix(err.Error(), "command 1, execute: ") {
+	if _, err := c.Add(gpu.Execute(child, b.All())); err == nil || !strings.HasPrefix(err.Error(), "gpu: command 1, execute: 1 bindings") {
 		t.Error(err)
 	}
 	must(t, c.End())

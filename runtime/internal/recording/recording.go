@@ -173,7 +173,7 @@ func (c *Recording) roomFor(words, refers int) error {
 
 // Fail adds the number and kind of the command that is being recorded to an error.
 func (c *Recording) Fail(op work.Kind, err error) error {
-	return fmt.Errorf("command %d, %s: %w", c.cmds.n, op, err)
+	return errs.At(fmt.Sprintf("command %d, %s", c.cmds.n, op), op.String(), err)
 }
 
 // SetLabel sets the label that errors and traces show for a command.
@@ -190,7 +190,7 @@ func (c *Recording) Refuse(err error) (Command, error) {
 		return -1, closed
 	}
 	defer c.Leave()
-	return -1, fmt.Errorf("command %d: %w", c.cmds.n, err)
+	return -1, errs.At(fmt.Sprintf("command %d", c.cmds.n), "", err)
 }
 
 // enter locks the recording. Until Leave is called, the recording is not destroyed. If the
