@@ -125,7 +125,7 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function, isSize boo
 		switch a.role {
 		case roleOut:
 			ptrs := p.pointers(f, a)
-			if ct, err := symbols.ParseType(a.c.Type); err == nil && isVoidPointer(ct) {
+			if ct, err := symbols.ParseType(a.c.Type); err == nil && p.isVoidPointer(ct) {
 				fmt.Fprintf(b, "\tfill(%s, %d, %s, 0, 0);\n", name, a.typ.size, seed)
 				continue
 			}
@@ -204,7 +204,7 @@ func (p *pkg) elements(f function, a param) string {
 
 func (p *pkg) elementSize(a param) string {
 	ct, err := symbols.ParseType(a.c.Type)
-	if err == nil && ct.Base == "void" && ct.Pointers == 1 {
+	if err == nil && p.isVoidPointer(ct) {
 		return "1"
 	}
 	return "sizeof *p_" + a.c.Name

@@ -114,6 +114,7 @@ func generateToy(ar *txtar.Archive) (map[string][]byte, error) {
 			table.Callbacks = append(table.Callbacks, add.Callbacks...)
 			table.Constants = append(table.Constants, add.Constants...)
 			table.Functions = append(table.Functions, add.Functions...)
+			table.Refused = append(table.Refused, add.Refused...)
 		case "overlay.json":
 			add := &symbols.Overlay{}
 			if err := json.Unmarshal(f.Data, add); err != nil {

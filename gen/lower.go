@@ -116,6 +116,10 @@ func (w *lowering) fail(symbol, format string, args ...any) {
 
 func (w *lowering) namedTypes() {
 	for _, h := range w.lib.Handles {
+		if w.isVoidPointer(symbols.CType{Base: h.Name}) {
+			w.types[h.Name] = gotype{expr: "unsafe.Pointer", size: 8, align: 8, kind: kindPointer}
+			continue
+		}
 		under := "uintptr"
 		if n, ok := w.lib.TypeNote(h.Name); ok && n.Kind == "address" {
 			under = "uint64"

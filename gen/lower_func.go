@@ -345,9 +345,12 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 		return p, unbindable("%w", err)
 	}
 	array := a.Len != "" || a.Slice || a.Fixed > 0
+	if w.isVoidPointer(ct) { // by either name
+		ct.Base, ct.Pointers = "void", 1
+	}
 	isPointer := ct.Pointers > 0 && p.typ.kind == kindPointer
 	if !isPointer && (array || a.Dir == symbols.Out || a.Dir == symbols.InOut) {
-		return p, fmt.Errorf("%s is not a pointer and cannot be an array or an output", a.Type)
+		return p, w.notPointer(a.Type)
 	}
 	if a.GoType != "" {
 		override, ok := w.override(a.GoType)
@@ -431,14 +434,38 @@ func (w *lowering) elemSize(ct symbols.CType, a *symbols.Arg) (int, error) {
 	switch {
 	case !ok:
 		return 0, fmt.Errorf("overlay: unknown Go type %s", a.GoType)
-	case isVoidPointer(ct) && a.Dir == symbols.Out && a.Len == "" && !a.Slice && a.Fixed == 0:
+	case w.isVoidPointer(ct) && a.Dir == symbols.Out && a.Len == "" && !a.Slice && a.Fixed == 0:
 	case override.size != size:
 		return 0, fmt.Errorf("overlay: %s has %d bytes and the element of %s has %d", a.GoType, override.size, a.Type, size)
 	}
 	return override.size, nil
 }
 
-func isVoidPointer(ct symbols.CType) bool { return ct.Base == "void" && ct.Pointers == 1 }
+// isVoidPointer reports whether a type is void *, or a typedef of it that the overlay makes a
+// pointer.
+func (p *pkg) isVoidPointer(ct symbols.CType) bool {
+	n, _ := p.lib.TypeNote(ct.Base)
+	return ct.Base == "void" && ct.Pointers == 1 || n.Kind == "pointer" && ct.Pointers == 0
+}
+
+// notPointer says why a parameter cannot be an array or an output, and what to write.
+func (w *lowering) notPointer(ctype string) error {
+	ct, _ := symbols.ParseType(ctype) // no error: the caller has parsed it
+	for _, h := range w.lib.Handles {
+		switch {
+		case h.Name != ct.Base:
+		case h.Tag == "void":
+			return fmt.Errorf(`%s is bound as a handle: remove the entry, or write {"name": %[1]q, "kind": "pointer", "reason": "…"} into types of the overlay if it points to memory`, h.Name)
+		case slices.ContainsFunc(w.lib.Refused, func(r symbols.Refusal) bool { return r.Name == h.Name }):
+			return fmt.Errorf("%s is refused, so %[1]s * is a handle: remove the entry", h.Name)
+		case h.Struct || h.Tag == h.Name:
+			return fmt.Errorf("no header defines %s, so %[1]s * is a handle: remove the entry", h.Name)
+		default:
+			return fmt.Errorf("%s is a handle: remove the entry", h.Name)
+		}
+	}
+	return fmt.Errorf("%s is not a pointer and cannot be an array or an output", ctype)
+}
 
 func (w *lowering) override(name string) (gotype, bool) {
 	switch name {

@@ -475,9 +475,7 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 				c.add("type "+n.Name, "values", "%q matches no macro, or the type is not a result", p)
 			}
 		}
-		if !slices.Contains([]string{"result", "address", "handle", "struct", "number"}, n.Kind) {
-			c.add("type "+n.Name, "kind", "%q is not one of result, address, handle, struct, number", n.Kind)
-		}
+		c.kind(t, n)
 	}
 	seen = map[string]bool{}
 	for _, n := range o.Names {
@@ -517,6 +515,24 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 		}
 	}
 	return c.err()
+}
+
+// kind checks that a type's note has a kind, and one that the type can have.
+func (c *checker) kind(t *Table, n TypeNote) {
+	record := "type " + n.Name
+	if !slices.Contains([]string{"result", "address", "handle", "pointer", "struct", "number"}, n.Kind) {
+		c.add(record, "kind", "%q is not one of result, address, handle, pointer, struct, number", n.Kind)
+		return
+	}
+	i := slices.IndexFunc(t.Handles, func(h Handle) bool { return h.Name == n.Name })
+	switch {
+	case n.Kind == "pointer" && (i < 0 || t.Handles[i].Tag != "void"):
+		c.add(record, "kind", "only a typedef of void * can be of the kind pointer")
+	case i >= 0 && t.Handles[i].Tag == "void" && (n.Kind == "number" || n.Kind == "struct"):
+		c.add(record, "kind", "it is a typedef of void *: write handle, or pointer if it points to memory of the program, or address if to device memory")
+	case i >= 0 && (n.Kind == "number" || n.Kind == "struct"):
+		c.add(record, "kind", "it is a handle, so it cannot be of the kind %s", n.Kind)
+	}
 }
 
 // functionsByName returns a table's functions by symbol and by API name.

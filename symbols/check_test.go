@@ -184,6 +184,8 @@ func TestOverlayChecks(t *testing.T) {
 		{"type twice", func(o *Overlay) { o.Types = append(o.Types, o.Types[0]) }, "type xResult: name: has two entries"},
 		{"type without a reason", func(o *Overlay) { o.Types[0].Reason = "" }, "type xResult: reason: is empty"},
 		{"type that is not there", func(o *Overlay) { o.Types[0].Name = "xGone" }, "type xGone: name: the table has no such type"},
+		{"pointer that is a handle", func(o *Overlay) { o.Types[0] = TypeNote{Name: "xStream", Kind: "pointer", Reason: "r"} }, "type xStream: kind: only a typedef of void * can be of the kind pointer"},
+		{"number that is a handle", func(o *Overlay) { o.Types[0] = TypeNote{Name: "xStream", Kind: "number", Reason: "r"} }, "type xStream: kind: it is a handle, so it cannot be of the kind number"},
 		{"kind that is none", func(o *Overlay) { o.Types[0].Kind = "thing" }, `type xResult: kind: "thing" is not one of`},
 
 		{"name twice", func(o *Overlay) { o.Names = append(o.Names, o.Names[0]) }, "name xLoose: name: has two entries"},

@@ -114,10 +114,11 @@ const HowCalled = `	"callback": true     it may run the function before it retur
 type TypeNote struct {
 	Name string `json:"name"`
 
-	// Kind is "result", "address", "handle", "struct" or "number". A result is an error code, or a
-	// struct with two error codes: one of this library and one of another. An address is in device
-	// memory. A number has one of Go's own types. For C's long and unsigned long, the kind "number"
-	// says that their different size on Windows does no harm.
+	// Kind is "result", "address", "handle", "pointer", "struct" or "number". A result is an error
+	// code, or a struct with two error codes: one of this library and one of another. An address is
+	// in device memory. A typedef of void * is a handle, unless its kind is "pointer": then it is
+	// bound as void * is. A number has one of Go's own types. For C's long and unsigned long, the
+	// kind "number" says that their different size on Windows does no harm.
 	Kind string `json:"kind"`
 
 	Align  int    `json:"align,omitempty"` // alignment, if the C front end does not see it

@@ -269,8 +269,18 @@ func importPath(dir string) (string, error) {
 // otherHeader matches the reason for refusing a use of a type that another header declares.
 var otherHeader = regexp.MustCompile(`: is declared in (\S+), which is not in headers\.files$`)
 
-// summary reports the refused declarations, and the functions that are refused in some releases.
+// summary reports the refused declarations, the functions that are refused in some releases, and the
+// handles that may be pointers to memory.
 func (b *binding) summary(lib *symbols.Library) {
+	var voids []string
+	for _, h := range lib.Handles {
+		if _, told := lib.TypeNote(h.Name); h.Tag == "void" && !told {
+			voids = append(voids, h.Name)
+		}
+	}
+	if len(voids) > 0 {
+		b.report(fmt.Sprintf("%s: bound as a handle, which is a number in Go. If it is void * and points to memory, write {\"name\": %q, \"kind\": \"pointer\", \"reason\": \"…\"} into types of the overlay, else \"kind\": \"handle\"", strings.Join(voids, ", "), voids[0]))
+	}
 	// Names of functions that headers define, and the number of refused declarations by the header
 	// that they need.
 	inline, missing := map[string][]string{}, map[string]int{}
