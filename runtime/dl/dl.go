@@ -134,15 +134,14 @@ type Misfit struct {
 // notCalled begins the reason why a function that the library has counts as missing.
 const notCalled = "not called: "
 
-// misfit says why the function must not be called in version v, or returns "". It returns "" for an
-// unknown version.
-func (s *Symbol) misfit(v Version) string {
-	for _, m := range s.Misfits {
-		if v != 0 && v >= m.From && (m.To == 0 || v < m.To) {
-			return notCalled + m.Why
+// misfit returns the misfit with version v, or nil. It returns nil for an unknown version.
+func (s *Symbol) misfit(v Version) *Misfit {
+	for i := range s.Misfits {
+		if m := &s.Misfits[i]; v != 0 && v >= m.From && (m.To == 0 || v < m.To) {
+			return m
 		}
 	}
-	return ""
+	return nil
 }
 
 // A Set is a group of functions that were introduced together and are used together.

@@ -209,7 +209,8 @@ type TooOldError struct {
 	Hint     string
 	Others   []Attempt // other files that were found; none was better
 
-	spec *Spec
+	spec  *Spec
+	unfit map[string]string // by name of a missing function that the library has and must not be called: what differs
 }
 
 func (e *TooOldError) Error() string {
@@ -219,32 +220,43 @@ func (e *TooOldError) Error() string {
 		fmt.Fprintf(&b, " %s", e.spec.format(e.Found))
 	}
 	fmt.Fprintf(&b, " (%s)", printable.Text(e.Path))
-	switch {
-	case len(e.Missing) == 0:
-		b.WriteString(" is too old")
-	case len(e.Missing) == e.Required:
-		fmt.Fprintf(&b, " has none of the %d required functions: it is another library, or far too old", e.Required)
-	default:
-		fmt.Fprintf(&b, " is too old: it lacks %d of the %d required functions: ", len(e.Missing), e.Required)
-		for i, m := range e.Missing {
-			if i == 4 {
-				fmt.Fprintf(&b, " and %d more", len(e.Missing)-i)
-				break
-			}
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(m.Name)
-			if m.Since != 0 {
-				fmt.Fprintf(&b, " (since %s)", e.spec.format(m.Since))
-			}
+	var absent, unfit []string
+	for _, m := range e.Missing {
+		switch {
+		case e.unfit[m.Name] != "":
+			unfit = append(unfit, m.Name+" ("+e.unfit[m.Name]+")")
+		case m.Since != 0:
+			absent = append(absent, m.Name+" (since "+e.spec.format(m.Since)+")")
+		default:
+			absent = append(absent, m.Name)
 		}
 	}
-	if e.Floor != 0 {
-		fmt.Fprintf(&b, "; the oldest version supported is %s", e.spec.format(e.Floor))
+	old := len(unfit) == 0 || e.Found < e.Floor
+	switch {
+	case len(absent) == e.Required && e.Required > 0:
+		fmt.Fprintf(&b, " has none of the %d required functions: it is another library, or far too old", e.Required)
+	case len(absent) > 0:
+		fmt.Fprintf(&b, " is too old: it lacks %d of the %d required functions: %s", len(absent), e.Required, some(absent))
+	case old:
+		b.WriteString(" is too old")
+	default:
+		b.WriteString(" cannot be used")
 	}
-	if e.Hint != "" {
-		b.WriteString("; " + e.Hint)
+	if len(unfit) > 0 {
+		if len(absent) > 0 {
+			b.WriteString("; and")
+		} else {
+			b.WriteString(":")
+		}
+		fmt.Fprintf(&b, " %d of the %d required functions must not be called: %s", len(unfit), e.Required, some(unfit))
+	}
+	if old || len(absent) > 0 { // else the version is supported, and the hint would ask for it
+		if e.Floor != 0 {
+			fmt.Fprintf(&b, "; the oldest version supported is %s", e.spec.format(e.Floor))
+		}
+		if e.Hint != "" {
+			b.WriteString("; " + e.Hint)
+		}
 	}
 	for _, a := range e.Others {
 		result := a.result()
@@ -254,6 +266,14 @@ func (e *TooOldError) Error() string {
 		b.WriteString("\n\t" + describeAttempts([]string{a.name()}, a.label(), result))
 	}
 	return b.String()
+}
+
+// some lists at most four names.
+func some(names []string) string {
+	if n := len(names) - 4; n > 0 {
+		return strings.Join(names[:4], ", ") + fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ")
 }
 
 // short returns the error in a few words, without the names of the library and the file.

@@ -52,15 +52,16 @@ type openFail struct {
 type library struct {
 	spec     *Spec
 	fast     []uintptr
-	addrs    []uintptr      // by symbol; 0 if missing
-	why      map[int]string // by index of a missing symbol: the reason
-	have     []int          // by set: symbols found
-	total    []int          // by set: symbols
-	path     string         // loaded file
-	asked    string         // name passed to the loader
-	source   string         // why the file was tried
-	attempts []Attempt      // results of all candidates
-	taken    int            // index of this library in attempts
+	addrs    []uintptr         // by symbol; 0 if missing
+	why      map[int]string    // by index of a missing symbol: the reason
+	unfit    map[string]string // by name of a symbol that counts as missing because of a misfit: what differs
+	have     []int             // by set: symbols found
+	total    []int             // by set: symbols
+	path     string            // loaded file
+	asked    string            // name passed to the loader
+	source   string            // why the file was tried
+	attempts []Attempt         // results of all candidates
+	taken    int               // index of this library in attempts
 	version  Version
 	verErr   error
 
@@ -274,8 +275,12 @@ func bind(spec *Spec, ld *loader, handle uintptr, c candidate) (*library, error)
 				why = words
 			}
 		}
-		if m := sym.misfit(lib.version); addr != 0 && m != "" {
-			addr, why = 0, m
+		if m := sym.misfit(lib.version); addr != 0 && m != nil {
+			addr, why = 0, notCalled+m.Why
+			if lib.unfit == nil {
+				lib.unfit = make(map[string]string)
+			}
+			lib.unfit[sym.Name] = m.Why
 		}
 		if addr == 0 {
 			if lib.why == nil {
@@ -323,6 +328,7 @@ func (lib *library) tooOld() *TooOldError {
 		Required: lib.total[0],
 		Hint:     lib.spec.Hint,
 		spec:     lib.spec,
+		unfit:    lib.unfit,
 	}
 }
 

@@ -245,6 +245,26 @@ func TestOpenTooOld(t *testing.T) {
 		"the oldest version supported is 11.0; install the fixture, or correct Options.Path")
 }
 
+// TestOpenUnfit checks that Open refuses a version whose required functions must not be called, and
+// that the error says so. Neither the oldest version supported nor the hint helps then.
+func TestOpenUnfit(t *testing.T) {
+	unfit := func(s *Spec) {
+		s.Symbols[fOut2].Set = setCore
+		s.Symbols[fOut2].Misfits = []Misfit{{To: 13000, Why: "color has other numbers before 13.0"}}
+	}
+	_, err := open(t, Options{Path: fixture(t)}, unfit)
+	distinct(t, err, ErrTooOld)
+	const refused = "1 of the 27 required functions must not be called: out2 (color has other numbers before 13.0)"
+	wantText(t, err.Error(), fixture(t), "fix: fixture 12.5 (FILE) cannot be used: "+refused)
+
+	_, err = open(t, Options{Path: fixture(t)}, func(s *Spec) { unfit(s); s.Floor = 13000 })
+	wantText(t, err.Error(), fixture(t), "fix: fixture 12.5 (FILE) is too old: "+refused+"; the oldest version supported is 13.0; install the fixture, or correct Options.Path")
+
+	_, err = open(t, Options{Path: fixture(t)}, func(s *Spec) { unfit(s); s.Symbols[fAbsent].Set = setCore })
+	wantText(t, err.Error(), fixture(t), "fix: fixture 12.5 (FILE) is too old: it lacks 1 of the 28 required functions: absent_v3 (since 12.9); and "+
+		strings.Replace(refused, "27", "28", 1)+"; the oldest version supported is 11.0; install the fixture, or correct Options.Path")
+}
+
 // TestOpenBelowFloor checks that Open refuses a version below the floor, even with every required
 // function, and takes a library that reports no version.
 func TestOpenBelowFloor(t *testing.T) {

@@ -314,6 +314,24 @@ func (b *binding) summary(lib *symbols.Library) {
 	}
 }
 
+// unopened reports the required functions that must not be called in a supported release: Open
+// refuses such a release.
+func (b *binding) unopened(lib *symbols.Library) {
+	misfits, core := lib.Misfits(), lib.Sets[0]
+	for _, f := range lib.Funcs {
+		for _, m := range misfits[f.Symbol] {
+			if f.Set != 0 || !m.To.IsZero() && m.To.Compare(core.Since) <= 0 {
+				continue
+			}
+			advice := "move the function out of the set"
+			if m.From.Compare(core.Since) <= 0 && !m.To.IsZero() {
+				advice = fmt.Sprintf("write \"since\": \"%v\" into the set, or %s", m.To, advice)
+			}
+			b.report(fmt.Sprintf("%s of the required set %s is not called where %s, so Open refuses these releases: %s", f.Symbol, core.Name, m.Text, advice))
+		}
+	}
+}
+
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -332,6 +350,7 @@ func (b *binding) generate(headers string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.unopened(lib)
 	b.report(count(len(lib.Funcs), "function is", "functions are") + " bound, " + count(len(lib.Refused), "declaration is", "declarations are") + " refused")
 	files[filepath.Base(b.table)] = table
 	proof, err := b.prove(lib, table)

@@ -576,6 +576,65 @@ func TestOtherHeader(t *testing.T) {
 	}
 }
 
+// twoReleases has the headers of two releases of a library, in which things differ.
+const twoReleases = `
+-- lib.json --
+{
+"library": "lib",
+"brand": "Lib",
+"prefixes": {"functions": ["lib"], "types": ["lib"], "values": ["LIB_"]},
+"version": {"function": "libRelease", "numbers": [{"major": 100, "minor": 1}]},
+"headers": {"files": ["lib.h"], "version": {"header": "lib.h", "macros": ["LIB_MAJOR", "LIB_MINOR"]}, "since": "releases"},
+"implementations": [{"name": "lib", "env": "LIB_LIBRARY", "files": {"linux": ["liblib.so"]}, "hint": "build it"}]
+}
+-- lib.overlay.json --
+{
+"sets": [{"name": "core", "since": "1.0", "doc": "all", "match": ["lib*"]}]
+}
+-- 1.0/lib.h --
+#define LIB_MAJOR 1
+#define LIB_MINOR 0
+typedef enum { LIB_RED, LIB_BLUE } libColor;
+int libRelease(void);
+int libPaint(libColor color);
+-- 2.0/lib.h --
+#define LIB_MAJOR 2
+#define LIB_MINOR 0
+typedef enum { LIB_RED, LIB_GREEN, LIB_BLUE } libColor;
+int libRelease(void);
+int libPaint(libColor color);
+`
+
+// notes makes the package of twoReleases with another overlay, and returns what bindgen notes.
+func notes(t *testing.T, old, new string) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if !strings.Contains(twoReleases, old) {
+		t.Fatalf("there is no %s", old)
+	}
+	unpack(t, txtar.Parse([]byte(strings.ReplaceAll(twoReleases, old, new))), dir)
+	var said bytes.Buffer
+	err := run([]string{"-headers", filepath.Join(dir, "2.0") + "," + filepath.Join(dir, "1.0"), filepath.Join(dir, "lib.json")}, io.Discard, &said)
+	return said.String(), err
+}
+
+// TestRequiredMisfit checks the note on a required function that must not be called in a release
+// that the required set supports.
+func TestRequiredMisfit(t *testing.T) {
+	const note = `libPaint of the required set core is not called where libColor has other numbers before 2.0, so Open refuses these releases: write "since": "2.0" into the set, or move the function out of the set`
+	for overlay, want := range map[string]bool{
+		`"match": ["lib*"]`: true,
+		`"match": ["libRelease"]}, {"name": "rest", "since": "1.0", "doc": "others", "match": ["*"]`: false,
+	} {
+		if said, err := notes(t, `"match": ["lib*"]`, overlay); err != nil || strings.Contains(said, note) != want {
+			t.Errorf("%s: %v\n%s", overlay, err, said)
+		}
+	}
+	if said, err := notes(t, `"name": "core", "since": "1.0"`, `"name": "core", "since": "2.0"`); err != nil || strings.Contains(said, "Open refuses") {
+		t.Errorf("since 2.0: %v\n%s", err, said)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{}, {"a.json", "b.json"}, {"mylib"}, {"-color", "a.json"}} {
 		if err := run(args, io.Discard, io.Discard); !errors.Is(err, errUsage) {
