@@ -238,6 +238,9 @@ func (a *Arg) apply(n ParamNote) {
 	if a.Guess && n.Type != "" && !array {
 		a.Dir = "" // the argument is the value, such as an address in device memory, and not a Go pointer
 	}
+	if a.Guess && array && strings.HasPrefix(a.Type, "const ") {
+		a.Dir = "" // const char **: the library may read the pointers or write them
+	}
 	if a.Guess && (n.Type != "" || array || n.Late != "") {
 		a.Guess = false
 	}
@@ -309,7 +312,9 @@ func (l *Library) Declaration(f *Func) string {
 func (l *Library) declareAll(params []Param) string {
 	list := make([]string, len(params))
 	for i, p := range params {
-		list[i] = l.declare(p.Type, p.Name)
+		if list[i] = l.declare(p.Type, p.Name); p.C != "" {
+			list[i] = p.C
+		}
 	}
 	return strings.Join(list, ", ")
 }

@@ -262,6 +262,10 @@ type Param struct {
 	Null bool   `json:"null,omitempty"` // the header says that NULL is allowed
 	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names
 
+	// C is the declaration if Type leaves out a const or the length of an array: "const char *const
+	// *names", "int a[4]". Tables of embedded libraries lack it.
+	C string `json:"c,omitempty"`
+
 	// Guess is set if the header does not say how the pointer is used. Nothing is generated until
 	// the overlay or a rule of the description says how.
 	Guess bool `json:"guess,omitempty"`

@@ -28,6 +28,7 @@ type Input struct {
 	Others   map[string]fs.FS  // folder of another implementation, by its Lib
 	Library  io.ReaderAt       // shared library whose version nodes give the functions' since-versions, or nil
 	Versions []symbols.Version // versions for headers that do not state theirs, one for each folder
+	Spelled  bool              // sets Param.C, and takes T *const *p for an input unless the documentation has another direction
 	Report   func(string)      // receives notes that are not errors; may be nil
 
 	// Onto is the table to which the function Table adds the releases. If Onto is nil, Table makes
@@ -78,6 +79,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 				refused.add(symbols.Refusal{Name: r.name, Where: r.where, Reason: r.err.Error()})
 			}
 		}
+		spelled(t, in.Spelled && i == 0)
 		declared := map[string]string{}
 		for _, f := range h.funcs {
 			declared[f.Symbol] = f.where
@@ -169,6 +171,28 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	return t, nil
 }
 
+// toConst matches the declaration of a pointer to const pointers, and of an array of them.
+var toConst = regexp.MustCompile(`\*const (\*\w+|\w+\[\d+\])$`)
+
+// spelled clears Param.C unless keep is set. If it is set, a pointer to const pointers is an input.
+func spelled(t *symbols.Table, keep bool) {
+	for _, f := range t.Functions {
+		for i := range f.Params {
+			switch p := &f.Params[i]; {
+			case !keep:
+				p.C = ""
+			case toConst.MatchString(p.C) && p.Guess && p.Dir == symbols.Out:
+				p.Dir, p.Guess = "", false
+			}
+		}
+	}
+	for _, c := range t.Callbacks {
+		for i := range c.Params {
+			c.Params[i].C = ""
+		}
+	}
+}
+
 // Refused lists declarations that a table cannot hold.
 type Refused []symbols.Refusal
 
@@ -239,6 +263,7 @@ func addImplementation(d *symbols.Description, m *symbols.Implementation, t *sym
 	if err != nil {
 		return err
 	}
+	spelled(&h.table, false)
 	for _, f := range h.table.Headers {
 		if f.Name = m.Lib + "/" + f.Name; !slices.Contains(t.Headers, f) {
 			t.Headers = append(t.Headers, f)

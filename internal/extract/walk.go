@@ -30,9 +30,11 @@ type walker struct {
 	defined []string // non-inline functions that the headers define; no library exports them
 	enums   *enumeratorSet
 	consts  *consts
-	now     span      // the current declaration
-	unclear string    // a typedef in the current declaration that may or may not be const
-	behind  []cc.Type // types with a tag to which members point; the member may be the only place that defines them
+	now     span           // the current declaration
+	atOf    span           // the declaration of at
+	at      map[string]int // by word of a declaration, its index in the stream's tokens, or -1 if there are several
+	unclear string         // a typedef in the current declaration that may or may not be const
+	behind  []cc.Type      // types with a tag to which members point; the member may be the only place that defines them
 }
 
 // walk records every declaration that it can, and notes the others.
@@ -390,7 +392,7 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 		if strings.Contains(t, "?") {
 			return nil, fmt.Errorf("parameter %s: %w", name, w.inexpressible("has", p.Type()))
 		}
-		params = append(params, symbols.Param{Name: name, Type: t})
+		params = append(params, symbols.Param{Name: name, Type: t, C: w.spellParam(p, t)})
 	}
 	return params, nil
 }
@@ -754,6 +756,74 @@ func (w *walker) spell(t cc.Type) string {
 		return qualifier + a
 	}
 	return "?"
+}
+
+// spellParam writes the declaration of a parameter whose type spell writes as t: with each const
+// between its pointers, and as an array if the header gives its length. It returns "" if the
+// declaration of t and the name is the same.
+func (w *walker) spellParam(p *cc.Parameter, t string) string {
+	length := ""
+	if a, ok := p.Type().Undecay().(*cc.ArrayType); ok && a.Len() > 0 && a.Typedef() == nil {
+		length = "[" + strconv.FormatInt(a.Len(), 10) + "]"
+	}
+	if a := bareArray(p.Type()); a != nil {
+		elem, dims, _ := strings.Cut(w.spellArray(a), "[")
+		if length != "" {
+			return symbols.CDeclaration(elem, p.Name()+length+"["+dims)
+		}
+		return symbols.CDeclaration(elem, "(*"+p.Name()+")["+dims)
+	}
+	if length == "" && strings.Count(t, "*") < 2 {
+		return ""
+	}
+	stars := w.stars(p)
+	if strings.Count(stars, "*") != strings.Count(t, "*") {
+		stars = strings.Repeat("*", strings.Count(t, "*")) // a typedef is a pointer
+	}
+	if length == "" && !strings.Contains(stars, "const") || stars == "" {
+		return ""
+	}
+	if length != "" {
+		stars = strings.TrimSuffix(stars, "*")
+	}
+	text := strings.TrimRight(t, " *") + " " + stars
+	if !strings.HasSuffix(text, "*") && !strings.HasSuffix(text, " ") {
+		text += " "
+	}
+	return text + p.Name() + length
+}
+
+// stars returns the pointers in front of a parameter's name with their consts, "*const *", and one
+// more if the parameter is an array. It returns "" if it does not find the parameter.
+func (w *walker) stars(p *cc.Parameter) (stars string) {
+	if w.at == nil || w.atOf != w.now {
+		w.at, w.atOf = map[string]int{}, w.now
+		for i := w.now.first; i <= w.now.last; i++ {
+			if _, twice := w.at[w.stream.tokens[i]]; twice {
+				w.at[w.stream.tokens[i]] = -1
+			} else {
+				w.at[w.stream.tokens[i]] = i
+			}
+		}
+	}
+	at, ok := w.at[p.Name()]
+	if !ok || at < 0 {
+		return ""
+	}
+	if at < w.now.last && w.stream.tokens[at+1] == "[" {
+		stars = "*"
+	}
+	for i := at - 1; i >= w.now.first; i-- {
+		word := w.stream.tokens[i]
+		if word == "*" {
+			stars = "*" + stars
+		} else if word == "const" && strings.HasPrefix(stars, "*") {
+			stars = "const " + stars
+		} else if word != "const" {
+			break
+		}
+	}
+	return strings.TrimPrefix(stars, "const ") // that const belongs to the base
 }
 
 // systemNumber reports whether a typedef is a number type of the C library. Tables do not have the

@@ -414,7 +414,7 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 		}
 		return text, err
 	}
-	in := extract.Input{Report: b.report}
+	in := extract.Input{Report: b.report, Spelled: true}
 	var further []fs.FS
 	for _, dir := range slices.Concat(b.folders, d.Headers.Folders) {
 		if !filepath.IsAbs(dir) && !slices.Contains(b.folders, dir) {

@@ -618,6 +618,37 @@ func notes(t *testing.T, old, new string) (string, error) {
 	return said.String(), err
 }
 
+// TestConstPointers checks that a pointer to const pointers is an input.
+func TestConstPointers(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/refuse/spelled.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	unpack(t, a, dir)
+	unpack(t, txtar.Parse([]byte(`
+-- lib.h --
+#include <stddef.h>
+int libTag(const char *const *tags, size_t n);
+int libTell(const char *const *texts, const char **names, size_t n);
+-- lib.overlay.json --
+{
+"sets": [{"name": "core", "since": "1.0", "doc": "all", "match": ["lib*"]}],
+"params": [{"name": "libTell.*", "types": ["const char **"], "len": "n", "reason": "arrays"}]
+}
+`)), dir)
+	if err := run([]string{filepath.Join(dir, "lib.json")}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	funcs, err := os.ReadFile(filepath.Join(dir, "zfuncs.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(funcs); !strings.Contains(text, "Tag(tags **byte, n uint64)") || !strings.Contains(text, "Tell(texts []*byte, names []*byte)") || strings.Contains(text, "writes to") {
+		t.Errorf("%s", text)
+	}
+}
+
 // TestRequiredMisfit checks the note on a required function that must not be called in a release
 // that the required set supports.
 func TestRequiredMisfit(t *testing.T) {
