@@ -49,7 +49,7 @@ func unsettled(lib *symbols.Library) error {
 		for _, a := range f.Args {
 			if a.Guess {
 				pointers++
-				types[a.Type]++
+				types[lib.HeaderType(a.Type)]++
 				fmt.Fprintf(&list, "\n\t{\"name\": \"%s.%s\", \"dir\": \"?\", \"reason\": \"?\"}", f.Symbol, a.Name)
 			}
 		}

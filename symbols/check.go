@@ -461,7 +461,7 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 	for _, n := range o.Params {
 		once("param", seen, n.Name)
 		c.reason("param "+n.Name, n.Reason)
-		c.param("param", n, functions)
+		c.param("param", n, t, functions)
 	}
 	seen = map[string]bool{}
 	for _, n := range o.Types {
@@ -590,7 +590,7 @@ func (c *checker) sets(t *Table, o *Overlay) {
 }
 
 // param checks a parameter's note against every ABI version that the note covers.
-func (c *checker) param(kind string, n ParamNote, functions map[string][]Function) {
+func (c *checker) param(kind string, n ParamNote, t *Table, functions map[string][]Function) {
 	record := kind + " " + n.Name
 	fname, pname, ok := strings.Cut(n.Name, ".")
 	named := functions[fname]
@@ -617,7 +617,7 @@ func (c *checker) param(kind string, n ParamNote, functions map[string][]Functio
 		has := func(name string) bool {
 			return slices.ContainsFunc(f.Params, func(p Param) bool { return p.Name == name })
 		}
-		if !slices.ContainsFunc(f.Params, func(p Param) bool { return p.Name == pname || n.isPattern() && n.matches(&f, &p) }) {
+		if !slices.ContainsFunc(f.Params, func(p Param) bool { return p.Name == pname || n.isPattern() && n.matches(t, &f, &p) }) {
 			continue
 		}
 		found = true

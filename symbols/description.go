@@ -442,7 +442,7 @@ func (c *checker) fits(d *Description, t *Table) {
 	functions := functionsByName(t)
 	for _, n := range d.Pointers {
 		c.reason("pointers "+n.Name, n.Reason)
-		c.param("pointers", n, functions)
+		c.param("pointers", n, t, functions)
 	}
 	if d.Lends != nil {
 		have := t.TypeNames()

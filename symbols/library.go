@@ -152,7 +152,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 			a := Arg{Param: p}
 			var list []ParamNote // a later note overrides an earlier one
 			for _, n := range patterns {
-				if n.matches(&f, &p) {
+				if n.matches(t, &f, &p) {
 					list = append(list, n)
 				}
 			}
@@ -163,7 +163,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 			}
 			if !slices.ContainsFunc(list, func(n ParamNote) bool { return n.settles() }) {
 				for _, n := range slices.Backward(rules) {
-					if n.matches(&f, &p) && strings.Contains(p.Type, "*") {
+					if n.matches(t, &f, &p) && strings.Contains(p.Type, "*") {
 						list = append([]ParamNote{n}, list...)
 						break
 					}
@@ -269,18 +269,21 @@ func (n *ParamNote) settles() bool { return n.Dir != "" || n.array() || n.Late !
 // isPattern reports whether a note is a pattern for parameters.
 func (n *ParamNote) isPattern() bool { return strings.ContainsAny(n.Name, "*?[") || len(n.Types) > 0 }
 
-// matches reports whether a pattern matches a parameter.
-func (n *ParamNote) matches(f *Function, p *Param) bool {
+// matches reports whether a pattern matches a parameter of a function in a table.
+func (n *ParamNote) matches(t *Table, f *Function, p *Param) bool {
 	function, name, _ := strings.Cut(n.Name, ".")
 	ofAPI, _ := path.Match(function, f.API)
 	ofSymbol, _ := path.Match(function, f.Symbol)
 	named, _ := path.Match(name, p.Name)
-	return (ofAPI || ofSymbol) && named && (len(n.Types) == 0 || slices.Contains(n.Types, p.Type))
+	return (ofAPI || ofSymbol) && named && (len(n.Types) == 0 || slices.Contains(n.Types, p.Type) ||
+		strings.Contains(p.Type, "*") && slices.Contains(n.Types, t.HeaderType(p.Type)))
 }
 
 // Settles reports whether a note applies to a parameter and says how the parameter's pointer is
 // used.
-func (n *ParamNote) Settles(f *Function, p *Param) bool { return n.matches(f, p) && n.settles() }
+func (n *ParamNote) Settles(t *Table, f *Function, p *Param) bool {
+	return n.matches(t, f, p) && n.settles()
+}
 
 // isFunction reports whether a type is a function pointer, or a pointer to one.
 func (l *Library) isFunction(ctype string) bool {
@@ -327,18 +330,22 @@ func (l *Library) declare(ctype, name string) string {
 		return CDeclaration(ctype, name)
 	}
 	for _, c := range l.Callbacks {
-		switch {
-		case c.Name != ct.Base:
-		case strings.Contains(c.Name, "."):
+		if c.Name == ct.Base && strings.Contains(c.Name, ".") {
 			return fmt.Sprintf("%s(%s)", CDeclaration(c.Result, "(*"+strings.Repeat("*", ct.Pointers)+name+")"), l.declareAll(c.Params))
-		case c.Func:
-			return CDeclaration(pointerTo(ctype), name)
 		}
 	}
-	if slices.ContainsFunc(l.Handles, func(h Handle) bool { return h.Name == ct.Base && (h.Tag == h.Name || h.Struct) }) {
-		ctype = pointerTo(ctype)
+	return CDeclaration(l.HeaderType(ctype), name)
+}
+
+// HeaderType returns a type as headers write it. If a handle has the name of its struct, or a
+// callback that of its function type, headers have one more pointer than the table.
+func (t *Table) HeaderType(ctype string) string {
+	ct, err := ParseType(ctype)
+	if err == nil && (slices.ContainsFunc(t.Handles, func(h Handle) bool { return h.Name == ct.Base && (h.Tag == h.Name || h.Struct) }) ||
+		slices.ContainsFunc(t.Callbacks, func(c Callback) bool { return c.Name == ct.Base && c.Func })) {
+		return pointerTo(ctype)
 	}
-	return CDeclaration(ctype, name)
+	return ctype
 }
 
 func pointerTo(ctype string) string {

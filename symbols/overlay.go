@@ -81,7 +81,7 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 // whatever the count.
 type ParamNote struct {
 	Name   string   `json:"name"`
-	Types  []string `json:"types,omitempty"` // C types as in the table: the note applies only to parameters of these types
+	Types  []string `json:"types,omitempty"` // C types, as headers or the table write them: the note applies only to parameters of these types
 	Dir    Dir      `json:"dir,omitempty"`
 	Null   *bool    `json:"null,omitempty"`
 	Len    string   `json:"len,omitempty"`   // the parameter that counts this array; "*n" where n points to a count that the library updates

@@ -649,6 +649,36 @@ int libTell(const char *const *texts, const char **names, size_t n);
 	}
 }
 
+// TestTypesOfRules checks that a rule may write a type as the header does or as the table does. The
+// table has the handle libTree for the header's libTree *.
+func TestTypesOfRules(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/refuse/spelled.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ctype := range []string{"libTree **", "libTree *"} {
+		dir := t.TempDir()
+		unpack(t, a, dir)
+		unpack(t, txtar.Parse([]byte(`
+-- lib.h --
+typedef struct libTree libTree;
+int libNew(libTree **tree);
+int libFree(libTree *tree);
+-- lib.overlay.json --
+{
+"sets": [{"name": "core", "since": "1.0", "doc": "all", "match": ["lib*"]}],
+"params": [{"name": "*.*", "types": ["`+ctype+`"], "dir": "out", "reason": "made by it"}]
+}
+`)), dir)
+		if err := run([]string{filepath.Join(dir, "lib.json")}, io.Discard, io.Discard); err != nil {
+			t.Error(err)
+		}
+		if funcs, err := os.ReadFile(filepath.Join(dir, "zfuncs.go")); err != nil || !strings.Contains(string(funcs), "New() (tree Tree, n int32, err error)") {
+			t.Errorf("%s: %v\n%s", ctype, err, funcs)
+		}
+	}
+}
+
 // TestRequiredMisfit checks the note on a required function that must not be called in a release
 // that the required set supports.
 func TestRequiredMisfit(t *testing.T) {

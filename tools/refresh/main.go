@@ -297,7 +297,7 @@ func stubs(old, t *symbols.Table, o *symbols.Overlay, rules []symbols.ParamNote)
 			continue
 		}
 		for _, p := range f.Params {
-			settled := slices.ContainsFunc(slices.Concat(rules, o.Params), func(n symbols.ParamNote) bool { return n.Settles(&f, &p) })
+			settled := slices.ContainsFunc(slices.Concat(rules, o.Params), func(n symbols.ParamNote) bool { return n.Settles(t, &f, &p) })
 			if p.Guess && !settled && !params[f.Symbol+"."+p.Name] && !params[f.API+"."+p.Name] {
 				out = append(out, symbols.Stub{Section: "params", Entry: symbols.ParamNote{Name: f.Symbol + "." + p.Name, Dir: blank, Reason: blank}})
 			}
