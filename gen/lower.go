@@ -151,7 +151,7 @@ func (w *lowering) namedTypes() {
 			continue
 		}
 		if w.longOfWindows(s.Type) {
-			w.fail(s.Name, "%s has another size on Windows; where that does no harm, say in the overlay's types that it is a number", s.Type)
+			w.fail(s.Name, "%s has another size on Windows: where that does no harm, write {\"name\": %q, \"kind\": \"number\", \"reason\": \"…\"} into types of the overlay", s.Type, s.Name)
 		}
 		t := namedType{s.Name, w.names.typ(s.Name), under, w.lib.TypeDoc(s.Name)}
 		w.scalars = append(w.scalars, t)
@@ -621,7 +621,7 @@ func (w *lowering) base(name string, pointedTo bool) (gotype, error) {
 		return t, nil
 	}
 	if w.longOfWindows(name) {
-		return gotype{}, fmt.Errorf("%s has another size on Windows", name)
+		return gotype{}, fmt.Errorf("%s has another size on Windows: where that does no harm, write {\"name\": %[1]q, \"kind\": \"number\", \"reason\": \"…\"} into types of the overlay", name)
 	}
 	if size, goes, ok := symbols.Builtin(name); ok {
 		t := gotype{expr: goes, size: size, align: size}

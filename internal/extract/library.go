@@ -28,7 +28,7 @@ type Input struct {
 	Others   map[string]fs.FS  // folder of another implementation, by its Lib
 	Library  io.ReaderAt       // shared library whose version nodes give the functions' since-versions, or nil
 	Versions []symbols.Version // versions for headers that do not state theirs, one for each folder
-	Spelled  bool              // sets Param.C, and takes T *const *p for an input unless the documentation has another direction
+	Spelled  bool              // sets Param.C, takes T *const *p for an input unless the documentation has another direction, and reports variables
 	Report   func(string)      // receives notes that are not errors; may be nil
 
 	// Onto is the table to which the function Table adds the releases. If Onto is nil, Table makes
@@ -80,6 +80,13 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			}
 		}
 		spelled(t, in.Spelled && i == 0)
+		if n := len(h.variables); n > 0 && in.Spelled && i == 0 {
+			list := strings.Join(h.variables[:min(n, 5)], ", ")
+			if n > 5 {
+				list += ", …"
+			}
+			in.Report(fmt.Sprintf("variables are not bound; the headers declare %d: %s", n, list))
+		}
 		declared := map[string]string{}
 		for _, f := range h.funcs {
 			declared[f.Symbol] = f.where

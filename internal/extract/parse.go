@@ -295,6 +295,7 @@ type header struct {
 	opaque    map[string]string // names of undefined structs, with their tags
 	refused   []refusal
 	inlined   []refusal        // functions that the headers define
+	variables []string         // extern variables
 	bad       map[string]error // names that are refused
 
 	recovered *recovery

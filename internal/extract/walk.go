@@ -313,6 +313,9 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 	doc := parseComment(string(cc.NodeTokens(ed)[0].Sep()))
 	for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
 		d := il.InitDeclarator.Declarator
+		if _, isFunc := d.Type().(*cc.FunctionType); !isFunc && d.IsExtern() && !slices.Contains(w.out.variables, d.Name()) {
+			w.out.variables = append(w.out.variables, d.Name())
+		}
 		var err error
 		switch ft, isFunc := d.Type().(*cc.FunctionType); {
 		case w.refusedType(spec) != nil && (d.IsTypename() || isFunc):
