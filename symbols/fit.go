@@ -417,15 +417,16 @@ func (v *view) numbers(e *Enum) map[string]int64 {
 
 func (c *comparer) numbers(x, y *Enum, there *view) *difference {
 	here, theirs := c.bound.numbers(x), there.numbers(y)
-	for _, name := range slices.Sorted(maps.Keys(here)) {
-		if n, ok := theirs[name]; ok && n != here[name] && !c.harmless(name) {
-			if c.harmless(x.Name) {
-				return nil
-			}
-			return &difference{what: x.Name, kind: "numbers"}
+	differ := false
+	for name := range here {
+		if n, ok := theirs[name]; ok && n != here[name] && !c.harmless(name, x.Name+"."+name) {
+			differ = true
 		}
 	}
-	return nil
+	if !differ || c.harmless(x.Name) {
+		return nil
+	}
+	return &difference{what: x.Name, kind: "numbers"}
 }
 
 // IsReserved reports whether a field's name says that the field is unused.

@@ -137,9 +137,9 @@ type NameNote struct {
 	Reason string `json:"reason"`
 }
 
-// A ChangeNote describes a difference between releases in a struct, an enumeration, an enumerator, a
-// number, a callback or a function's symbol. Without a note, a function is refused in every release
-// whose layouts or parameters differ from the binding's.
+// A ChangeNote describes a difference between releases in a struct, an enumeration, an enumerator
+// ("COLOR_RED" or "color.COLOR_RED"), a number, a callback or a function's symbol. Without a note, a
+// function is refused in every release whose layouts or parameters differ from the binding's.
 type ChangeNote struct {
 	Name     string  `json:"name"`
 	Harmless bool    `json:"harmless,omitempty"` // no call fails because of the change
