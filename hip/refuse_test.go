@@ -80,11 +80,11 @@ func TestRefusedCalls(t *testing.T) {
 			},
 		},
 		7_01_52801: {
-			"hip: hipDrvGraphAddMemsetNode cannot be called (set graphs-6.1, since 6.1" + is + "it takes hipMemsetParams from 7.0 on; use GraphAddMemsetNode": func(l *Library) error {
+			"hip: hipDrvGraphAddMemsetNode cannot be called (set graphs-6.1, since 6.1" + is + "it takes const hipMemsetParams * from 7.0 on; use GraphAddMemsetNode": func(l *Library) error {
 				_, err := l.DrvGraphAddMemsetNode(1, nil, new(DrvMemsetNodeParams), 0)
 				return err
 			},
-			"hip: hipDrvGraphExecMemsetNodeSetParams cannot be called (set graphs-6.2, since 6.2" + is + "it takes hipMemsetParams from 7.0 on; use GraphExecMemsetNodeSetParams": func(l *Library) error {
+			"hip: hipDrvGraphExecMemsetNodeSetParams cannot be called (set graphs-6.2, since 6.2" + is + "it takes const hipMemsetParams * from 7.0 on; use GraphExecMemsetNodeSetParams": func(l *Library) error {
 				return l.DrvGraphExecMemsetNodeSetParams(1, 1, new(DrvMemsetNodeParams), 0)
 			},
 		},

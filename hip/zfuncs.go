@@ -9742,7 +9742,7 @@ func (l *Library) DrvGraphMemcpyNodeSetParams(hNode GraphNode, nodeParams *Memcp
 //
 // C: hipDrvGraphAddMemsetNode, since HIP 6.1, set graphs-6.1.
 //
-// It is not called, and returns a [*dl.SymbolError], where it takes hipMemsetParams from 7.0 on: use
+// It is not called, and returns a [*dl.SymbolError], where it takes const hipMemsetParams * from 7.0 on: use
 // GraphAddMemsetNode.
 func (l *Library) DrvGraphAddMemsetNode(hGraph Graph, dependencies []GraphNode, memsetParams *DrvMemsetNodeParams, ctx Ctx) (phGraphNode GraphNode, err error) {
 	if addr := dl.Load(&l.fns[fnDrvGraphAddMemsetNode]); addr != 0 {
@@ -9823,7 +9823,7 @@ func (l *Library) DrvGraphExecMemcpyNodeSetParams(hGraphExec GraphExec, hNode Gr
 //
 // C: hipDrvGraphExecMemsetNodeSetParams, since HIP 6.2, set graphs-6.2.
 //
-// It is not called, and returns a [*dl.SymbolError], where it takes hipMemsetParams from 7.0 on: use
+// It is not called, and returns a [*dl.SymbolError], where it takes const hipMemsetParams * from 7.0 on: use
 // GraphExecMemsetNodeSetParams.
 func (l *Library) DrvGraphExecMemsetNodeSetParams(hGraphExec GraphExec, hNode GraphNode, memsetParams *DrvMemsetNodeParams, ctx Ctx) (err error) {
 	if addr := dl.Load(&l.fns[fnDrvGraphExecMemsetNodeSetParams]); addr != 0 {

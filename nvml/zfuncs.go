@@ -9910,7 +9910,7 @@ func (l *Library) ComputeInstanceGetInfoV1(computeInstance ComputeInstance) (inf
 // C: nvmlDeviceGetComputeRunningProcesses, since CUDA 11.1, set processes. The library reads the length of infos
 // and returns infoCount. The library writes to infos.
 //
-// It is not called, and returns a [*dl.SymbolError], where it takes nvmlProcessInfo_v2_t before 11.4: use
+// It is not called, and returns a [*dl.SymbolError], where it takes nvmlProcessInfo_v2_t * before 11.4: use
 // DeviceGetComputeRunningProcessesV2.
 func (l *Library) DeviceGetComputeRunningProcessesV1(device Device, infos []ProcessInfoV1) (infoCount uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetComputeRunningProcessesV1]); addr != 0 {
@@ -9970,7 +9970,7 @@ func (l *Library) DeviceGetComputeRunningProcessesV2(device Device, infos []Proc
 // C: nvmlDeviceGetGraphicsRunningProcesses, since CUDA 11.1, set processes. The library reads the length of
 // infos and returns infoCount. The library writes to infos.
 //
-// It is not called, and returns a [*dl.SymbolError], where it takes nvmlProcessInfo_v2_t before 11.4: use
+// It is not called, and returns a [*dl.SymbolError], where it takes nvmlProcessInfo_v2_t * before 11.4: use
 // DeviceGetGraphicsRunningProcessesV2.
 func (l *Library) DeviceGetGraphicsRunningProcessesV1(device Device, infos []ProcessInfoV1) (infoCount uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetGraphicsRunningProcessesV1]); addr != 0 {

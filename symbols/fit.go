@@ -83,7 +83,7 @@ func (l *Library) UnusedChanges() []string {
 // A difference says how a release differs from the binding in a record.
 type difference struct {
 	what string // name of the record
-	kind string // "size", "order", "numbers", "parameters"
+	kind string // "size", "order", "field", "numbers", "parameters"
 	was  int    // size in that release
 	is   int    // size in the binding
 	text string
@@ -269,7 +269,7 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 		if c.harmless(f.Symbol) {
 			return nil
 		}
-		return &difference{what: f.Symbol, kind: "parameters", text: fmt.Sprintf("it takes %d parameters and not %d", len(g.Params), len(f.Params))}
+		return &difference{what: f.Symbol, kind: "parameters", text: "it takes " + parameters(len(g.Params)) + fmt.Sprintf(" and not %d", len(f.Params))}
 	}
 	if d := c.types(f.Result, g.Result, there, true); d != nil {
 		return c.of(f, d, fmt.Sprintf("it returns %s", g.Result))
@@ -281,12 +281,19 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 			if c.bound.resolve(p.Type).Base != there.resolve(g.Params[i].Type).Base {
 				d = &difference{} // the parameter has another type, so the difference is the function's
 			}
-			if d = c.of(f, d, "it takes "+there.resolve(g.Params[i].Type).Base); d != nil {
+			if d = c.of(f, d, "it takes "+there.t.HeaderType(g.Params[i].Type)); d != nil {
 				return d
 			}
 		}
 	}
 	return nil
+}
+
+func parameters(n int) string {
+	if n == 1 {
+		return "1 parameter"
+	}
+	return fmt.Sprintf("%d parameters", n)
 }
 
 // of returns the difference of a function whose result or parameter differs, or nil if the
@@ -492,8 +499,10 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 				return order
 			}
 			if d := c.member(f, g, there); d != nil {
-				if d.what == "" {
-					return order
+				if d.what == "" && x.Size == y.Size {
+					return &difference{what: x.Name, kind: "field", text: fmt.Sprintf("%s.%s is %s instead of %s", x.Name, name, g.Type, f.Type)}
+				} else if d.what == "" {
+					return size
 				}
 				return d
 			}

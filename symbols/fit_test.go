@@ -30,7 +30,7 @@ func TestMisfits(t *testing.T) {
 		{"another name", `{"name":"S","size":8,"align":4,"fields":[` + f("a", "int", 0, 4) + `,` + f("b", "int", 4, 4) + `],"others":[{"since":"1.0","until":"2.0","size":8,"align":4,"fields":[` + f("a", "int", 0, 4) + `,` + f("was", "int", 4, 4) + `]}]}`,
 			"S *", "", ""},
 		{"behind another struct's pointer", `{"name":"S","size":8,"align":4,"fields":[` + f("a", "float", 0, 4) + `,` + f("b", "int", 4, 4) + `],"others":[{"since":"2.0","until":"2.1","size":8,"align":4,"fields":[` + f("a", "int", 0, 4) + `,` + f("b", "int", 4, 4) + `]}]},{"name":"T","size":8,"align":8,"fields":[` + f("s", "S *", 0, 8) + `]}`,
-			"const T *", "", "from 1.2 on: S has its fields in another order from 1.2 on"},
+			"const T *", "", "from 1.2 on: S.a is int instead of float from 1.2 on"},
 		{"other numbers", `{"name":"E","values":[{"name":"A","value":1,"others":[{"since":"1.0","until":"1.1","value":0}]}]}`,
 			"E", `{"name":"E","use":"Other","reason":"a test"}`, "before 2.0: E has other numbers before 2.0; use Other"},
 		{"other numbers, harmless", `{"name":"E","values":[{"name":"A","value":1,"others":[{"since":"1.0","until":"1.1","value":0}]}]}`,
@@ -46,7 +46,7 @@ func TestMisfits(t *testing.T) {
 		{"a shorter number in place of an enumeration", `{"name":"E","size":8,"values":[{"name":"A","value":1}]}`,
 			`E","others":int`, "", "from 1.2 on: it takes int from 1.2 on"},
 		{"another parameter", `{"name":"S","size":4,"align":4,"fields":[` + f("a", "int", 0, 4) + `]},{"name":"T","size":8,"align":8,"fields":[` + f("a", "long", 0, 8) + `]}`,
-			`S *","others":T *`, `{"name":"fn","since":"1.5","reason":"a test"}`, "from 1.5 on: it takes T from 1.5 on"},
+			`S *","others":T *`, `{"name":"fn","since":"1.5","reason":"a test"}`, "from 1.5 on: it takes T * from 1.5 on"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			kind := map[bool]string{true: "enums", false: "structs"}[strings.Contains(test.record, `"values"`)]

@@ -57,7 +57,9 @@ func (in *Input) version(folder int) symbols.Version {
 // If a library is given, the version nodes of its symbols give more exact since-versions of the
 // functions that in.Onto did not have.
 func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
-	in.Report = once(in.Report)
+	report, flush := once(in.Report)
+	in.Report = report
+	defer flush()
 	var refused Refused
 	var all []*symbols.Table
 	where := map[string]string{} // by symbol, the header and the line in the newest release that declares it
@@ -69,6 +71,9 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		t := &h.table
 		t.Library = d.Library
 		if n := len(all); in.Onto == nil && n > 0 && t.Version.Compare(all[n-1].Version) >= 0 {
+			if t.Version == all[n-1].Version {
+				return nil, fmt.Errorf("two folders have the headers of %s %v", d.Brand, t.Version)
+			}
 			return nil, fmt.Errorf("%s %v comes after %v: give the newest release first", d.Brand, t.Version, all[n-1].Version)
 		}
 		if !d.Headers.Settled {
@@ -218,21 +223,44 @@ func (r *Refused) add(x symbols.Refusal) {
 	}
 }
 
-// once returns a report function that drops a report if an earlier report was about the same
-// record.
-func once(report func(string)) func(string) {
+// once returns a report function that joins reports about the same record in several releases, and
+// a function that passes them on.
+func once(report func(string)) (add func(string), flush func()) {
 	if report == nil {
-		return func(string) {}
+		return func(string) {}, func() {}
 	}
-	seen := map[string]bool{}
-	return func(s string) {
+	var order []string
+	texts := map[string][]string{}
+	add = func(s string) {
 		about, _, _ := strings.Cut(s, " in ")
-		if !seen[about] {
-			seen[about] = true
-			report(s)
+		if texts[about] == nil {
+			order = append(order, about)
+		}
+		texts[about] = append(texts[about], s)
+	}
+	return add, func() {
+		for _, about := range order {
+			list := texts[about]
+			first := inRelease.FindStringSubmatchIndex(list[0])
+			var others []string
+			for _, s := range list[1:] {
+				if m := inRelease.FindStringSubmatch(s); m != nil && first != nil {
+					others = append(others, m[1])
+				}
+			}
+			switch n := len(others); {
+			case n > 3:
+				list[0] = list[0][:first[3]] + fmt.Sprintf(" and %d other releases", n) + list[0][first[3]:]
+			case n > 0:
+				list[0] = list[0][:first[3]] + strings.TrimSuffix(", "+strings.Join(others[:n-1], ", "), ", ") + " and " + others[n-1] + list[0][first[3]:]
+			}
+			report(list[0])
 		}
 	}
 }
+
+// inRelease matches the release in a report.
+var inRelease = regexp.MustCompile(` in (\d+(?:\.\d+)+)`)
 
 func omitted(function string, omit []string) bool {
 	return slices.ContainsFunc(omit, func(prefix string) bool { return strings.HasPrefix(function, prefix) })

@@ -829,14 +829,17 @@ type signature struct {
 // differ returns the difference of two signatures in their ABI, or "".
 func differ(ta, tb *symbols.Table, resultA string, a []symbols.Param, resultB string, b []symbols.Param) string {
 	if !ta.SameType(resultA, tb, resultB) {
-		return fmt.Sprintf("it returns %s and %s", resultA, resultB)
+		return fmt.Sprintf("it returns %s, and %s where it is bound", resultB, resultA)
 	}
 	if len(a) != len(b) {
-		return fmt.Sprintf("%d and %d parameters", len(a), len(b))
+		return fmt.Sprintf("%d parameters, and %d where it is bound", len(b), len(a))
 	}
 	for i := range a {
 		if !ta.SameType(a[i].Type, tb, b[i].Type) {
-			return fmt.Sprintf("parameter %s is %s and %s", a[i].Name, a[i].Type, b[i].Type)
+			if a[i].Type == b[i].Type {
+				return fmt.Sprintf("%s is of another %s", a[i].Name, a[i].Type)
+			}
+			return fmt.Sprintf("%s is %s, and %s where it is bound", a[i].Name, b[i].Type, a[i].Type)
 		}
 	}
 	return ""

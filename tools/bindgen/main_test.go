@@ -691,6 +691,9 @@ func TestRequiredMisfit(t *testing.T) {
 			t.Errorf("%s: %v\n%s", overlay, err, said)
 		}
 	}
+	if _, err := notes(t, "#define LIB_MAJOR 1", "#define LIB_MAJOR 2"); err == nil || err.Error() != "two folders have the headers of Lib 2.0" {
+		t.Errorf("equal releases: %v", err)
+	}
 	if said, err := notes(t, `"name": "core", "since": "1.0"`, `"name": "core", "since": "2.0"`); err != nil || strings.Contains(said, "Open refuses") {
 		t.Errorf("since 2.0: %v\n%s", err, said)
 	}
