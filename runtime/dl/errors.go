@@ -55,7 +55,7 @@ var (
 type unsupported struct{}
 
 func (unsupported) Error() string {
-	return "this build cannot load GPU libraries (needs linux/amd64, linux/arm64 or windows/amd64, without the build tag nogpu, and with puregpu_static linux/amd64)"
+	return "this build cannot load C libraries (needs linux/amd64, linux/arm64 or windows/amd64, without the build tag nogpu, and with puregpu_static linux/amd64)"
 }
 
 func (unsupported) Unwrap() error { return errors.ErrUnsupported }
