@@ -602,7 +602,11 @@ func (c *checker) param(kind string, n ParamNote, t *Table, functions map[string
 			}
 		}
 	}
-	if !ok || named == nil {
+	switch {
+	case named == nil && slices.ContainsFunc(t.Refused, func(r Refusal) bool { return r.Name == fname }):
+		c.add(record, "name", "%s is refused: remove the entry, or mend the reason for the refusal", fname)
+		return
+	case !ok || named == nil:
 		c.add(record, "name", "must be function.parameter, and the table must have the function")
 		return
 	}

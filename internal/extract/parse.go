@@ -1,9 +1,11 @@
 package extract
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 	"testing/fstest"
 
@@ -333,10 +335,36 @@ func parse(s source) (*header, error) {
 			first = err
 		}
 		if !r.next(s.all(&r), err) {
-			return nil, inFolder(s.files, first)
+			return nil, inFolder(s.files, s.unended(first))
 		}
 	}
 }
+
+// unended adds the place of a missing semicolon to an error at the end of the input: the C front end
+// takes a function without a semicolon for one with C's old list of parameters, up to the end.
+func (s *source) unended(err error) error {
+	if !strings.Contains(err.Error(), "end of "+s.main+":") {
+		return err
+	}
+	names := []string{s.main}
+	for _, m := range includes.FindAllStringSubmatch(s.stubs[s.main], -1) {
+		names = append(names, m[1])
+	}
+	for _, name := range names {
+		text, readErr := fs.ReadFile(s.files, name)
+		if readErr != nil {
+			continue
+		}
+		text = directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(text, blanks), blanks)
+		if at := noSemicolon.FindIndex(text); at != nil {
+			return fmt.Errorf("%s:%d: is a semicolon missing here? %w", name, 1+bytes.Count(text[:at[0]], []byte("\n")), err)
+		}
+	}
+	return err
+}
+
+// noSemicolon matches the beginning of a declaration after a line that ends in a bracket.
+var noSemicolon = regexp.MustCompile(`\)[ \t\r]*\n\s*[A-Za-z]*[a-z]\w*(?:[ \t]+|[ \t]*\*)[^;{}()]*\(`)
 
 // all returns the headers. A stand-in or a header that r has blanked hides a header of that name.
 func (s *source) all(r *recovery) overlayFS {

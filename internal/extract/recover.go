@@ -52,9 +52,40 @@ func (r *recovery) next(files fs.FS, failure error) bool {
 		if !ok {
 			return false
 		}
-		return r.leaveOut(name, text, d, m[0])
+		return r.leaveOut(name, text, d, undeclared(text, number, m[0]))
 	}
 	return false
+}
+
+// undeclared adds to an error of the C front end that the word before an unexpected identifier is
+// not declared as a type, if there is such a word. The error is in a line of a header.
+func undeclared(text []byte, line int, failure string) string {
+	m := unexpectedName.FindStringSubmatch(failure)
+	if m == nil {
+		return failure
+	}
+	column, _ := strconv.Atoi(m[1])
+	for range line - 1 {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	before := lastWord.FindSubmatch(text[:min(max(column-1, 0), len(text))])
+	if before == nil || keywords[string(before[1])] {
+		return failure
+	}
+	return fmt.Sprintf("no header declares a type %s (%s)", before[1], failure)
+}
+
+// unexpectedName matches the front end's error about an identifier, and lastWord the word before it.
+var (
+	unexpectedName = regexp.MustCompile(`:(\d+): unexpected identifier`)
+	lastWord       = regexp.MustCompile(`\b([A-Za-z_]\w*)[ \t*]*$`)
+)
+
+// keywords are the words of C that may precede a name.
+var keywords = map[string]bool{
+	"auto": true, "char": true, "const": true, "double": true, "enum": true, "extern": true, "float": true, "inline": true, "int": true, "long": true,
+	"register": true, "restrict": true, "return": true, "short": true, "signed": true, "static": true, "struct": true, "typedef": true, "union": true,
+	"unsigned": true, "void": true, "volatile": true, "_Bool": true, "_Complex": true,
 }
 
 // leaveOut blanks a declaration, or puts a shorter declaration in its place. It returns false if
@@ -74,6 +105,9 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	}
 	if last := len(list) - 1; last >= 0 && (isTypedef || name == "") {
 		name = list[last]
+	}
+	if m := pointerTypedef.FindSubmatch(code); isTypedef && m != nil {
+		name = string(m[1])
 	}
 	if isTypedef { // a typedef of a pointer, an array or a function is not a struct
 		isStruct = structTypedef.Match(code)
@@ -124,6 +158,9 @@ func (r *recovery) apply(bad map[string]error) {
 
 // structTypedef matches a typedef with one name for the struct or union itself.
 var structTypedef = regexp.MustCompile(`(?s)^\s*(?:__extension__\s+)?typedef\s+(?:const\s+|volatile\s+)*(?:struct|union)\b(?:.*\}|[\w\s]*)\s*[\w\s]*\s\w+\s*;\s*$`)
+
+// pointerTypedef matches a typedef of a pointer to a function.
+var pointerTypedef = regexp.MustCompile(`^\s*typedef\b[^(;{]*\(\s*\*\s*(\w+)\s*\)\s*\(`)
 
 // typedefTag matches the tag of the type in a typedef.
 var typedefTag = regexp.MustCompile(`\btypedef\s+(?:(?:const|volatile)\s+)*(?:struct|union)\b(?:\s*__attribute__\s*\(\(.*?\)\))?\s+(\w+)`)

@@ -178,6 +178,10 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 		return lib.Describe(b.file, d)
 	}
 	if err := decode(); err != nil {
+		if t, tableErr := lenders.DecodeTable(b.table, table); tableErr == nil {
+			b.refused(t) // an entry may lack its function for this reason
+			b.prefixes(d, t)
+		}
 		return nil, nil, err
 	}
 	if err := b.checkCore(lib); err != nil {
@@ -269,9 +273,38 @@ func importPath(dir string) (string, error) {
 // otherHeader matches the reason for refusing a use of a type that another header declares.
 var otherHeader = regexp.MustCompile(`: is declared in (\S+), which is not in headers\.files$`)
 
+// prefixes reports prefixes of the description with which no name begins.
+func (b *binding) prefixes(d *symbols.Description, t *symbols.Table) {
+	var functions, values []string
+	for _, f := range t.Functions {
+		functions = append(functions, f.API)
+	}
+	for _, e := range t.Enums {
+		for _, v := range e.Values {
+			values = append(values, v.Name)
+		}
+	}
+	for _, c := range t.Constants {
+		values = append(values, c.Name)
+	}
+	for _, x := range []struct {
+		field           string
+		prefixes, names []string
+	}{
+		{"functions", d.Prefixes.Functions, functions}, {"types", d.Prefixes.Types, slices.Collect(maps.Keys(t.TypeNames()))}, {"values", d.Prefixes.Values, values},
+	} {
+		for _, prefix := range x.prefixes {
+			if len(x.names) > 0 && !slices.ContainsFunc(x.names, func(name string) bool { return strings.HasPrefix(name, prefix) }) {
+				b.report(fmt.Sprintf("prefixes.%s: no name begins with %q", x.field, prefix))
+			}
+		}
+	}
+}
+
 // summary reports the refused declarations, the functions that are refused in some releases, and the
 // handles that may be pointers to memory.
 func (b *binding) summary(lib *symbols.Library) {
+	b.prefixes(lib.Description, lib.Table)
 	var voids []string
 	for _, h := range lib.Handles {
 		if _, told := lib.TypeNote(h.Name); h.Tag == "void" && !told {
@@ -281,10 +314,16 @@ func (b *binding) summary(lib *symbols.Library) {
 	if len(voids) > 0 {
 		b.report(fmt.Sprintf("%s: bound as a handle, which is a number in Go. If it is void * and points to memory, write {\"name\": %q, \"kind\": \"pointer\", \"reason\": \"…\"} into types of the overlay, else \"kind\": \"handle\"", strings.Join(voids, ", "), voids[0]))
 	}
+	b.refused(lib.Table)
+	b.misfits(lib)
+}
+
+// refused reports the refused declarations of a table.
+func (b *binding) refused(t *symbols.Table) {
 	// Names of functions that headers define, and the number of refused declarations by the header
 	// that they need.
 	inline, missing := map[string][]string{}, map[string]int{}
-	for _, r := range lib.Refused {
+	for _, r := range t.Refused {
 		file, _, _ := strings.Cut(r.Where, ":")
 		if strings.HasPrefix(r.Reason, "is defined in the header") {
 			inline[file] = append(inline[file], r.Name)
@@ -306,28 +345,24 @@ func (b *binding) summary(lib *symbols.Library) {
 		const why = " refused for a type of another header: to bind "
 		b.report(count(missing[file], "declaration is"+why+"it", "declarations are"+why+"them") + fmt.Sprintf(", write %q into headers.files", file))
 	}
+}
+
+// misfits reports the functions that must not be called in some releases. Open refuses a release in
+// which a required function is one of them.
+func (b *binding) misfits(lib *symbols.Library) {
 	misfits := lib.Misfits()
 	for _, f := range lib.Funcs {
 		for _, m := range misfits[f.Symbol] {
-			b.report(fmt.Sprintf("refused in some releases: %s: %s", f.Symbol, m.Text))
-		}
-	}
-}
-
-// unopened reports the required functions that must not be called in a supported release: Open
-// refuses such a release.
-func (b *binding) unopened(lib *symbols.Library) {
-	misfits, core := lib.Misfits(), lib.Sets[0]
-	for _, f := range lib.Funcs {
-		for _, m := range misfits[f.Symbol] {
-			if f.Set != 0 || !m.To.IsZero() && m.To.Compare(core.Since) <= 0 {
-				continue
+			text := fmt.Sprintf("refused in some releases: %s: %s", f.Symbol, m.Text)
+			core := lib.Sets[0]
+			if f.Set == 0 && (m.To.IsZero() || m.To.Compare(core.Since) > 0) {
+				text += fmt.Sprintf("; it is in the required set %s, so Open refuses these releases: ", core.Name)
+				if m.From.Compare(core.Since) <= 0 && !m.To.IsZero() {
+					text += fmt.Sprintf("write \"since\": \"%v\" into the set, or ", m.To)
+				}
+				text += "move the function out of the set"
 			}
-			advice := "move the function out of the set"
-			if m.From.Compare(core.Since) <= 0 && !m.To.IsZero() {
-				advice = fmt.Sprintf("write \"since\": \"%v\" into the set, or %s", m.To, advice)
-			}
-			b.report(fmt.Sprintf("%s of the required set %s is not called where %s, so Open refuses these releases: %s", f.Symbol, core.Name, m.Text, advice))
+			b.report(text)
 		}
 	}
 }
@@ -350,7 +385,6 @@ func (b *binding) generate(headers string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.unopened(lib)
 	b.report(count(len(lib.Funcs), "function is", "functions are") + " bound, " + count(len(lib.Refused), "declaration is", "declarations are") + " refused")
 	files[filepath.Base(b.table)] = table
 	proof, err := b.prove(lib, table)

@@ -570,7 +570,7 @@ func TestOtherHeader(t *testing.T) {
 	} {
 		var last string
 		b := binding{report: func(s string) { last = s }}
-		if b.summary(&symbols.Library{Table: &symbols.Table{Refused: refused[:i+1]}}); last != want {
+		if b.refused(&symbols.Table{Refused: refused[:i+1]}); last != want {
 			t.Errorf("%q, want %q", last, want)
 		}
 	}
@@ -682,7 +682,7 @@ int libFree(libTree *tree);
 // TestRequiredMisfit checks the note on a required function that must not be called in a release
 // that the required set supports.
 func TestRequiredMisfit(t *testing.T) {
-	const note = `libPaint of the required set core is not called where libColor has other numbers before 2.0, so Open refuses these releases: write "since": "2.0" into the set, or move the function out of the set`
+	const note = `refused in some releases: libPaint: libColor has other numbers before 2.0; it is in the required set core, so Open refuses these releases: write "since": "2.0" into the set, or move the function out of the set`
 	for overlay, want := range map[string]bool{
 		`"match": ["lib*"]`: true,
 		`"match": ["libRelease"]}, {"name": "rest", "since": "1.0", "doc": "others", "match": ["*"]`: false,
