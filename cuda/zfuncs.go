@@ -8273,9 +8273,9 @@ func (l *Library) FuncLoad(function Function) (err error) {
 // LaunchKernel launches a kernel in a stream.
 //
 // C: cuLaunchKernel, since CUDA 4.0, set core.
-func (l *Library) LaunchKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, hStream Stream, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
+func (l *Library) LaunchKernel(f Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, hStream Stream, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
 	if addr := dl.Load(&l.fns[fnLaunchKernel]); addr != 0 {
-		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := uintptr(f), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
 		var frame struct {
 			dl.Frame
 			a0  uintptr
@@ -8296,16 +8296,16 @@ func (l *Library) LaunchKernel(function Function, gridDimX uint32, gridDimY uint
 		}
 		return err
 	}
-	res, err := l.Slow(fnLaunchKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
+	res, err := l.Slow(fnLaunchKernel, uintptr(f), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
 	return check(res, err)
 }
 
 // LaunchKernelEx launches a kernel with attributes.
 //
 // C: cuLaunchKernelEx, since CUDA 11.6, set launch-attributes.
-func (l *Library) LaunchKernelEx(config *LaunchConfig, function Function, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
+func (l *Library) LaunchKernelEx(config *LaunchConfig, f Function, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
 	if addr := dl.Load(&l.fns[fnLaunchKernelEx]); addr != 0 {
-		a0, a1, a2, a3 := config, uintptr(function), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
+		a0, a1, a2, a3 := config, uintptr(f), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
 		var frame struct {
 			dl.Frame
 			a0 *LaunchConfig
@@ -8319,16 +8319,16 @@ func (l *Library) LaunchKernelEx(config *LaunchConfig, function Function, kernel
 		}
 		return err
 	}
-	res, err := l.Slow(fnLaunchKernelEx, uintptr(unsafe.Pointer(config)), uintptr(function), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
+	res, err := l.Slow(fnLaunchKernelEx, uintptr(unsafe.Pointer(config)), uintptr(f), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
 	return check(res, err)
 }
 
 // LaunchCooperativeKernel launches a kernel whose blocks may wait for each other.
 //
 // C: cuLaunchCooperativeKernel, since CUDA 9.0, set cooperative-launch.
-func (l *Library) LaunchCooperativeKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, hStream Stream, kernelParams []unsafe.Pointer) (err error) {
+func (l *Library) LaunchCooperativeKernel(f Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, hStream Stream, kernelParams []unsafe.Pointer) (err error) {
 	if addr := dl.Load(&l.fns[fnLaunchCooperativeKernel]); addr != 0 {
-		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 := uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams)
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 := uintptr(f), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams)
 		var frame struct {
 			dl.Frame
 			a0 uintptr
@@ -8348,7 +8348,7 @@ func (l *Library) LaunchCooperativeKernel(function Function, gridDimX uint32, gr
 		}
 		return err
 	}
-	res, err := l.Slow(fnLaunchCooperativeKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))))
+	res, err := l.Slow(fnLaunchCooperativeKernel, uintptr(f), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))))
 	return check(res, err)
 }
 
@@ -8520,9 +8520,9 @@ func (l *Library) ParamSetv(hfunc Function, offset int32, ptr unsafe.Pointer, nu
 // C: cuLaunch, since CUDA 2.0, set legacy-launch.
 //
 // Deprecated: the library's header marks cuLaunch as deprecated.
-func (l *Library) Launch(function Function) (err error) {
+func (l *Library) Launch(f Function) (err error) {
 	if addr := dl.Load(&l.fns[fnLaunch]); addr != 0 {
-		a0 := uintptr(function)
+		a0 := uintptr(f)
 		var frame struct {
 			dl.Frame
 			a0 uintptr
@@ -8533,7 +8533,7 @@ func (l *Library) Launch(function Function) (err error) {
 		}
 		return err
 	}
-	res, err := l.Slow(fnLaunch, uintptr(function))
+	res, err := l.Slow(fnLaunch, uintptr(f))
 	return check(res, err)
 }
 
@@ -8542,9 +8542,9 @@ func (l *Library) Launch(function Function) (err error) {
 // C: cuLaunchGrid, since CUDA 2.0, set legacy-launch.
 //
 // Deprecated: the library's header marks cuLaunchGrid as deprecated.
-func (l *Library) LaunchGrid(function Function, gridWidth int32, gridHeight int32) (err error) {
+func (l *Library) LaunchGrid(f Function, gridWidth int32, gridHeight int32) (err error) {
 	if addr := dl.Load(&l.fns[fnLaunchGrid]); addr != 0 {
-		a0, a1, a2 := uintptr(function), uintptr(gridWidth), uintptr(gridHeight)
+		a0, a1, a2 := uintptr(f), uintptr(gridWidth), uintptr(gridHeight)
 		var frame struct {
 			dl.Frame
 			a0 uintptr
@@ -8557,7 +8557,7 @@ func (l *Library) LaunchGrid(function Function, gridWidth int32, gridHeight int3
 		}
 		return err
 	}
-	res, err := l.Slow(fnLaunchGrid, uintptr(function), uintptr(gridWidth), uintptr(gridHeight))
+	res, err := l.Slow(fnLaunchGrid, uintptr(f), uintptr(gridWidth), uintptr(gridHeight))
 	return check(res, err)
 }
 
@@ -8566,9 +8566,9 @@ func (l *Library) LaunchGrid(function Function, gridWidth int32, gridHeight int3
 // C: cuLaunchGridAsync, since CUDA 2.0, set legacy-launch.
 //
 // Deprecated: the library's header marks cuLaunchGridAsync as deprecated.
-func (l *Library) LaunchGridAsync(function Function, gridWidth int32, gridHeight int32, hStream Stream) (err error) {
+func (l *Library) LaunchGridAsync(f Function, gridWidth int32, gridHeight int32, hStream Stream) (err error) {
 	if addr := dl.Load(&l.fns[fnLaunchGridAsync]); addr != 0 {
-		a0, a1, a2, a3 := uintptr(function), uintptr(gridWidth), uintptr(gridHeight), uintptr(hStream)
+		a0, a1, a2, a3 := uintptr(f), uintptr(gridWidth), uintptr(gridHeight), uintptr(hStream)
 		var frame struct {
 			dl.Frame
 			a0 uintptr
@@ -8582,7 +8582,7 @@ func (l *Library) LaunchGridAsync(function Function, gridWidth int32, gridHeight
 		}
 		return err
 	}
-	res, err := l.Slow(fnLaunchGridAsync, uintptr(function), uintptr(gridWidth), uintptr(gridHeight), uintptr(hStream))
+	res, err := l.Slow(fnLaunchGridAsync, uintptr(f), uintptr(gridWidth), uintptr(gridHeight), uintptr(hStream))
 	return check(res, err)
 }
 

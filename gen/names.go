@@ -143,7 +143,7 @@ var goNames = map[string]string{
 	"var": "variable", "import": "imported", "package": "pack", "interface": "iface", "select": "choice", "go": "start",
 	"default": "fallback", "chan": "channel", "struct": "structure", "const": "constant", "copy": "copying", "new": "created",
 	"nil": "null", "true": "yes", "false": "no", "cap": "capacity", "any": "value", "min": "minimum", "max": "maximum", "bool": "flag",
-	"l": "list", "f": "function", "dl": "handle", "fmt": "format", "unsafe": "pointer", "math": "number", "runtime": "run", "frame": "frameArg", "addr": "address",
+	"l": "list", "dl": "handle", "fmt": "format", "unsafe": "pointer", "math": "number", "runtime": "run", "frame": "frameArg", "addr": "address",
 	"out": "output", "res": "resArg", "code": "codeArg", "err": "errArg", "check": "checkArg", "byte": "octet", "uintptr": "word", "append": "more", "close": "end",
 	"runes": "text", "clear": "cleared", "print": "printed", "init": "initial", "main": "mainArg", "real": "re", "imag": "im", "defer": "deferred",
 	"fallthrough": "next", "goto": "jump", "case": "which", "switch": "toggle", "return": "result", "break": "stop", "continue": "go_on", "else": "other", "for": "each", "if": "condition",

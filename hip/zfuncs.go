@@ -5748,9 +5748,9 @@ func (l *Library) LinkDestroy(state LinkState) (err error) {
 // ModuleLaunchKernel enqueues a kernel in a stream.
 //
 // C: hipModuleLaunchKernel, since HIP 4.2, set core.
-func (l *Library) ModuleLaunchKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, stream Stream, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
+func (l *Library) ModuleLaunchKernel(f Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, stream Stream, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
 	if addr := dl.Load(&l.fns[fnModuleLaunchKernel]); addr != 0 {
-		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := uintptr(f), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
 		var frame struct {
 			dl.Frame
 			a0  uintptr
@@ -5771,16 +5771,16 @@ func (l *Library) ModuleLaunchKernel(function Function, gridDimX uint32, gridDim
 		}
 		return err
 	}
-	res, err := l.Slow(fnModuleLaunchKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
+	res, err := l.Slow(fnModuleLaunchKernel, uintptr(f), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
 	return check(res, err)
 }
 
 // ModuleLaunchCooperativeKernel enqueues a kernel whose blocks can all wait for each other.
 //
 // C: hipModuleLaunchCooperativeKernel, since HIP 5.5, set launch-5.5.
-func (l *Library) ModuleLaunchCooperativeKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, stream Stream, kernelParams []unsafe.Pointer) (err error) {
+func (l *Library) ModuleLaunchCooperativeKernel(f Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, stream Stream, kernelParams []unsafe.Pointer) (err error) {
 	if addr := dl.Load(&l.fns[fnModuleLaunchCooperativeKernel]); addr != 0 {
-		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 := uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams)
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 := uintptr(f), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams)
 		var frame struct {
 			dl.Frame
 			a0 uintptr
@@ -5800,7 +5800,7 @@ func (l *Library) ModuleLaunchCooperativeKernel(function Function, gridDimX uint
 		}
 		return err
 	}
-	res, err := l.Slow(fnModuleLaunchCooperativeKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))))
+	res, err := l.Slow(fnModuleLaunchCooperativeKernel, uintptr(f), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))))
 	return check(res, err)
 }
 
@@ -5829,8 +5829,8 @@ func (l *Library) ModuleLaunchCooperativeKernelMultiDevice(launchParamsList []Fu
 // LaunchCooperativeKernel enqueues the kernel behind a host address, with grid-wide synchronization.
 //
 // C: hipLaunchCooperativeKernel, since HIP 4.2, set launch.
-func (l *Library) LaunchCooperativeKernel(function uintptr, gridDim Dim3, blockDimX Dim3, kernelParams []unsafe.Pointer, sharedMemBytes uint32, stream Stream) (err error) {
-	res, err := l.Slow(fnLaunchCooperativeKernel, uintptr(function), uintptr(unsafe.Pointer(&gridDim)), uintptr(unsafe.Pointer(&blockDimX)), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(sharedMemBytes), uintptr(stream))
+func (l *Library) LaunchCooperativeKernel(f uintptr, gridDim Dim3, blockDimX Dim3, kernelParams []unsafe.Pointer, sharedMemBytes uint32, stream Stream) (err error) {
+	res, err := l.Slow(fnLaunchCooperativeKernel, uintptr(f), uintptr(unsafe.Pointer(&gridDim)), uintptr(unsafe.Pointer(&blockDimX)), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(sharedMemBytes), uintptr(stream))
 	return check(res, err)
 }
 
@@ -5881,9 +5881,9 @@ func (l *Library) ExtLaunchMultiKernelMultiDevice(launchParamsList []LaunchParam
 // ModuleOccupancyMaxPotentialBlockSize suggests the grid and block size that fill the device best.
 //
 // C: hipModuleOccupancyMaxPotentialBlockSize, since HIP 4.2, set occupancy. dynSharedMemPerBlk counts bytes.
-func (l *Library) ModuleOccupancyMaxPotentialBlockSize(function Function, dynSharedMemPerBlk uint64, blockSizeLimit int32) (gridSize int32, blockSize int32, err error) {
+func (l *Library) ModuleOccupancyMaxPotentialBlockSize(f Function, dynSharedMemPerBlk uint64, blockSizeLimit int32) (gridSize int32, blockSize int32, err error) {
 	if addr := dl.Load(&l.fns[fnModuleOccupancyMaxPotentialBlockSize]); addr != 0 {
-		a0, a1, a2, a3, a4 := &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)
+		a0, a1, a2, a3, a4 := &gridSize, &blockSize, uintptr(f), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)
 		var frame struct {
 			dl.Frame
 			a0 *int32
@@ -5902,7 +5902,7 @@ func (l *Library) ModuleOccupancyMaxPotentialBlockSize(function Function, dynSha
 		gridSize  int32
 		blockSize int32
 	})
-	res, err := l.Slow(fnModuleOccupancyMaxPotentialBlockSize, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit))
+	res, err := l.Slow(fnModuleOccupancyMaxPotentialBlockSize, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(f), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit))
 	return out.gridSize, out.blockSize, check(res, err)
 }
 
@@ -5911,9 +5911,9 @@ func (l *Library) ModuleOccupancyMaxPotentialBlockSize(function Function, dynSha
 //
 // C: hipModuleOccupancyMaxPotentialBlockSizeWithFlags, since HIP 4.2, set occupancy. dynSharedMemPerBlk counts
 // bytes.
-func (l *Library) ModuleOccupancyMaxPotentialBlockSizeWithFlags(function Function, dynSharedMemPerBlk uint64, blockSizeLimit int32, flags uint32) (gridSize int32, blockSize int32, err error) {
+func (l *Library) ModuleOccupancyMaxPotentialBlockSizeWithFlags(f Function, dynSharedMemPerBlk uint64, blockSizeLimit int32, flags uint32) (gridSize int32, blockSize int32, err error) {
 	if addr := dl.Load(&l.fns[fnModuleOccupancyMaxPotentialBlockSizeWithFlags]); addr != 0 {
-		a0, a1, a2, a3, a4, a5 := &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit), uintptr(flags)
+		a0, a1, a2, a3, a4, a5 := &gridSize, &blockSize, uintptr(f), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit), uintptr(flags)
 		var frame struct {
 			dl.Frame
 			a0 *int32
@@ -5933,7 +5933,7 @@ func (l *Library) ModuleOccupancyMaxPotentialBlockSizeWithFlags(function Functio
 		gridSize  int32
 		blockSize int32
 	})
-	res, err := l.Slow(fnModuleOccupancyMaxPotentialBlockSizeWithFlags, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit), uintptr(flags))
+	res, err := l.Slow(fnModuleOccupancyMaxPotentialBlockSizeWithFlags, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(f), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit), uintptr(flags))
 	return out.gridSize, out.blockSize, check(res, err)
 }
 
@@ -5942,9 +5942,9 @@ func (l *Library) ModuleOccupancyMaxPotentialBlockSizeWithFlags(function Functio
 //
 // C: hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, since HIP 4.2, set occupancy. dynSharedMemPerBlk counts
 // bytes.
-func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessor(function Function, blockSize int32, dynSharedMemPerBlk uint64) (numBlocks int32, err error) {
+func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessor(f Function, blockSize int32, dynSharedMemPerBlk uint64) (numBlocks int32, err error) {
 	if addr := dl.Load(&l.fns[fnModuleOccupancyMaxActiveBlocksPerMultiprocessor]); addr != 0 {
-		a0, a1, a2, a3 := &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk)
+		a0, a1, a2, a3 := &numBlocks, uintptr(f), uintptr(blockSize), uintptr(dynSharedMemPerBlk)
 		var frame struct {
 			dl.Frame
 			a0 *int32
@@ -5961,7 +5961,7 @@ func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessor(function Funct
 	out := new(struct {
 		numBlocks int32
 	})
-	res, err := l.Slow(fnModuleOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk))
+	res, err := l.Slow(fnModuleOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(f), uintptr(blockSize), uintptr(dynSharedMemPerBlk))
 	return out.numBlocks, check(res, err)
 }
 
@@ -5970,9 +5970,9 @@ func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessor(function Funct
 //
 // C: hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, since HIP 4.2, set occupancy.
 // dynSharedMemPerBlk counts bytes.
-func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(function Function, blockSize int32, dynSharedMemPerBlk uint64, flags uint32) (numBlocks int32, err error) {
+func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(f Function, blockSize int32, dynSharedMemPerBlk uint64, flags uint32) (numBlocks int32, err error) {
 	if addr := dl.Load(&l.fns[fnModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags]); addr != 0 {
-		a0, a1, a2, a3, a4 := &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)
+		a0, a1, a2, a3, a4 := &numBlocks, uintptr(f), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)
 		var frame struct {
 			dl.Frame
 			a0 *int32
@@ -5990,7 +5990,7 @@ func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(funct
 	out := new(struct {
 		numBlocks int32
 	})
-	res, err := l.Slow(fnModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags))
+	res, err := l.Slow(fnModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(f), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags))
 	return out.numBlocks, check(res, err)
 }
 
@@ -5999,9 +5999,9 @@ func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(funct
 //
 // C: hipOccupancyMaxActiveBlocksPerMultiprocessor, since HIP 4.2, set occupancy. dynSharedMemPerBlk counts
 // bytes.
-func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessor(function uintptr, blockSize int32, dynSharedMemPerBlk uint64) (numBlocks int32, err error) {
+func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessor(f uintptr, blockSize int32, dynSharedMemPerBlk uint64) (numBlocks int32, err error) {
 	if addr := dl.Load(&l.fns[fnOccupancyMaxActiveBlocksPerMultiprocessor]); addr != 0 {
-		a0, a1, a2, a3 := &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk)
+		a0, a1, a2, a3 := &numBlocks, uintptr(f), uintptr(blockSize), uintptr(dynSharedMemPerBlk)
 		var frame struct {
 			dl.Frame
 			a0 *int32
@@ -6018,7 +6018,7 @@ func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessor(function uintptr, bl
 	out := new(struct {
 		numBlocks int32
 	})
-	res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk))
+	res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(f), uintptr(blockSize), uintptr(dynSharedMemPerBlk))
 	return out.numBlocks, check(res, err)
 }
 
@@ -6027,9 +6027,9 @@ func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessor(function uintptr, bl
 //
 // C: hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, since HIP 4.2, set occupancy. dynSharedMemPerBlk
 // counts bytes.
-func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(function uintptr, blockSize int32, dynSharedMemPerBlk uint64, flags uint32) (numBlocks int32, err error) {
+func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(f uintptr, blockSize int32, dynSharedMemPerBlk uint64, flags uint32) (numBlocks int32, err error) {
 	if addr := dl.Load(&l.fns[fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags]); addr != 0 {
-		a0, a1, a2, a3, a4 := &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)
+		a0, a1, a2, a3, a4 := &numBlocks, uintptr(f), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)
 		var frame struct {
 			dl.Frame
 			a0 *int32
@@ -6047,16 +6047,16 @@ func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(function ui
 	out := new(struct {
 		numBlocks int32
 	})
-	res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags))
+	res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(f), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags))
 	return out.numBlocks, check(res, err)
 }
 
 // OccupancyMaxPotentialBlockSize suggests the grid and block size for the kernel behind a host address.
 //
 // C: hipOccupancyMaxPotentialBlockSize, since HIP 4.2, set occupancy. dynSharedMemPerBlk counts bytes.
-func (l *Library) OccupancyMaxPotentialBlockSize(function uintptr, dynSharedMemPerBlk uint64, blockSizeLimit int32) (gridSize int32, blockSize int32, err error) {
+func (l *Library) OccupancyMaxPotentialBlockSize(f uintptr, dynSharedMemPerBlk uint64, blockSizeLimit int32) (gridSize int32, blockSize int32, err error) {
 	if addr := dl.Load(&l.fns[fnOccupancyMaxPotentialBlockSize]); addr != 0 {
-		a0, a1, a2, a3, a4 := &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)
+		a0, a1, a2, a3, a4 := &gridSize, &blockSize, uintptr(f), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)
 		var frame struct {
 			dl.Frame
 			a0 *int32
@@ -6075,7 +6075,7 @@ func (l *Library) OccupancyMaxPotentialBlockSize(function uintptr, dynSharedMemP
 		gridSize  int32
 		blockSize int32
 	})
-	res, err := l.Slow(fnOccupancyMaxPotentialBlockSize, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit))
+	res, err := l.Slow(fnOccupancyMaxPotentialBlockSize, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(f), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit))
 	return out.gridSize, out.blockSize, check(res, err)
 }
 
@@ -7408,8 +7408,8 @@ func (l *Library) ApiName(id uint32) (text string, err error) {
 // KernelNameRef returns the kernel name of a function.
 //
 // C: hipKernelNameRef, since HIP 4.2, set tracing.
-func (l *Library) KernelNameRef(function Function) (text string, err error) {
-	res, err := l.Slow(fnKernelNameRef, uintptr(function))
+func (l *Library) KernelNameRef(f Function) (text string, err error) {
+	res, err := l.Slow(fnKernelNameRef, uintptr(f))
 	return dl.GoString(*(*unsafe.Pointer)(unsafe.Pointer(&res))), err
 }
 
@@ -11261,9 +11261,9 @@ func (l *Library) LaunchKernelExC(config *LaunchConfig, fPtr unsafe.Pointer, arg
 // DrvLaunchKernelEx enqueues a kernel in a stream, with attributes.
 //
 // C: hipDrvLaunchKernelEx, since HIP 6.5, set launch-6.5.
-func (l *Library) DrvLaunchKernelEx(config *DrvLaunchConfig, function Function, params []unsafe.Pointer, extra []uintptr) (err error) {
+func (l *Library) DrvLaunchKernelEx(config *DrvLaunchConfig, f Function, params []unsafe.Pointer, extra []uintptr) (err error) {
 	if addr := dl.Load(&l.fns[fnDrvLaunchKernelEx]); addr != 0 {
-		a0, a1, a2, a3 := config, uintptr(function), unsafe.SliceData(params), unsafe.SliceData(extra)
+		a0, a1, a2, a3 := config, uintptr(f), unsafe.SliceData(params), unsafe.SliceData(extra)
 		var frame struct {
 			dl.Frame
 			a0 *DrvLaunchConfig
@@ -11277,7 +11277,7 @@ func (l *Library) DrvLaunchKernelEx(config *DrvLaunchConfig, function Function, 
 		}
 		return err
 	}
-	res, err := l.Slow(fnDrvLaunchKernelEx, uintptr(unsafe.Pointer(config)), uintptr(function), uintptr(unsafe.Pointer(unsafe.SliceData(params))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
+	res, err := l.Slow(fnDrvLaunchKernelEx, uintptr(unsafe.Pointer(config)), uintptr(f), uintptr(unsafe.Pointer(unsafe.SliceData(params))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
 	return check(res, err)
 }
 
@@ -11309,9 +11309,9 @@ func (l *Library) MemGetHandleForAddressRange(handle unsafe.Pointer, dptr Device
 // number of blocks must fit.
 //
 // C: hipOccupancyAvailableDynamicSMemPerBlock, since HIP 7.2, set occupancy-7.2.
-func (l *Library) OccupancyAvailableDynamicSMemPerBlock(function unsafe.Pointer, numBlocks int32, blockSize int32) (dynamicSmemSize uint64, err error) {
+func (l *Library) OccupancyAvailableDynamicSMemPerBlock(f unsafe.Pointer, numBlocks int32, blockSize int32) (dynamicSmemSize uint64, err error) {
 	if addr := dl.Load(&l.fns[fnOccupancyAvailableDynamicSMemPerBlock]); addr != 0 {
-		a0, a1, a2, a3 := &dynamicSmemSize, function, uintptr(numBlocks), uintptr(blockSize)
+		a0, a1, a2, a3 := &dynamicSmemSize, f, uintptr(numBlocks), uintptr(blockSize)
 		var frame struct {
 			dl.Frame
 			a0 *uint64
@@ -11328,6 +11328,6 @@ func (l *Library) OccupancyAvailableDynamicSMemPerBlock(function unsafe.Pointer,
 	out := new(struct {
 		dynamicSmemSize uint64
 	})
-	res, err := l.Slow(fnOccupancyAvailableDynamicSMemPerBlock, uintptr(unsafe.Pointer(&out.dynamicSmemSize)), uintptr(function), uintptr(numBlocks), uintptr(blockSize))
+	res, err := l.Slow(fnOccupancyAvailableDynamicSMemPerBlock, uintptr(unsafe.Pointer(&out.dynamicSmemSize)), uintptr(f), uintptr(numBlocks), uintptr(blockSize))
 	return out.dynamicSmemSize, check(res, err)
 }
