@@ -49,6 +49,15 @@ func Apart(operands []Operand, at []driver.Ptr) error {
 	return nil
 }
 
+// Aligned returns an error if memory does not begin at a multiple of align. where is the format of
+// the place.
+func Aligned(name, where string, at, align uint64) error {
+	if at%align == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is at %s, which is not a multiple of %d: %w", name, fmt.Sprintf(where, at), align, gpu.ErrArgument)
+}
+
 // Overlap reports whether n bytes at p and m bytes at q overlap.
 func Overlap(p, n, q, m uint64) bool { return p < q+m && q < p+n }
 
