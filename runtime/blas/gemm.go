@@ -72,7 +72,7 @@ func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B]
 	}
 	if l.dev.Simulated() {
 		return gpu.Native("gemm", func(n gpu.NativeCall) error {
-			if err := g.apart(n); err != nil {
+			if err := g.check(n); err != nil {
 				return err
 			}
 			at := g.operands(n)
@@ -80,7 +80,7 @@ func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B]
 		}, uses...)
 	}
 	return gpu.Native("gemm", func(n gpu.NativeCall) error {
-		if err := g.apart(n); err != nil {
+		if err := g.check(n); err != nil {
 			return err
 		}
 		return l.light.Use(n, 0, func(h cublaslt.Handle) error { return l.matmul(h, n, &g) })
@@ -94,9 +94,10 @@ type gemm struct {
 	memory      []libcall.Operand // c, a, b, and those of bias, scaleA and scaleB that the product has
 }
 
-// apart returns an error if a recording's bindings make c overlap an operand.
-func (g *gemm) apart(n gpu.NativeCall) error {
-	if err := libcall.Apart(g.memory, n.Ptrs); err != nil {
+// check returns an error for a recording's bindings that make c overlap an operand, or that begin at
+// an address that the product cannot use.
+func (g *gemm) check(n gpu.NativeCall) error {
+	if err := libcall.Check(g.memory, n.Ptrs); err != nil {
 		return fmt.Errorf("blas: gemm: %w", err)
 	}
 	return nil
@@ -106,7 +107,7 @@ func (g *gemm) apart(n gpu.NativeCall) error {
 func operandOf[T Element](name string, m Matrix[T], s shape) libcall.Operand {
 	size := typeOf[T]().size()
 	return libcall.Operand{
-		Name: name, Range: m.Data.Range(), Batch: uint64(s.batch), Rows: uint64(s.rows),
+		Name: name, Range: m.Data.Range(), Align: uint64(size), Batch: uint64(s.batch), Rows: uint64(s.rows),
 		Width: uint64(s.cols * size), Stride: uint64(s.stride * size), BatchStride: uint64(s.batchStride * size),
 	}
 }
@@ -177,14 +178,19 @@ func newGemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B],
 	}
 	g.memory = append(make([]libcall.Operand, 0, 6), operandOf("c", c, k.c), operandOf("a", a, k.a), operandOf("b", b, k.b))
 	g.memory[0].Written = true
+	if k.types[1].size() == 1 {
+		for i := range g.memory {
+			g.memory[i].Align = 16
+		}
+	}
 	if k.bias {
-		g.memory = append(g.memory, libcall.Whole("the bias", o.Bias.Range(), false))
+		g.memory = append(g.memory, libcall.Whole("the bias", o.Bias, false))
 	}
 	if k.scaleA {
-		g.memory = append(g.memory, libcall.Whole("ScaleA", o.ScaleA.Range(), false))
+		g.memory = append(g.memory, libcall.Whole("ScaleA", o.ScaleA, false))
 	}
 	if k.scaleB {
-		g.memory = append(g.memory, libcall.Whole("ScaleB", o.ScaleB.Range(), false))
+		g.memory = append(g.memory, libcall.Whole("ScaleB", o.ScaleB, false))
 	}
-	return g, libcall.Apart(g.memory, nil)
+	return g, libcall.Check(g.memory, nil)
 }

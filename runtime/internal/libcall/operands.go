@@ -2,6 +2,7 @@ package libcall
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -13,20 +14,28 @@ type Operand struct {
 	Name                       string // for errors
 	Range                      gpu.Range
 	Written                    bool
+	Align                      uint64 // the address must be a multiple of it
 	Batch, Rows                uint64
 	Width, Stride, BatchStride uint64
 }
 
-// Whole returns the operand that is a range without gaps.
-func Whole(name string, r gpu.Range, written bool) Operand {
-	return Operand{Name: name, Range: r, Written: written, Batch: 1, Rows: 1, Width: r.Size}
+// Whole returns the operand that is a slice.
+func Whole[T any](name string, s gpu.Slice[T], written bool) Operand {
+	r := s.Range()
+	return Operand{Name: name, Range: r, Written: written, Align: uint64(unsafe.Sizeof(*new(T))), Batch: 1, Rows: 1, Width: r.Size}
 }
 
-// Apart returns an error if the operation writes an operand that certainly overlaps another one. It
-// compares operands of the same buffer. If at has the addresses of the operands, Apart compares
-// operands of different buffers instead: a recording's bindings may be bound to the same memory.
-func Apart(operands []Operand, at []driver.Ptr) error {
+// Check returns an error if the operation writes an operand that certainly overlaps another one. It
+// compares operands of the same buffer. If at has the addresses of the operands, Check compares
+// operands of different buffers instead, and checks the addresses: a recording's bindings may be
+// bound to the same memory, and to any address.
+func Check(operands []Operand, at []driver.Ptr) error {
 	for i := range operands {
+		if at != nil {
+			if err := Aligned(operands[i].Name, "address %#x", uint64(at[i]), operands[i].Align); err != nil {
+				return err
+			}
+		}
 		for j := range i {
 			a, b := &operands[j], &operands[i]
 			if !a.Written && !b.Written || (a.Range.Buffer == b.Range.Buffer) != (at == nil) {

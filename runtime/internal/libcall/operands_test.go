@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestOverlaps compares Apart with a search through all bytes of two random operands. Apart must
+// TestOverlaps compares Check with a search through all bytes of two random operands. Check must
 // find all overlaps if the rows of both operands are at the same distances, or if one has no gaps.
 // It must never report operands that are apart.
 func TestOverlaps(t *testing.T) {
@@ -30,7 +30,7 @@ func TestOverlaps(t *testing.T) {
 		var used [2][600]bool
 		stride := 12 + r.Uint64N(12)
 		for k := range o {
-			x := Operand{Name: "operand", Written: k == 0, Batch: 1 + r.Uint64N(3), Rows: 1 + r.Uint64N(4), Width: 1 + r.Uint64N(4), Stride: stride}
+			x := Operand{Name: "operand", Written: k == 0, Align: 1, Batch: 1 + r.Uint64N(3), Rows: 1 + r.Uint64N(4), Width: 1 + r.Uint64N(4), Stride: stride}
 			layout := kind
 			if kind == oneWhole && k == 0 {
 				layout = r.IntN(oneWhole)
@@ -64,7 +64,7 @@ func TestOverlaps(t *testing.T) {
 		for i := range used[0] {
 			want = want || used[0][i] && used[1][i]
 		}
-		got := Apart(o[:], nil) != nil
+		got := Check(o[:], nil) != nil
 		if got && !want || want && !got && kind != different {
 			t.Fatalf("%+v: overlap is %v; want %v", o, got, want)
 		}
@@ -74,10 +74,10 @@ func TestOverlaps(t *testing.T) {
 			missed[kind]++
 		}
 		o[0], o[1], at[0], at[1] = o[1], o[0], at[1], at[0]
-		if swapped := Apart(o[:], nil) != nil; swapped != got && kind != different {
+		if swapped := Check(o[:], nil) != nil; swapped != got && kind != different {
 			t.Fatalf("in the other order, %+v: overlap is %v; want %v", o, swapped, got)
 		}
-		if err := Apart(o[:], at[:]); err != nil {
+		if err := Check(o[:], at[:]); err != nil {
 			t.Fatalf("operands of one buffer, compared by address: %v", err)
 		}
 	}
