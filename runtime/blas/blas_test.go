@@ -46,6 +46,12 @@ func TestGemm(t *testing.T) {
 	mathtest.Gemm(t, dev, lib)
 }
 
+// TestGemmHeads multiplies matrices that are side by side in the rows of memory.
+func TestGemmHeads(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	mathtest.GemmHeads(t, dev, lib)
+}
+
 // TestGemmRecorded executes a recorded product, with and without a graph.
 func TestGemmRecorded(t *testing.T) {
 	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
@@ -90,6 +96,8 @@ func TestGemmRefused(t *testing.T) {
 		"transposed c":     blas.Gemm(lib, c.T(), ok, ok),
 		"batches":          blas.Gemm(lib, c, m{Data: data, Rows: 4, Cols: 4, Batch: 2}, ok),
 		"overlapping c":    blas.Gemm(lib, m{Data: data, Rows: 4, Cols: 4, Batch: 2, BatchStride: 8}, ok, ok),
+		"overlapping rows": blas.Gemm(lib, m{Data: data, Rows: 4, Cols: 4, Stride: 7, Batch: 2, BatchStride: 4}, ok, ok),
+		"shifted matrices": blas.Gemm(lib, m{Data: data, Rows: 4, Cols: 4, Stride: 8, Batch: 2, BatchStride: 3}, ok, ok),
 		"mixed types":      blas.Gemm(lib, c, ok, blas.Matrix[float64]{Data: wide, Rows: 4, Cols: 4}),
 		"types of 8 bits":  blas.Gemm(lib, m{Data: data, Rows: 8, Cols: 8}, eight, eight.T()),
 		"odd 8 bits":       blas.Gemm(lib, m{Data: data.Slice(0, 16), Rows: 1, Cols: 16}, row(1), square.T()),

@@ -42,7 +42,9 @@ type GemmOptions[T Element] struct {
 
 // GemmWith returns an Op that computes c = activation(alpha·a·b + beta·c + bias), where a has M × K
 // elements, b K × N and c M × N. C: cublasLtMatmul. If c has a Batch, matrix i of c is the product
-// of matrix i of a and matrix i of b. If a or b is a single matrix, all products use it.
+// of matrix i of a and matrix i of b. If a or b is a single matrix, all products use it. The
+// matrices of c must not overlap: each begins behind the one before, or each row of memory has a
+// row of every matrix, like the heads of attention.
 //
 // The element types may be
 //
@@ -94,8 +96,8 @@ type gemm struct {
 	memory      []libcall.Operand // c, a, b, and those of bias, scaleA and scaleB that the product has
 }
 
-// check returns an error for a recording's bindings that make c overlap an operand, or that begin at
-// an address that the product cannot use.
+// check returns an error for a recording's bindings that make c overlap an operand, or that begin
+// at an address that the product cannot use.
 func (g *gemm) check(n gpu.NativeCall) error {
 	if err := libcall.Check(g.memory, n.Ptrs); err != nil {
 		return fmt.Errorf("blas: gemm: %w", err)
@@ -149,8 +151,9 @@ func newGemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B],
 		return bad("a of %d × %d times b of %d × %d is not c of %d × %d", k.a.logicalRows(), depth, k.b.logicalRows(), k.b.logicalCols(), m, n)
 	case k.a.batch != 1 && k.a.batch != k.c.batch || k.b.batch != 1 && k.b.batch != k.c.batch:
 		return bad("%d matrices a, %d matrices b, %d matrices c", k.a.batch, k.b.batch, k.c.batch)
-	case k.c.batch > 1 && k.c.batchStride < m*k.c.stride-(k.c.stride-n):
-		return bad("matrices c overlap: a batch stride of %d", k.c.batchStride)
+	case k.c.batch > 1 && k.c.batchStride < (m-1)*k.c.stride+n && (k.c.batchStride < n || k.c.stride < (k.c.batch-1)*k.c.batchStride+n):
+		return bad("matrices c overlap: a batch stride of %d is below %d, the elements of a matrix, and a stride of %d has no room for a row of each matrix",
+			k.c.batchStride, (m-1)*k.c.stride+n, k.c.stride)
 	case k.types[1] != k.types[2] && (k.types[1].size() > 1 || k.types[2].size() > 1):
 		return bad("elements %v × %v: a and b must have the same type", k.types[1], k.types[2])
 	case !k.typesFit():
