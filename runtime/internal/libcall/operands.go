@@ -63,7 +63,7 @@ func Aligned(name, where string, at, align uint64) error {
 }
 
 // Overlap reports whether n bytes at p and m bytes at q overlap.
-func Overlap(p, n, q, m uint64) bool { return p < q+m && q < p+n }
+func Overlap(p, n, q, m uint64) bool { return n > 0 && m > 0 && p < q+m && q < p+n }
 
 // overlaps reports whether o at p and x at q certainly have a byte in common. It takes the same
 // time for all sizes. It may miss overlaps of operands whose rows are at different distances, and

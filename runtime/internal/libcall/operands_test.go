@@ -88,3 +88,10 @@ func TestOverlaps(t *testing.T) {
 	}
 	t.Logf("of different strides, %d overlaps were found and %d missed", found[different], missed[different])
 }
+
+// TestOverlapOfNothing checks that no bytes overlap nothing, also in the middle of other bytes.
+func TestOverlapOfNothing(t *testing.T) {
+	if Overlap(0, 4, 2, 0) || Overlap(2, 0, 0, 4) || Overlap(2, 0, 2, 0) || !Overlap(0, 4, 2, 1) {
+		t.Error("Overlap is wrong")
+	}
+}
