@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -204,6 +205,32 @@ func GemmRecorded(t *testing.T, dev *gpu.Device, lib *blas.Library) {
 		must(t, rec.Close())
 	}
 	must(t, errors.Join(direct.Close(), results.Close()))
+}
+
+// GemmHeads checks a product whose matrices are side by side in the rows of memory, like the heads
+// of attention, against one product for each matrix.
+func GemmHeads(t *testing.T, dev *gpu.Device, lib *blas.Library) {
+	const heads, tokens, keys, dim = 3, 5, 7, 4
+	r, st := rand.New(rand.NewPCG(5, 6)), dev.Queue(0).NewStream()
+	a, _, _ := matrix(t, dev, r, f32, tokens, keys, heads, false, false, 1)
+	b, _, _ := matrix(t, dev, r, f32, keys, heads*dim, 1, false, true, 1)
+	c, _, before := matrix(t, dev, r, f32, tokens, heads*dim, 1, false, true, 1)
+	want := slice(t, dev, before)
+	for i := range heads {
+		part := func(m blas.Matrix[float32], data gpu.Slice[float32], from int) blas.Matrix[float32] {
+			m.Data, m.Cols = data.Slice(from, data.Len()), dim
+			return m
+		}
+		one := blas.Matrix[float32]{Data: a.Data.Slice(i*tokens*keys, (i+1)*tokens*keys), Rows: tokens, Cols: keys}
+		must(t, st.Do(blas.Gemm(lib, part(c, want, i*dim), one, part(b, b.Data, i*dim))))
+	}
+	for _, m := range []*blas.Matrix[float32]{&b, &c} {
+		m.Cols, m.Batch, m.BatchStride = dim, heads, dim
+	}
+	must(t, st.Do(blas.Gemm(lib, c, a, b)))
+	if got, want := download(t, st, c.Data), download(t, st, want); !slices.Equal(got, want) {
+		t.Errorf("%v; want %v", got, want)
+	}
 }
 
 // modes execute a recording without a graph and with one.

@@ -29,6 +29,11 @@ func TestGemm(t *testing.T) {
 	Gemm(t, dev, lib)
 }
 
+func TestGemmHeads(t *testing.T) {
+	dev, lib := openBLAS(t)
+	GemmHeads(t, dev, lib)
+}
+
 func TestGemmRecorded(t *testing.T) {
 	dev, lib := openBLAS(t)
 	GemmRecorded(t, dev, lib)

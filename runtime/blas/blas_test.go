@@ -46,6 +46,12 @@ func TestGemm(t *testing.T) {
 	mathtest.Gemm(t, dev, lib)
 }
 
+// TestGemmHeads multiplies matrices that are side by side in the rows of memory.
+func TestGemmHeads(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	mathtest.GemmHeads(t, dev, lib)
+}
+
 // TestGemmRecorded executes a recorded product, with and without a graph.
 func TestGemmRecorded(t *testing.T) {
 	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
@@ -90,6 +96,8 @@ func TestGemmRefused(t *testing.T) {
 		"transposed c":     blas.Gemm(lib, c.T(), ok, ok),
 		"batches":          blas.Gemm(lib, c, m{Data: data, Rows: 4, Cols: 4, Batch: 2}, ok),
 		"overlapping c":    blas.Gemm(lib, m{Data: data, Rows: 4, Cols: 4, Batch: 2, BatchStride: 8}, ok, ok),
+		"overlapping rows": blas.Gemm(lib, m{Data: data, Rows: 4, Cols: 4, Stride: 7, Batch: 2, BatchStride: 4}, ok, ok),
+		"shifted matrices": blas.Gemm(lib, m{Data: data, Rows: 4, Cols: 4, Stride: 8, Batch: 2, BatchStride: 3}, ok, ok),
 		"mixed types":      blas.Gemm(lib, c, ok, blas.Matrix[float64]{Data: wide, Rows: 4, Cols: 4}),
 		"types of 8 bits":  blas.Gemm(lib, m{Data: data, Rows: 8, Cols: 8}, eight, eight.T()),
 		"odd 8 bits":       blas.Gemm(lib, m{Data: data.Slice(0, 16), Rows: 1, Cols: 16}, row(1), square.T()),
@@ -117,8 +125,8 @@ func TestGemmRefused(t *testing.T) {
 	must(t, (*blas.Library)(nil).Close())
 }
 
-// TestGemmBindings checks that an execution fails if its bindings make c overlap a, and succeeds if
-// they do not.
+// TestGemmBindings checks that an execution fails if its bindings make c overlap a, or if a begins
+// between two elements.
 func TestGemmBindings(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
 		dev, lib := open(t, simdriver.CUDACaps())
@@ -141,8 +149,39 @@ func TestGemmBindings(t *testing.T) {
 		if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "c and a overlap") {
 			t.Errorf("mode %v: %v", mode, err)
 		}
+		st = dev.Queue(0).NewStream()
+		err = errors.Join(st.Do(gpu.Execute(rec, data.Slice(0, 4).Range(), data.Range().Buffer.Range(18, 16))), st.Wait(context.Background()))
+		if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "a is at address") {
+			t.Errorf("mode %v: an address between elements: %v", mode, err)
+		}
 		must(t, errors.Join(rec.Close(), data.Close()))
 	}
+}
+
+// TestGemmBindings8 checks that a product of 8-bit elements fails if a binding does not begin at a
+// multiple of 16 bytes.
+func TestGemmBindings8(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	data, err := gpu.AllocSlice[smallfloat.Float8E4M3](dev, gpu.DeviceMem, 304)
+	must(t, err)
+	out, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 16)
+	must(t, err)
+	rec, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+	must(t, err)
+	row, err := gpu.BindingSlice[smallfloat.Float8E4M3](rec, 16)
+	must(t, err)
+	a := blas.Matrix[smallfloat.Float8E4M3]{Data: row, Rows: 1, Cols: 16}
+	b := blas.Matrix[smallfloat.Float8E4M3]{Data: data.Slice(0, 256), Rows: 16, Cols: 16}
+	_, err = rec.Add(blas.Gemm(lib, blas.Matrix[float32]{Data: out, Rows: 1, Cols: 16}, a, b.T()))
+	must(t, err)
+	must(t, rec.End())
+	st := dev.Queue(0).NewStream()
+	must(t, errors.Join(st.Do(gpu.Execute(rec, data.Slice(272, 288).Range())), st.Wait(context.Background())))
+	err = errors.Join(st.Do(gpu.Execute(rec, data.Slice(280, 296).Range())), st.Wait(context.Background()))
+	if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "a is at address") {
+		t.Error(err)
+	}
+	must(t, errors.Join(rec.Close(), data.Close(), out.Close()))
 }
 
 // TestGemmElsewhere checks that a product with memory of another device fails.

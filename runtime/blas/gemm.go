@@ -42,7 +42,9 @@ type GemmOptions[T Element] struct {
 
 // GemmWith returns an Op that computes c = activation(alpha·a·b + beta·c + bias), where a has M × K
 // elements, b K × N and c M × N. C: cublasLtMatmul. If c has a Batch, matrix i of c is the product
-// of matrix i of a and matrix i of b. If a or b is a single matrix, all products use it.
+// of matrix i of a and matrix i of b. If a or b is a single matrix, all products use it. The
+// matrices of c must not overlap: each begins behind the one before, or each row of memory has a
+// row of every matrix, like the heads of attention.
 //
 // The element types may be
 //
@@ -72,7 +74,7 @@ func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B]
 	}
 	if l.dev.Simulated() {
 		return gpu.Native("gemm", func(n gpu.NativeCall) error {
-			if err := g.apart(n); err != nil {
+			if err := g.check(n); err != nil {
 				return err
 			}
 			at := g.operands(n)
@@ -80,7 +82,7 @@ func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B]
 		}, uses...)
 	}
 	return gpu.Native("gemm", func(n gpu.NativeCall) error {
-		if err := g.apart(n); err != nil {
+		if err := g.check(n); err != nil {
 			return err
 		}
 		return l.light.Use(n, 0, func(h cublaslt.Handle) error { return l.matmul(h, n, &g) })
@@ -94,9 +96,10 @@ type gemm struct {
 	memory      []libcall.Operand // c, a, b, and those of bias, scaleA and scaleB that the product has
 }
 
-// apart returns an error if a recording's bindings make c overlap an operand.
-func (g *gemm) apart(n gpu.NativeCall) error {
-	if err := libcall.Apart(g.memory, n.Ptrs); err != nil {
+// check returns an error for a recording's bindings that make c overlap an operand, or that begin
+// at an address that the product cannot use.
+func (g *gemm) check(n gpu.NativeCall) error {
+	if err := libcall.Check(g.memory, n.Ptrs); err != nil {
 		return fmt.Errorf("blas: gemm: %w", err)
 	}
 	return nil
@@ -106,7 +109,7 @@ func (g *gemm) apart(n gpu.NativeCall) error {
 func operandOf[T Element](name string, m Matrix[T], s shape) libcall.Operand {
 	size := typeOf[T]().size()
 	return libcall.Operand{
-		Name: name, Range: m.Data.Range(), Batch: uint64(s.batch), Rows: uint64(s.rows),
+		Name: name, Range: m.Data.Range(), Align: uint64(size), Batch: uint64(s.batch), Rows: uint64(s.rows),
 		Width: uint64(s.cols * size), Stride: uint64(s.stride * size), BatchStride: uint64(s.batchStride * size),
 	}
 }
@@ -148,8 +151,9 @@ func newGemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B],
 		return bad("a of %d × %d times b of %d × %d is not c of %d × %d", k.a.logicalRows(), depth, k.b.logicalRows(), k.b.logicalCols(), m, n)
 	case k.a.batch != 1 && k.a.batch != k.c.batch || k.b.batch != 1 && k.b.batch != k.c.batch:
 		return bad("%d matrices a, %d matrices b, %d matrices c", k.a.batch, k.b.batch, k.c.batch)
-	case k.c.batch > 1 && k.c.batchStride < m*k.c.stride-(k.c.stride-n):
-		return bad("matrices c overlap: a batch stride of %d", k.c.batchStride)
+	case k.c.batch > 1 && k.c.batchStride < (m-1)*k.c.stride+n && (k.c.batchStride < n || k.c.stride < (k.c.batch-1)*k.c.batchStride+n):
+		return bad("matrices c overlap: a batch stride of %d is below %d, the elements of a matrix, and a stride of %d has no room for a row of each matrix",
+			k.c.batchStride, (m-1)*k.c.stride+n, k.c.stride)
 	case k.types[1] != k.types[2] && (k.types[1].size() > 1 || k.types[2].size() > 1):
 		return bad("elements %v × %v: a and b must have the same type", k.types[1], k.types[2])
 	case !k.typesFit():
@@ -177,14 +181,19 @@ func newGemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B],
 	}
 	g.memory = append(make([]libcall.Operand, 0, 6), operandOf("c", c, k.c), operandOf("a", a, k.a), operandOf("b", b, k.b))
 	g.memory[0].Written = true
+	if k.types[1].size() == 1 {
+		for i := range g.memory {
+			g.memory[i].Align = 16
+		}
+	}
 	if k.bias {
-		g.memory = append(g.memory, libcall.Whole("the bias", o.Bias.Range(), false))
+		g.memory = append(g.memory, libcall.Whole("the bias", o.Bias, false))
 	}
 	if k.scaleA {
-		g.memory = append(g.memory, libcall.Whole("ScaleA", o.ScaleA.Range(), false))
+		g.memory = append(g.memory, libcall.Whole("ScaleA", o.ScaleA, false))
 	}
 	if k.scaleB {
-		g.memory = append(g.memory, libcall.Whole("ScaleB", o.ScaleB.Range(), false))
+		g.memory = append(g.memory, libcall.Whole("ScaleB", o.ScaleB, false))
 	}
-	return g, libcall.Apart(g.memory, nil)
+	return g, libcall.Check(g.memory, nil)
 }

@@ -396,6 +396,8 @@ func TestCompileFiles(t *testing.T) {
 		{compile.Source{Text: "\n#/* */include MACRO"}, false},
 		{compile.Source{Text: "\n#/* /* */include <no.h>"}, false},
 		{compile.Source{Text: "\n#/* */include <h.h>"}, true},
+		{compile.Source{Text: "\n#/* */include_next <no.h>"}, false},
+		{compile.Source{Text: "\n__device__ void f(/* out */ int *a, /* in */ embedding b); /* */ importance c; /* */ include_nexts d;"}, true},
 		{compile.Source{Text: "\n#\\\ninclude <no.h>"}, false},
 		{compile.Source{Text: "\n#inc\\\nlude <no.h>"}, false},
 		{compile.Source{Text: "\n#inc\\ \r\nlude <no.h>"}, false},

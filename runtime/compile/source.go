@@ -127,6 +127,9 @@ func (s Source) readsFiles() bool {
 // first, even in the middle of a word.
 var splice = regexp.MustCompile(`\\[ \t\f\v]*(\r\n?|\n\r?)`)
 
+// wordEnds matches the text after a whole word, include or include_next for example.
+var wordEnds = regexp.MustCompile(`^(_next)?(\W|$)`)
+
 // readsMore reports whether a text includes a file that is not among the headers, or tests whether
 // such a file exists. It ignores conditions such as #if.
 func readsMore(text string, headers map[string]string) bool {
@@ -140,7 +143,7 @@ func readsMore(text string, headers map[string]string) bool {
 			}
 			at += i
 			rest = text[at+len(word):]
-			if directive(text[:at]) {
+			if directive(text[:at], rest) {
 				name, ok := quoted(strings.TrimLeft(strings.TrimPrefix(rest, "_next"), " \t("))
 				if _, known := headers[name]; !ok || !known {
 					return true
@@ -153,11 +156,15 @@ func readsMore(text string, headers map[string]string) bool {
 }
 
 // directive reports whether a word may belong to a preprocessor directive such as #include, or to
-// an expression such as __has_include. The parameter before is the text in front of the word. A
-// comment may be inside a directive, so directive reports true behind every comment.
-func directive(before string) bool {
+// an expression such as __has_include. The parameters before and behind are the text in front of
+// the word and after it. A comment may be inside a directive, so directive reports true behind
+// every comment, unless the word goes on.
+func directive(before, behind string) bool {
 	before = strings.TrimRight(before, " \t\r\n\f\v")
-	return slices.ContainsFunc([]string{"#", "%:", "??=", "__has_", "*/"}, func(s string) bool { return strings.HasSuffix(before, s) })
+	if strings.HasSuffix(before, "*/") {
+		return wordEnds.MatchString(behind)
+	}
+	return slices.ContainsFunc([]string{"#", "%:", "??=", "__has_"}, func(s string) bool { return strings.HasSuffix(before, s) })
 }
 
 // quoted returns the name in quotes or angle brackets at the beginning of a text.

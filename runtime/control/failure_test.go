@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/blas"
 	"github.com/puregpu/puregpu/runtime/control"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -100,6 +101,45 @@ func TestFailingBody(t *testing.T) {
 	}
 	r.run(gpu.Fill(x.Range(), one(0)))
 	check(t, r.dev.Close())
+}
+
+// TestClosedLibrary checks that executions fail if a body, or a body inside a body, needs a library
+// that was closed after the recording was made.
+func TestClosedLibrary(t *testing.T) {
+	each(t, func(t *testing.T, r *rig, onDevice bool) {
+		cond, data := r.numbers(1), must(gpu.AllocSlice[float32](r.dev, gpu.DeviceMem, 2))(t)
+		lib := must(blas.Open(r.dev, blas.Options{}))(t)
+		one := func(i int) blas.Matrix[float32] {
+			return blas.Matrix[float32]{Data: data.Slice(i, i+1), Rows: 1, Cols: 1}
+		}
+		body := r.record(func(b *gpu.CommandBuffer) { r.Do(b, blas.Gemm(lib, one(1), one(0), one(0))) })
+		loop := r.record(func(b *gpu.CommandBuffer) {
+			r.Do(b, blas.Gemm(lib, one(1), one(0), one(0)), gpu.Fill(cond.Range(), make([]byte, 4)))
+		})
+		recordings := map[string]*gpu.CommandBuffer{}
+		for name, op := range map[string]gpu.Op{
+			"if":    control.If(cond, gpu.Execute(body)),
+			"while": control.While(cond, gpu.Execute(loop)),
+			"in if": control.If(cond, gpu.Execute(r.record(func(b *gpu.CommandBuffer) { r.Do(b, control.If(cond, gpu.Execute(body))) }))),
+		} {
+			var at gpu.Command
+			outer := r.record(func(c *gpu.CommandBuffer) { at = r.Do(c, op) })
+			if why := must(control.Host(outer, at))(t); (why == "") != onDevice {
+				t.Errorf("%s: the host runs it because %q", name, why)
+			}
+			cond.Host()[0] = 1
+			r.run(gpu.Execute(outer))
+			recordings[name] = outer
+		}
+		check(t, lib.Close())
+		for name, c := range recordings {
+			cond.Host()[0] = 1
+			s := r.dev.Queue(0).NewStream()
+			if err := errors.Join(s.Do(gpu.Execute(c)), s.Wait(context.Background())); !errors.Is(err, gpu.ErrClosed) || errors.Is(err, gpu.ErrLost) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 }
 
 // TestRefused (B202) makes the driver refuse each call that conditional nodes need. Then the host

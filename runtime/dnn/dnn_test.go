@@ -94,11 +94,14 @@ func TestBindings(t *testing.T) {
 	must(t, err)
 	data, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 64)
 	must(t, err)
-	for name, make := range map[string]func(y, x gpu.Slice[float32]) gpu.Op{
-		"convolution": func(y, x gpu.Slice[float32]) gpu.Op {
+	for name, c := range map[string]struct {
+		make  func(y, x gpu.Slice[float32]) gpu.Op
+		align uint64
+	}{
+		"convolution": {func(y, x gpu.Slice[float32]) gpu.Op {
 			return conv.Forward(y, x, data.Slice(60, 61), gpu.Slice[float32]{})
-		},
-		"softmax": func(y, x gpu.Slice[float32]) gpu.Op { return dnn.Softmax(lib, y, x, 4) },
+		}, 16},
+		"softmax": {func(y, x gpu.Slice[float32]) gpu.Op { return dnn.Softmax(lib, y, x, 4) }, 4},
 	} {
 		for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
 			rec, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})
@@ -107,16 +110,17 @@ func TestBindings(t *testing.T) {
 			must(t, err)
 			x, err := gpu.BindingSlice[float32](rec, 16)
 			must(t, err)
-			_, err = rec.Add(make(y, x))
+			_, err = rec.Add(c.make(y, x))
 			must(t, err)
 			must(t, rec.End())
-			run := func(y, x int) error {
-				st := dev.Queue(0).NewStream()
-				op := gpu.Execute(rec, data.Slice(y, y+16).Range(), data.Slice(x, x+16).Range())
+			run := func(y, x uint64) error {
+				st, buffer := dev.Queue(0).NewStream(), data.Range().Buffer
+				op := gpu.Execute(rec, buffer.Range(y, 64), buffer.Range(x, 64))
 				return errors.Join(st.Do(op), st.Wait(context.Background()))
 			}
-			must(t, run(0, 16))
-			for text, err := range map[string]error{"x is at address": run(0, 17), "y is at address": run(1, 20), " overlap": run(0, 12)} {
+			must(t, run(0, 64))
+			must(t, run(c.align, 80+c.align))
+			for text, err := range map[string]error{"x is at address": run(0, 64+c.align/2), "y is at address": run(c.align/2, 80), " overlap": run(0, 48)} {
 				if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), text) {
 					t.Errorf("%s, mode %v: %v; want %s", name, mode, err, text)
 				}

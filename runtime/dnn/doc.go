@@ -15,7 +15,7 @@
 // each recording has its own workspace, and so have commands of a recording that may run at the same
 // time.
 //
-// Tensors have no gaps. They must begin at addresses that are multiples of 16. Sums and
+// Tensors have no gaps. Tensors of plans must begin at addresses that are multiples of 16. Sums and
 // intermediate results are float32.
 //
 // On a simulated GPU no library is loaded. The operations run in Go there, compute in float64 and

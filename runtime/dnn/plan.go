@@ -106,7 +106,7 @@ func specOf[T any](name string, n int) spec {
 // recording's bindings.
 func (p *plan) check(at []driver.Ptr) error {
 	for i, t := range p.tensors {
-		if err := aligned(t.name, "address %#x", uint64(at[i])); err != nil {
+		if err := libcall.Aligned(t.name, "address %#x", uint64(at[i]), alignment); err != nil {
 			return fmt.Errorf("dnn: %s: %w", p.name, err)
 		}
 		if i > 0 && libcall.Overlap(uint64(at[0]), p.tensors[0].size, uint64(at[i]), t.size) {
@@ -114,15 +114,6 @@ func (p *plan) check(at []driver.Ptr) error {
 		}
 	}
 	return nil
-}
-
-// aligned returns an error if a tensor does not begin at a multiple of the constant alignment. where
-// is the format of the place.
-func aligned(name, where string, at uint64) error {
-	if at%alignment == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s is at %s, which is not a multiple of %d: %w", name, fmt.Sprintf(where, at), alignment, gpu.ErrArgument)
 }
 
 // A tensor is an argument of an operation.
@@ -152,7 +143,7 @@ func (p *plan) op(name string, tensors ...tensor) gpu.Op {
 		if t.len != want.len {
 			return bad(fmt.Errorf("%s has %d elements, and the plan's %s has %d: %w", want.name, t.len, want.name, want.len, gpu.ErrArgument))
 		}
-		if err := aligned(want.name, "offset %d", t.memory.Offset); err != nil {
+		if err := libcall.Aligned(want.name, "offset %d", t.memory.Offset, alignment); err != nil {
 			return bad(err)
 		}
 		if i > 0 && overlap(t.memory, tensors[0].memory) {

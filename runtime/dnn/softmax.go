@@ -34,13 +34,18 @@ func Softmax[T Element](l *Library, y, x gpu.Slice[T], cols int) gpu.Op {
 	case cols > math.MaxInt32 || n/cols > math.MaxInt32:
 		return bad("%d rows of %d elements are too large", n/cols, cols)
 	}
-	bytes, same := y.Range().Size, y.Range().Buffer == x.Range().Buffer
-	check := func(where string, y, x uint64, together bool) error {
-		err := aligned("y", where, y)
+	to, from := y.Range(), x.Range()
+	if to.Offset != from.Offset && overlap(to, from) {
+		return bad("x and y overlap, and are not the same")
+	}
+	rows, size := n/cols, uint64(unsafe.Sizeof(*new(T)))
+	// check checks a recording's bindings.
+	check := func(y, x uint64) error {
+		err := libcall.Aligned("y", "address %#x", y, size)
 		if err == nil {
-			err = aligned("x", where, x)
+			err = libcall.Aligned("x", "address %#x", x, size)
 		}
-		if err == nil && together && x != y && libcall.Overlap(y, bytes, x, bytes) {
+		if err == nil && y != x && libcall.Overlap(y, to.Size, x, from.Size) {
 			err = fmt.Errorf("x and y overlap, and are not the same: %w", gpu.ErrArgument)
 		}
 		if err != nil {
@@ -48,21 +53,17 @@ func Softmax[T Element](l *Library, y, x gpu.Slice[T], cols int) gpu.Op {
 		}
 		return nil
 	}
-	if err := check("offset %d", y.Range().Offset, x.Range().Offset, same); err != nil {
-		return gpu.BadOp(err)
-	}
-	rows := n / cols
 	if l.in.Dev.Simulated() {
 		return gpu.Native("softmax", func(c gpu.NativeCall) error {
-			if err := check("address %#x", uint64(c.Ptrs[0]), uint64(c.Ptrs[1]), true); err != nil {
+			if err := check(uint64(c.Ptrs[0]), uint64(c.Ptrs[1])); err != nil {
 				return err
 			}
 			at := [2]driver.Ptr(c.Ptrs)
 			return l.in.Handle.StandIn(c, "softmax", nil, func(m standin.Memory) error { return softmax[T](m, at[0], at[1], rows, cols) })
-		}, y.Range(), x.Range())
+		}, to, from)
 	}
 	return l.Call("softmax", 0, func(c Call) error {
-		if err := check("address %#x", uint64(c.Ptrs[0]), uint64(c.Ptrs[1]), true); err != nil {
+		if err := check(uint64(c.Ptrs[0]), uint64(c.Ptrs[1])); err != nil {
 			return err
 		}
 		err := c.WithReason(func() error {
@@ -82,5 +83,5 @@ func Softmax[T Element](l *Library, y, x gpu.Slice[T], cols int) gpu.Op {
 			return fmt.Errorf("dnn: softmax: %w", err)
 		}
 		return nil
-	}, y.Range(), x.Range())
+	}, to, from)
 }

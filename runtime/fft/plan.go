@@ -294,14 +294,18 @@ func (p *plan) stands(name string, inverse int, fn func(m standin.Memory, dst, s
 			return err
 		}
 		dst, src := v.Ptrs[0], v.Ptrs[1]
-		return p.lib.dev.StandIn(v, name, p.open, func(m standin.Memory) error { return fn(m, dst, src) })
+		open := func() error { return p.open(directions[inverse]) }
+		return p.lib.dev.StandIn(v, name, open, func(m standin.Memory) error { return fn(m, dst, src) })
 	}, 0}
 }
 
-// open returns an error if the plan is closed.
-func (p *plan) open() error {
+// directions names the directions, for errors.
+var directions = [...]string{"forward", "inverse"}
+
+// open returns an error if the plan is closed. direction is for the error.
+func (p *plan) open(direction string) error {
 	if p.closed.Load() {
-		return fmt.Errorf("fft: the plan: %w", gpu.ErrClosed)
+		return fmt.Errorf("fft: %s: the plan: %w", direction, gpu.ErrClosed)
 	}
 	return nil
 }
@@ -309,20 +313,23 @@ func (p *plan) open() error {
 // ready returns an error for a call with a closed plan, or with addresses that cuFFT refuses.
 // inverse is 1 for an inverse transform, and 0 for a forward one.
 func (p *plan) ready(v gpu.NativeCall, inverse int) error {
-	if err := p.open(); err != nil {
+	if err := p.open(directions[inverse]); err != nil {
 		return err
+	}
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("fft: %s: %s: %w", directions[inverse], fmt.Sprintf(format, args...), gpu.ErrArgument)
 	}
 	for _, at := range v.Ptrs[:2] {
 		if uint64(at)%p.align != 0 {
-			return fmt.Errorf("fft: memory at %#x, which is not a multiple of %d, the size of a complex number: %w", uint64(at), p.align, gpu.ErrArgument)
+			return bad("memory at %#x, which is not a multiple of %d, the size of a complex number", uint64(at), p.align)
 		}
 	}
 	// op cannot check a recording's bindings.
 	switch dst, src := uint64(v.Ptrs[0]), uint64(v.Ptrs[1]); {
 	case dst != src && libcall.Overlap(dst, p.size[1-inverse], src, p.size[inverse]):
-		return fmt.Errorf("fft: dst and src overlap: %w", gpu.ErrArgument)
+		return bad("dst and src overlap")
 	case dst == src && !p.inPlace:
-		return fmt.Errorf("fft: dst and src are the same memory: only a plan with padded rows transforms real numbers in place: %w", gpu.ErrArgument)
+		return bad("dst and src are the same memory: only a plan with padded rows transforms real numbers in place")
 	}
 	return nil
 }
@@ -336,7 +343,7 @@ func (p *plan) op(name string, d *direction, dst, src gpu.Range, dstLen, dstWant
 	case p.lib == nil:
 		return gpu.BadOp(errZeroPlan)
 	case p.closed.Load():
-		return gpu.BadOp(fmt.Errorf("fft: %s: the plan: %w", name, gpu.ErrClosed))
+		return gpu.BadOp(p.open(name))
 	case dstLen != dstWant:
 		return bad("dst has %d elements, and the plan writes %d", dstLen, dstWant)
 	case srcLen != srcWant:

@@ -27,7 +27,7 @@ func Cholesky[T Element](l *Library, a blas.Matrix[T], info gpu.Slice[int32]) gp
 	if bad != nil {
 		return gpu.BadOp(bad)
 	}
-	memory := []libcall.Operand{operandOf("a", a, true), libcall.Whole("info", info.Range(), true)}
+	memory := []libcall.Operand{operandOf("a", a, true), libcall.Whole("info", info, true)}
 	f := routinesFor[T]()
 	return l.op("cholesky", m,
 		func(h cusolver.DnHandle) (int32, error) {
@@ -49,7 +49,7 @@ func CholeskySolve[T Element](l *Library, a, b blas.Matrix[T], info gpu.Slice[in
 		return gpu.BadOp(bad)
 	}
 	f := routinesFor[T]()
-	memory := []libcall.Operand{operandOf("a", a, false), operandOf("b", b, true), libcall.Whole("info", info.Range(), true)}
+	memory := []libcall.Operand{operandOf("a", a, false), operandOf("b", b, true), libcall.Whole("info", info, true)}
 	return l.op("cholesky solve", m, nil,
 		func(c Call, _ cuda.DevicePtr, _ int32) error {
 			return f.potrs(c.Library, c.Handle, cublas.FillModeUpper, m.n, m.sides, at(c, 0), m.stride, at(c, 1), m.sideStride, at(c, 2))
@@ -72,7 +72,7 @@ func LU[T Element](l *Library, a blas.Matrix[T], pivots, info gpu.Slice[int32]) 
 		return gpu.BadOp(bad)
 	}
 	f := routinesFor[T]()
-	memory := []libcall.Operand{operandOf("a", a, true), libcall.Whole("pivots", pivots.Range(), true), libcall.Whole("info", info.Range(), true)}
+	memory := []libcall.Operand{operandOf("a", a, true), libcall.Whole("pivots", pivots, true), libcall.Whole("info", info, true)}
 	return l.op("lu", m,
 		func(h cusolver.DnHandle) (int32, error) { return f.getrfSize(l.in.Lib, h, m.n, m.n, 0, m.stride) },
 		func(c Call, work cuda.DevicePtr, _ int32) error {
@@ -95,7 +95,7 @@ func LUSolve[T Element](l *Library, a blas.Matrix[T], pivots gpu.Slice[int32], b
 	}
 	f := routinesFor[T]()
 	memory := []libcall.Operand{
-		operandOf("a", a, false), libcall.Whole("pivots", pivots.Range(), false), operandOf("b", b, true), libcall.Whole("info", info.Range(), true),
+		operandOf("a", a, false), libcall.Whole("pivots", pivots, false), operandOf("b", b, true), libcall.Whole("info", info, true),
 	}
 	return l.op("lu solve", m, nil,
 		func(c Call, _ cuda.DevicePtr, _ int32) error {
@@ -122,7 +122,7 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 	if vectors {
 		mode = cusolver.EigModeVector
 	}
-	memory := []libcall.Operand{operandOf("a", a, true), libcall.Whole("values", values.Range(), true), libcall.Whole("info", info.Range(), true)}
+	memory := []libcall.Operand{operandOf("a", a, true), libcall.Whole("values", values, true), libcall.Whole("info", info, true)}
 	return l.op("eigen", m,
 		func(h cusolver.DnHandle) (int32, error) {
 			return f.syevdSize(l.in.Lib, h, mode, cublas.FillModeUpper, m.n, 0, m.stride, 0)
@@ -144,13 +144,13 @@ func at(c Call, i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
 // contain, and some wait for the device.
 func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, error), call func(c Call, work cuda.DevicePtr, size int32) error,
 	inGo func(standin.Memory, []driver.Ptr) error, memory []libcall.Operand) gpu.Op {
-	apart := func(at []driver.Ptr) error {
-		if err := libcall.Apart(memory, at); err != nil {
+	check := func(at []driver.Ptr) error {
+		if err := libcall.Check(memory, at); err != nil {
 			return fmt.Errorf("solver: %s: %w", name, err)
 		}
 		return nil
 	}
-	if err := apart(nil); err != nil {
+	if err := check(nil); err != nil {
 		return gpu.BadOp(err)
 	}
 	uses := make([]gpu.Range, len(memory))
@@ -159,7 +159,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 	}
 	if l.in.Dev.Simulated() {
 		return libcall.EachExecution(gpu.Native(name, func(n gpu.NativeCall) error {
-			if err := apart(n.Ptrs); err != nil {
+			if err := check(n.Ptrs); err != nil {
 				return err
 			}
 			p := append([]driver.Ptr(nil), n.Ptrs...)
@@ -177,7 +177,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 		}
 	}
 	return l.Call(name, uint64(elements)*m.size, func(c Call) error {
-		if err := apart(c.Ptrs); err != nil {
+		if err := check(c.Ptrs); err != nil {
 			return err
 		}
 		var work cuda.DevicePtr
@@ -195,7 +195,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 func operandOf[T Element](name string, m blas.Matrix[T], written bool) libcall.Operand {
 	size := uint64(routinesFor[T]().size)
 	return libcall.Operand{
-		Name: name, Range: m.Data.Range(), Written: written, Batch: 1, Rows: uint64(m.Rows),
+		Name: name, Range: m.Data.Range(), Written: written, Align: size, Batch: 1, Rows: uint64(m.Rows),
 		Width: uint64(m.Cols) * size, Stride: uint64(cmp.Or(m.Stride, m.Cols)) * size,
 	}
 }

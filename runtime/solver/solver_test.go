@@ -53,6 +53,35 @@ func TestSolverRecorded(t *testing.T) {
 	}
 }
 
+// TestBindings checks that an execution fails if a binding begins between two elements.
+func TestBindings(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	data, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 4)
+	info, err2 := gpu.AllocSlice[int32](dev, gpu.DeviceMem, 1)
+	rec, err3 := dev.NewCommandBuffer(gpu.CommandOptions{})
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	to, err := gpu.BindingSlice[float32](rec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = rec.Add(solver.Cholesky(lib, blas.Matrix[float32]{Data: to, Rows: 1, Cols: 1}, info))
+	if err := errors.Join(err, rec.End()); err != nil {
+		t.Fatal(err)
+	}
+	for offset, want := range map[uint64]error{4: nil, 6: gpu.ErrArgument} {
+		st := dev.Queue(0).NewStream()
+		err := errors.Join(st.Do(gpu.Execute(rec, data.Range().Buffer.Range(offset, 4))), st.Wait(context.Background()))
+		if !errors.Is(err, want) {
+			t.Errorf("offset %d: %v", offset, err)
+		}
+	}
+	if err := errors.Join(rec.Close(), data.Close(), info.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRefused checks that wrong arguments are refused.
 func TestRefused(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())

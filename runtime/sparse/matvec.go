@@ -81,10 +81,10 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 		f.alpha = 1
 	}
 	memory := [...]libcall.Operand{
-		libcall.Whole("y", y.Range(), true), libcall.Whole("RowStarts", a.RowStarts.Range(), false), libcall.Whole("Columns", a.Columns.Range(), false),
-		libcall.Whole("Values", a.Values.Range(), false), libcall.Whole("x", x.Range(), false),
+		libcall.Whole("y", y, true), libcall.Whole("RowStarts", a.RowStarts, false), libcall.Whole("Columns", a.Columns, false),
+		libcall.Whole("Values", a.Values, false), libcall.Whole("x", x, false),
 	}
-	if err := libcall.Apart(memory[:], nil); err != nil {
+	if err := libcall.Check(memory[:], nil); err != nil {
 		return gpu.BadOp(fmt.Errorf("sparse: mat vec: %w", err))
 	}
 	var uses [len(memory)]gpu.Range
@@ -93,7 +93,7 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 	}
 	if l.in.Dev.Simulated() {
 		return gpu.Native("mat vec", func(n gpu.NativeCall) error {
-			if err := libcall.Apart(memory[:], n.Ptrs); err != nil {
+			if err := libcall.Check(memory[:], n.Ptrs); err != nil {
 				return fmt.Errorf("sparse: mat vec: %w", err)
 			}
 			p := [5]driver.Ptr(n.Ptrs)
@@ -112,7 +112,7 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 		return gpu.BadOp(fmt.Errorf("sparse: mat vec: %w", err))
 	}
 	return l.Call("mat vec", workspace, func(c Call) error {
-		err := libcall.Apart(memory[:], c.Ptrs)
+		err := libcall.Check(memory[:], c.Ptrs)
 		var p *plan
 		if err == nil {
 			p, err = l.plan(c.Handle, k)

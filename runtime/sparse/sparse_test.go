@@ -105,10 +105,11 @@ func outside(t *testing.T, content []int32) {
 	}
 }
 
-// TestBindings checks that an execution fails if its bindings make y and x overlap.
+// TestBindings checks that an execution fails if its bindings make y and x overlap, or if y begins
+// between two elements.
 func TestBindings(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())
-	values, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 3)
+	values, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,15 +132,18 @@ func TestBindings(t *testing.T) {
 	if err := rec.End(); err != nil {
 		t.Fatal(err)
 	}
-	st := dev.Queue(0).NewStream()
-	run := func(y gpu.Slice[float32]) error {
-		return errors.Join(st.Do(numbers.UploadCopy([]int32{0, 1, 0}), gpu.Execute(rec, y.Range())), st.Wait(context.Background()))
+	run := func(y gpu.Range) error {
+		st := dev.Queue(0).NewStream()
+		return errors.Join(st.Do(numbers.UploadCopy([]int32{0, 1, 0}), gpu.Execute(rec, y)), st.Wait(context.Background()))
 	}
-	if err := run(values.Slice(1, 2)); err != nil {
+	if err := run(values.Slice(1, 2).Range()); err != nil {
 		t.Error(err)
 	}
-	if err := run(values.Slice(2, 3)); !errors.Is(err, gpu.ErrArgument) {
+	if err := run(values.Slice(2, 3).Range()); !errors.Is(err, gpu.ErrArgument) {
 		t.Errorf("y and x overlap: %v", err)
+	}
+	if err := run(values.Range().Buffer.Range(14, 4)); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("y begins between two elements: %v", err)
 	}
 	if err := errors.Join(rec.Close(), values.Close(), numbers.Close()); err != nil {
 		t.Error(err)

@@ -315,13 +315,19 @@ func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
 	return err
 }
 
-// usable returns an error if a library that a node needs is closed.
+// usable returns an error if a library that a node needs is closed. Nodes of bodies count, also if
+// the body will not run.
 func (p *plan) usable() error {
 	for i := range p.ops {
 		if c := p.ops[i].call; c != nil && c.usable != nil {
 			if err := c.usable(); err != nil {
 				return failf(codeLaunchGraph, "%s: %w", c.f.name, err)
 			}
+		}
+	}
+	for _, b := range p.exec.bodies {
+		if err := p.ops[b.at].body.usable(); err != nil {
+			return err
 		}
 	}
 	return nil

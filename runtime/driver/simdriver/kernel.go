@@ -247,10 +247,13 @@ func (c *call) blame(e *AccessError) error {
 			there = append(there, strconv.Itoa(i))
 		}
 	}
-	if there == nil {
+	switch len(there) {
+	case 0:
 		return e
+	case 1:
+		return fmt.Errorf("%w: argument %s, counted from 0, points there", e, there[0])
 	}
-	return fmt.Errorf("%w: argument %s, counted from 0, points there", e, strings.Join(there, " and "))
+	return fmt.Errorf("%w: arguments %s, counted from 0, point there", e, strings.Join(there, " and "))
 }
 
 // which returns a text that names a launch.

@@ -224,6 +224,17 @@ func TestViolations(t *testing.T) {
 // ptr returns the address of an argument.
 func ptr(n int64) unsafe.Pointer { return unsafe.Pointer(&n) }
 
+// TestBlame checks that the error of an access names all arguments that are its address.
+func TestBlame(t *testing.T) {
+	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{
+		"view": func(g *simdriver.Grid, n int64, p, q driver.Ptr) { simdriver.View[uint32](g, p, int(n)) },
+	})})
+	v := vs[0]
+	s, a := stream(t, v), alloc(t, v, driver.DeviceMem, 64)
+	check(t, launch(v, s, function(t, v, "view"), ptr(17), unsafe.Pointer(&a.Ptr), unsafe.Pointer(&a.Ptr)))
+	refused(t, drain(t, v, s), driver.ErrLost, "arguments 1 and 2, counted from 0, point there")
+}
+
 // TestFreeWhilePending frees memory that pending work will touch.
 func TestFreeWhilePending(t *testing.T) {
 	d, vs := open(t, simdriver.Config{})
