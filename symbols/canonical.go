@@ -27,7 +27,7 @@ func (t *Table) resolve(ctype string) (CType, error) {
 		return ct, err
 	}
 	for range 16 { // a chain of aliases is short
-		next := ""
+		next, handle := "", false
 		for _, a := range t.Aliases {
 			if a.Name == ct.Base {
 				next = a.Type
@@ -35,7 +35,7 @@ func (t *Table) resolve(ctype string) (CType, error) {
 		}
 		for _, h := range t.Handles {
 			if h.Name == ct.Base && h.Tag != h.Name {
-				next = h.Tag + " *"
+				next, handle = h.Tag+" *", true
 			}
 		}
 		if next == "" {
@@ -47,7 +47,10 @@ func (t *Table) resolve(ctype string) (CType, error) {
 		}
 		inner.Pointers += ct.Pointers
 		inner.Dims = append(ct.Dims, inner.Dims...)
-		ct = inner
+		if ct = inner; handle { // the struct's name may be a handle's, too
+			ct.Const = false
+			return ct, nil
+		}
 	}
 	for _, h := range t.Handles {
 		if h.Name == ct.Base && h.Tag == h.Name { // the struct has its handle's name
