@@ -22,11 +22,12 @@ func other[T any](others []T, v Version, span func(*T) Span) *T {
 }
 
 // At returns the declarations of a release that was read: its records, with its layouts, numbers
-// and parameters. It leaves out records that only another implementation has.
+// and parameters. It leaves out records that only another implementation has. It keeps aliases and
+// handles of other releases: a function may have had the same parameter under another name.
 func (t *Table) At(v Version) *Table {
 	out := *t
 	out.Version, out.Releases = v, []Version{v}
-	out.Handles = slices.DeleteFunc(slices.Clone(t.Handles), func(h Handle) bool { return h.Lib != "" || !has(h.Since, h.Until, v) })
+	out.Handles = slices.DeleteFunc(slices.Clone(t.Handles), func(h Handle) bool { return h.Lib != "" })
 	out.Scalars, out.Callbacks, out.Enums, out.Structs, out.Constants, out.Functions = nil, nil, nil, nil, nil, nil
 	for _, s := range t.Scalars {
 		if s.Lib != "" || !has(s.Since, s.Until, v) {

@@ -127,11 +127,11 @@ func (w *writer) types(all bool) {
 		if strings.Contains(a.Name, ".") {
 			continue
 		}
-		if _, ok := w.names[a.Name]; !ok {
-			w.names[a.Name] = a.Name // prover.names leaves out a type without a size
-		}
 		if w.older {
 			continue
+		}
+		if _, ok := w.names[a.Name]; !ok {
+			w.names[a.Name] = a.Name // prover.names leaves out a type without a size
 		}
 		w.truth("alias "+a.Name, "alias", "type", a.Type, true, false, same(w.names[a.Name], w.spell(a.Type)))
 	}
@@ -241,7 +241,7 @@ func (w *writer) base(name string) string {
 	if c, ok := w.unnamed[name]; ok {
 		return c
 	}
-	if strings.Contains(name, ".") { // the type of an array that is declared in a parameter
+	if strings.Contains(name, ".") || w.older { // the type of an array that is declared in a parameter, or an alias that older headers lack
 		for _, a := range w.t.Aliases {
 			if a.Name == name {
 				return "__typeof__(" + w.spell(a.Type) + ")"
@@ -274,6 +274,9 @@ func (w *writer) variants(ctype string, most int) []string {
 		bases = []string{base, "const " + base}
 		if ct.Const && ct.Pointers == 0 {
 			bases = append(bases, base+" const") // for a result: clang compares the result's const
+		}
+		if w.older {
+			bases = append(bases, "void *") // before there was a handle
 		}
 	}
 	inner := max(0, ct.Pointers-1)
@@ -343,6 +346,9 @@ func handleSpelling(h *symbols.Handle, f *fact) (spelled, tag string) {
 }
 
 func (w *writer) handle(h *symbols.Handle) {
+	if w.older && (w.t.Version.Compare(h.Since) < 0 || !h.Until.IsZero() && h.Until.Compare(w.t.Version) < 0) {
+		return // Table.At keeps handles of other releases
+	}
 	record := "handle " + h.Name
 	if h.Tag == "void" {
 		w.truth(record, "handle", "type", "void *", true, false, "sizeof("+h.Name+") == 8 && __builtin_classify_type(("+h.Name+")0) == __builtin_classify_type((void *)0)")
@@ -351,7 +357,16 @@ func (w *writer) handle(h *symbols.Handle) {
 		return
 	}
 	p := w.tags[h.Name] + " *"
-	w.truth(record, "handle", "type", p, true, false, same(h.Name, p)+" || "+same(h.Name, "const "+p)+" || "+same("__typeof__("+h.Name+") *", p))
+	conds := []string{same(h.Name, p) + " || " + same(h.Name, "const "+p) + " || " + same("__typeof__("+h.Name+") *", p)}
+	if w.older { // any pointer has the handle's ABI, and so has a pointer to any struct or to void
+		switch w.names[h.Name] {
+		case h.Name:
+			conds[0] += " || __builtin_classify_type((" + h.Name + ")0) == __builtin_classify_type((void *)0)"
+		case h.Name + " *": // only a number and void can be cast from 0
+			conds = []string{"sizeof((" + h.Name + ")0) && (" + conds[0] + " || " + same(h.Name, "void") + ")", "1"}
+		}
+	}
+	w.truth(record, "handle", "type", p, true, false, conds...)
 }
 
 func (w *writer) enum(e *symbols.Enum) {

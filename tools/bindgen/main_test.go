@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -616,6 +617,68 @@ func notes(t *testing.T, old, new string) (string, error) {
 	var said bytes.Buffer
 	err := run([]string{"-headers", filepath.Join(dir, "2.0") + "," + filepath.Join(dir, "1.0"), filepath.Join(dir, "lib.json")}, io.Discard, &said)
 	return said.String(), err
+}
+
+// twoHeaders makes the package of twoReleases with other declarations in the headers of 1.0 and 2.0
+// and with more sections of the overlay. It returns what bindgen notes, with its error.
+func twoHeaders(t *testing.T, one, two, overlay string) (said string, failed bool) {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("no gcc")
+	}
+	dir := t.TempDir()
+	text := strings.ReplaceAll(twoReleases, `"match": ["lib*"]}]`, `"match": ["libRelease"]}, {"name": "rest", "since": "1.0", "doc": "others", "match": ["*"]}]`+overlay)
+	for v, decls := range map[string]string{"1.0": one, "2.0": two} {
+		before, after, _ := strings.Cut(text, "-- "+v+"/lib.h --\n")
+		lines := strings.SplitN(after, "typedef enum", 2)
+		_, rest, _ := strings.Cut(lines[1], "libPaint(libColor color);\n")
+		text = before + "-- " + v + "/lib.h --\n#include <stdint.h>\n" + lines[0] + "int libRelease(void);\n" + decls + "\n" + rest
+	}
+	unpack(t, txtar.Parse([]byte(text)), dir)
+	var notes bytes.Buffer
+	err := run([]string{"-headers", filepath.Join(dir, "2.0") + "," + filepath.Join(dir, "1.0"), filepath.Join(dir, "lib.json")}, io.Discard, &notes)
+	if err != nil {
+		fmt.Fprintln(&notes, err)
+	}
+	return gccName.ReplaceAllString(strings.ReplaceAll(notes.String(), dir+"/", ""), "gcc"), err != nil
+}
+
+// TestOlderSpelling checks that a type may have another name, or be another pointer, in the older
+// headers.
+func TestOlderSpelling(t *testing.T) {
+	const out = `, "params": [{"name": "libMake.h", "dir": "out", "reason": "a new one"}]`
+	for name, x := range map[string]struct{ one, two, overlay string }{
+		"alias of a pointer": {
+			one: "int libStart(const char *name); typedef struct { int (*open)(const char *name); const char *own; } libTable; int libUse(const libTable *t);",
+			two: "typedef const char *libName; int libStart(libName name); typedef struct { int (*open)(libName name); libName own; } libTable; int libUse(const libTable *t);",
+		},
+		"alias of an array": {
+			one: "typedef struct { char id[16]; } libTable; int libUse(const libTable *t);",
+			two: "typedef char libID[16]; typedef struct { libID id; } libTable; int libUse(const libTable *t);",
+		},
+		"alias of an opaque struct": {
+			one: "typedef struct libTree libTree; typedef libTree libWood; int libUse(libTree *t); int libSaw(libWood *w);",
+			two: "typedef struct libTree libTree; typedef libTree libWood; int libUse(libWood *t); int libSaw(libWood *w);",
+		},
+		"handle for void *":             {"typedef void *libH; int libMake(libH *h); int libFree(libH h);", "typedef struct libH_ *libH; int libMake(libH *h); int libFree(libH h);", out},
+		"void * for a handle":           {"typedef struct libH_ *libH; int libMake(libH *h); int libFree(libH h);", "typedef void *libH; int libMake(libH *h); int libFree(libH h);", out},
+		"handle for a name of void":     {"typedef void libH; int libMake(libH **h); int libFree(libH *h); libH *libNew(void);", "typedef struct libH_ libH; int libMake(libH **h); int libFree(libH *h); libH *libNew(void);", out},
+		"handle with another tag":       {"typedef struct libH_ *libH; int libMake(libH *h); int libFree(libH h);", "typedef struct libHandle *libH; int libMake(libH *h); int libFree(libH h);", out},
+		"struct with another tag":       {"typedef struct libH_ libH; int libMake(libH **h); int libFree(libH *h);", "typedef struct libHandle libH; int libMake(libH **h); int libFree(libH *h);", out},
+		"new handle for a plain void *": {"int libMake(void **h); int libFree(void *h);", "typedef struct libH_ *libH; int libMake(libH *h); int libFree(libH h);", out},
+	} {
+		if said, failed := twoHeaders(t, x.one, x.two, x.overlay); failed || strings.Contains(said, "refused in some") || !strings.Contains(said, "0 declarations are refused") || strings.Contains(said, "NOTHING") {
+			t.Errorf("%s:\n%s", name, said)
+		}
+	}
+	for name, x := range map[string][2]string{ // other types, which are not proven
+		"number":        {"typedef int libH; int libFree(libH h);", "typedef struct libH_ *libH; int libFree(libH h);"},
+		"struct itself": {"typedef struct { int a; } libH; int libFree(libH h);", "typedef struct libH_ *libH; int libFree(libH h);"},
+	} {
+		if said, _ := twoHeaders(t, x[0], x[1], ""); !strings.Contains(said, "libFree has other parameters in 1.0") && !strings.Contains(said, "refused in some releases: libFree") {
+			t.Errorf("handle for a %s:\n%s", name, said)
+		}
+	}
 }
 
 // TestConstPointers checks that a pointer to const pointers is an input.
