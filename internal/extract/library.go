@@ -153,10 +153,11 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			u.add(t)
 		}
 	}
+	t := u.t
 	for _, r := range u.refused {
 		refused.add(r)
+		t.Functions = slices.DeleteFunc(t.Functions, func(f symbols.Function) bool { return f.Symbol == r.Name })
 	}
-	t := u.t
 	if d.Headers.Since == symbols.SinceReleases {
 		if err := dateByNodes(d, t, in, dated); err != nil {
 			return nil, err

@@ -628,13 +628,13 @@ func twoHeaders(t *testing.T, one, two, overlay string) (said string, failed boo
 	}
 	dir := t.TempDir()
 	text := strings.ReplaceAll(twoReleases, `"match": ["lib*"]}]`, `"match": ["libRelease"]}, {"name": "rest", "since": "1.0", "doc": "others", "match": ["*"]}]`+overlay)
-	for v, decls := range map[string]string{"1.0": one, "2.0": two} {
-		before, after, _ := strings.Cut(text, "-- "+v+"/lib.h --\n")
-		lines := strings.SplitN(after, "typedef enum", 2)
-		_, rest, _ := strings.Cut(lines[1], "libPaint(libColor color);\n")
-		text = before + "-- " + v + "/lib.h --\n#include <stdint.h>\n" + lines[0] + "int libRelease(void);\n" + decls + "\n" + rest
-	}
 	unpack(t, txtar.Parse([]byte(text)), dir)
+	for v, decls := range map[string]string{"1": one, "2": two} {
+		header := fmt.Sprintf("#include <stdint.h>\n#define LIB_MAJOR %s\n#define LIB_MINOR 0\nint libRelease(void);\n%s\n", v, decls)
+		if err := os.WriteFile(filepath.Join(dir, v+".0", "lib.h"), []byte(header), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var notes bytes.Buffer
 	err := run([]string{"-headers", filepath.Join(dir, "2.0") + "," + filepath.Join(dir, "1.0"), filepath.Join(dir, "lib.json")}, io.Discard, &notes)
 	if err != nil {
