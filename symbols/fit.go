@@ -58,7 +58,11 @@ func (l *Library) misfits() (map[string][]Misfit, map[string]bool) {
 		var found []*difference
 		for j, v := range l.Releases {
 			if has(f.Since, f.Until, v) {
-				at, found = append(at, v), append(found, c.function(f, views[j], v))
+				d := c.function(f, views[j], v)
+				if o := other(f.Others, v, func(o *Signature) Span { return o.Span }); o != nil && o.Why != "" && !c.harmless(f.Symbol) {
+					d = &difference{what: f.Symbol, kind: "parameters", text: o.Why}
+				}
+				at, found = append(at, v), append(found, d)
 			}
 		}
 		if ms := c.ranges(f.Symbol, at, found); len(ms) > 0 {

@@ -22,7 +22,8 @@ func other[T any](others []T, v Version, span func(*T) Span) *T {
 }
 
 // At returns the declarations of a release that was read: its records, with its layouts, numbers
-// and parameters. It leaves out records that only another implementation has. It keeps aliases and
+// and parameters. It leaves out records that only another implementation has. It
+// leaves out functions whose declaration in that release the table cannot hold. It keeps aliases and
 // handles of other releases: a function may have had the same parameter under another name.
 func (t *Table) At(v Version) *Table {
 	out := *t
@@ -95,6 +96,9 @@ func (t *Table) At(v Version) *Table {
 			continue
 		}
 		if o := other(f.Others, v, func(o *Signature) Span { return o.Span }); o != nil {
+			if o.Why != "" {
+				continue
+			}
 			f.Result, f.Params = o.Result, o.Params
 		}
 		f.Others = nil

@@ -164,6 +164,10 @@ type Signature struct {
 	Span
 	Result string  `json:"result"`
 	Params []Param `json:"params"`
+
+	// Why is set if a table cannot hold the function's declaration in these releases. It says why.
+	// The result is then void, and there are no parameters.
+	Why string `json:"why,omitempty"`
 }
 
 // A Struct is a structure or a union with its layout in bytes.

@@ -247,7 +247,7 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	w.types(all)
 	if all {
 		for _, name := range w.absent {
-			p.report.Absent = append(p.report.Absent, Fault{Record: "type " + name, Kind: "name", Fact: "name", C: "the headers do not declare it"})
+			p.report.Absent = append(p.report.Absent, Fault{Record: "type " + name, Kind: "name", Fact: "name", C: "the headers do not declare it, or not its members"})
 		}
 	}
 	w.functions(all, plain)

@@ -566,7 +566,7 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 	record := "function " + f.Symbol
 	for _, ctype := range append([]string{f.Result}, types(f.Params)...) {
 		if ct, err := symbols.ParseType(ctype); err == nil && slices.Contains(w.absent, ct.Base) {
-			w.add(&fact{record: record, kind: "function type", what: "type", tries: []string{"unknown type name " + ct.Base + ";"}, check: func(*answer) string { return "" }})
+			w.add(&fact{record: record, kind: "function type", what: "type", tries: []string{"typedef char @[sizeof(" + ct.Base + ")];"}, check: func(*answer) string { return "" }})
 			return
 		}
 	}

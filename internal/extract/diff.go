@@ -141,7 +141,7 @@ func functionRecord(f symbols.Function) record {
 	}
 	r.notes = append(r.notes, dates(f.Since, f.Until, f.Lib)...)
 	for _, o := range f.Others {
-		r.notes = append(r.notes, inSpan(o.Span, declared(o.Result, o.Params)))
+		r.notes = append(r.notes, inSpan(o.Span, cmp.Or(o.Why, declared(o.Result, o.Params))))
 	}
 	return r
 }

@@ -62,7 +62,25 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	defer flush()
 	var refused Refused
 	var all []*symbols.Table
-	where := map[string]string{} // by symbol, the header and the line in the newest release that declares it
+	where := map[string]string{}                     // by symbol, the header and the line in the newest release that declares it
+	unlike := map[*symbols.Table]map[string]string{} // by release, the functions that only a newer release has in a form that the table can hold, with reasons
+	refuse := func(i int, t *symbols.Table, r symbols.Refusal) {
+		newer := func(t *symbols.Table) bool {
+			return slices.ContainsFunc(t.Functions, func(f symbols.Function) bool { return f.Symbol == r.Name })
+		}
+		switch {
+		case i == 0 || in.Onto != nil || d.Headers.Settled:
+			refused.add(r)
+		case !slices.ContainsFunc(all, newer):
+			r.Where += fmt.Sprintf(" of %v", t.Version)
+			refused.add(r)
+		case r.Reason != errInline.Error(): // the library of this release does not have an inline function
+			if unlike[t] == nil {
+				unlike[t] = map[string]string{}
+			}
+			unlike[t][r.Name] = fmt.Sprintf("its declaration is refused (%s)", r.Reason)
+		}
+	}
 	for i, files := range in.Releases {
 		h, err := readHeaders(d, files, in.version(i))
 		if err != nil {
@@ -81,7 +99,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		}
 		for _, r := range h.refused {
 			if !omitted(r.name, d.Headers.Omit) {
-				refused.add(symbols.Refusal{Name: r.name, Where: r.where, Reason: r.err.Error()})
+				refuse(i, t, symbols.Refusal{Name: r.name, Where: r.where, Reason: r.err.Error()})
 			}
 		}
 		spelled(t, in.Spelled && i == 0)
@@ -106,7 +124,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		versionedStructs(t)
 		t.Borrow(d)
 		for _, r := range unknown(d, h, declared) {
-			refused.add(r)
+			refuse(i, t, r)
 		}
 		all = append(all, t)
 	}
@@ -117,7 +135,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *symbols.Table) int { return b.Version.Compare(a.Version) }) // newest first
-	u := &union{d: d, t: in.Onto, report: in.Report, onto: in.Onto != nil, settled: d.Headers.Settled}
+	u := &union{d: d, t: in.Onto, report: in.Report, onto: in.Onto != nil, settled: d.Headers.Settled, where: where}
 	switch {
 	case u.t == nil:
 		u.t = all[0]
@@ -150,14 +168,14 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	}
 	for _, t := range all {
 		if t.Version.Compare(newest) <= 0 {
+			u.unlike = unlike[t]
 			u.add(t)
 		}
 	}
-	t := u.t
 	for _, r := range u.refused {
 		refused.add(r)
-		t.Functions = slices.DeleteFunc(t.Functions, func(f symbols.Function) bool { return f.Symbol == r.Name })
 	}
+	t := u.t
 	if d.Headers.Since == symbols.SinceReleases {
 		if err := dateByNodes(d, t, in, dated); err != nil {
 			return nil, err

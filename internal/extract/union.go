@@ -26,7 +26,10 @@ type union struct {
 
 	settled bool // the description's Headers.Settled
 
-	refused []symbols.Refusal // functions whose other parameters the table cannot hold
+	where   map[string]string // by symbol, the header and the line in the newest release that declares it
+	refused []symbols.Refusal // functions of older releases only that the table cannot hold
+
+	unlike map[string]string // functions of the release to add that no table can hold, with Signature.Why
 }
 
 // add adds the declarations of a release.
@@ -34,6 +37,9 @@ func (u *union) add(h *symbols.Table) {
 	v, t := h.Version, u.t
 	u.rename(h)
 	u.respell(h)
+	if !u.onto && !u.settled {
+		u.otherKinds(h)
+	}
 	if slices.Contains(t.Releases, v) {
 		u.checkAgain(h)
 		return
@@ -221,6 +227,59 @@ func (u *union) respell(h *symbols.Table) {
 	})
 	h.Aliases = slices.DeleteFunc(h.Aliases, func(a symbols.Alias) bool { return to[a.Name] != "" })
 	h.Scalars = slices.DeleteFunc(h.Scalars, func(s symbols.Scalar) bool { return to[s.Name] != "" })
+}
+
+// otherKinds removes the types of a release that are of another kind than the table's types of their
+// names, and everything that uses them. The functions among these go to u.unlike, or are refused if
+// the table lacks them.
+func (u *union) otherKinds(h *symbols.Table) {
+	words := map[string]string{"handle": "a handle", "scalar": "a number", "enum": "an enumeration", "struct": "a struct", "callback": "a function pointer"}
+	have, bad := kinds(u.t, ""), map[string]string{}
+	for name, is := range kinds(h, "") {
+		kind := have[name]
+		hidden := kind == "struct" && is == "handle" || kind == "handle" && is == "struct" // a struct may be visible in one release only
+		if kind != is && words[kind] != "" && words[is] != "" && !hidden {
+			bad[name] = fmt.Sprintf("it uses %s, which is %s", name, words[is])
+		}
+	}
+	for before := 0; before != len(bad); {
+		before = len(bad)
+		h.EachType(func(record string, ctype *string) {
+			if ct, err := symbols.ParseType(*ctype); err == nil && bad[ct.Base] != "" && bad[record] == "" {
+				bad[record] = bad[ct.Base]
+			}
+		})
+	}
+	if len(bad) == 0 {
+		return
+	}
+	gone := func(name string) bool {
+		first, _, _ := strings.Cut(name, ".")
+		return bad[first] != "" || bad[name] != ""
+	}
+	h.Handles = slices.DeleteFunc(h.Handles, func(x symbols.Handle) bool { return gone(x.Name) })
+	h.Aliases = slices.DeleteFunc(h.Aliases, func(x symbols.Alias) bool { return gone(x.Name) })
+	h.Structs = slices.DeleteFunc(h.Structs, func(x symbols.Struct) bool { return gone(x.Name) })
+	h.Callbacks = slices.DeleteFunc(h.Callbacks, func(x symbols.Callback) bool { return gone(x.Name) })
+	h.Functions = slices.DeleteFunc(h.Functions, func(f symbols.Function) bool {
+		if bad[f.Symbol] == "" {
+			return false
+		}
+		if slices.ContainsFunc(u.t.Functions, func(g symbols.Function) bool { return g.Symbol == f.Symbol }) {
+			if u.unlike == nil {
+				u.unlike = map[string]string{}
+			}
+			u.unlike[f.Symbol] = bad[f.Symbol]
+		} else {
+			u.refuse(f.Symbol, h.Version, bad[f.Symbol])
+		}
+		return true
+	})
+}
+
+// refuse refuses a function that only older releases have.
+func (u *union) refuse(symbol string, v symbols.Version, why string) {
+	u.refused = append(u.refused, symbols.Refusal{Name: symbol, Where: fmt.Sprintf("%s of %v", u.where[symbol], v), Reason: why + " there, and of another kind where it is bound"})
 }
 
 // numberOf returns the arithmetic type for which a name stands in a table, or "".
@@ -726,14 +785,14 @@ func (u *union) changed(h *symbols.Table, s spans) {
 		if j < 0 || x.Lib != "" {
 			continue
 		}
-		bound, theirs := signature{x.Result, x.Params}, signature{h.Callbacks[j].Result, h.Callbacks[j].Params}
+		bound, theirs := signature{x.Result, x.Params, ""}, signature{h.Callbacks[j].Result, h.Callbacks[j].Params, ""}
 		if why := differ(t, h, bound.result, bound.params, theirs.result, theirs.params); why == "" {
 			theirs = bound
 		} else {
 			u.report(fmt.Sprintf("%s has other parameters in %v: %s; the bound parameters stay", x.Name, s.v, why))
 		}
 		in, what := at(s.releases, x.Since, x.Until, bound, x.Others, func(o *symbols.Signature) (symbols.Span, signature) {
-			return o.Span, signature{o.Result, o.Params}
+			return o.Span, signature{o.Result, o.Params, ""}
 		})
 		in, what = insert(in, what, s.v, theirs)
 		x.Others = nil
@@ -824,6 +883,7 @@ func kinds(t *symbols.Table, but string) map[string]string {
 type signature struct {
 	result string
 	params []symbols.Param
+	why    string // Signature.Why
 }
 
 // differ returns the difference of two signatures in their ABI, or "".
@@ -853,10 +913,20 @@ func (u *union) functions(h *symbols.Table, s spans) {
 		current[f.API] = current[f.API] || f.Current
 	}
 	seen := map[string]bool{}
-	for _, o := range h.Functions {
-		seen[o.Symbol] = true
+	list := slices.Clone(h.Functions)
+	for _, name := range slices.Sorted(maps.Keys(u.unlike)) {
+		if _, ok := index[name]; ok {
+			list = append(list, symbols.Function{Symbol: name})
+		}
+	}
+	for _, o := range list {
 		i, ok := index[o.Symbol]
+		seen[o.Symbol] = true
 		if !ok {
+			if why := differ(t, h, o.Result, o.Params, o.Result, o.Params); why != "" && !u.onto && !u.settled {
+				u.refuse(o.Symbol, s.v, why)
+				continue
+			}
 			told := o.Since
 			s.new(&o.Since, &o.Until)
 			if o.Since = told; told.IsZero() {
@@ -883,19 +953,23 @@ func (u *union) functions(h *symbols.Table, s spans) {
 		if s.releases[0].Compare(since) >= 0 {
 			since = symbols.Version{} // version nodes may name releases that were not read
 		}
-		same := func(a, b signature) bool { return differ(t, t, a.result, a.params, b.result, b.params) == "" }
-		bound, theirs := signature{f.Result, f.Params}, signature{o.Result, o.Params}
-		if why := differ(t, h, f.Result, f.Params, o.Result, o.Params); why == "" {
+		same := func(a, b signature) bool {
+			return a.why == b.why && differ(t, t, a.result, a.params, b.result, b.params) == ""
+		}
+		bound, theirs := signature{f.Result, f.Params, ""}, signature{o.Result, o.Params, ""}
+		if why := u.unlike[o.Symbol]; why != "" {
+			theirs = signature{"void", nil, why}
+		} else if why := differ(t, h, f.Result, f.Params, o.Result, o.Params); why == "" {
 			theirs = bound
 		} else {
 			settled(theirs.params)
-			if !u.onto && !u.settled && same(bound, theirs) { // a type of that name is in the table, and another one is meant
-				u.refused = append(u.refused, symbols.Refusal{Name: f.Symbol, Where: f.Where, Reason: fmt.Sprintf("has other parameters in %v (%s) that no table can hold beside the newest ones", s.v, why)})
+			if !u.onto && !u.settled && differ(t, h, o.Result, o.Params, o.Result, o.Params) != "" { // a type of that name is in the table, and another one is meant
+				theirs = signature{"void", nil, fmt.Sprintf("it has other parameters (%s)", why)}
 			}
 			u.report(fmt.Sprintf("%s has other parameters in %v: %s; the bound parameters stay", f.Symbol, s.v, why))
 		}
 		in, what := at(s.releases, since, until, bound, f.Others, func(o *symbols.Signature) (symbols.Span, signature) {
-			return o.Span, signature{o.Result, o.Params}
+			return o.Span, signature{o.Result, o.Params, o.Why}
 		})
 		in, what = insert(in, what, s.v, theirs)
 		if s.v.Compare(f.Since) < 0 {
@@ -913,7 +987,7 @@ func (u *union) functions(h *symbols.Table, s spans) {
 		f.Others = nil
 		spans, signatures := runs(in, what, same, bound)
 		for k, x := range signatures {
-			f.Others = append(f.Others, symbols.Signature{Span: spans[k], Result: x.result, Params: x.params})
+			f.Others = append(f.Others, symbols.Signature{Span: spans[k], Result: x.result, Params: x.params, Why: x.why})
 		}
 	}
 	for i := range t.Functions {
