@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // A Misfit is a range of releases in which a function must not be called: there its parameters, its
@@ -17,6 +18,7 @@ type Misfit struct {
 	What  string  // the name of the struct, enumeration or function that differs
 	Text  string  // the difference, in words that continue after the function's name
 	Usage string  // the replacement to call, or ""
+	Hint  string  // the entry of the overlay with which the function would fit, and when to write it; or ""
 }
 
 // Misfits returns the misfits of each function, by symbol and oldest release first.
@@ -91,6 +93,9 @@ type difference struct {
 	was  int    // size in that release
 	is   int    // size in the binding
 	text string
+	hint string // Misfit.Hint
+
+	numbers []string // the enumerators with other numbers, as "LIB_RED is 1"
 }
 
 // ranges makes one Misfit for adjacent releases that differ in the same way. The list at has the
@@ -124,7 +129,10 @@ func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Mi
 		if j+1 < len(at) {
 			m.To = at[j+1]
 		}
-		m.Text = d.describe(m)
+		m.Text, m.Hint = d.describe(m), d.hint
+		if d.kind == "numbers" {
+			m.Hint = hintNumbers(found[i : j+1])
+		}
 		out = append(out, m)
 		i = j + 1
 	}
@@ -137,6 +145,28 @@ func (l *Library) after(v Version) Version {
 		return Version{Major: v.Major, Minor: v.Minor + 1}
 	}
 	return Version{v.Major, v.Minor, v.Patch + 1}
+}
+
+// hintNumbers returns the hint of a misfit whose enumerators have other numbers. It names each
+// enumerator, with the number in the oldest release that differs.
+func hintNumbers(differ []*difference) string {
+	var is, entries []string
+	for _, d := range differ {
+		for _, text := range d.numbers {
+			name, _, _ := strings.Cut(text, " ")
+			if entry := fmt.Sprintf(`{"name": %q, "harmless": true, "reason": "…"}`, name); !slices.Contains(entries, entry) {
+				is, entries = append(is, text), append(entries, entry)
+			}
+		}
+	}
+	who := "it"
+	if len(is) > 1 {
+		who = "them"
+	}
+	if n := len(is); n > 4 {
+		is, entries = append(is[:4:4], fmt.Sprintf("and %d more are others", n-4)), append(entries[:4:4], "…")
+	}
+	return fmt.Sprintf("%s there: if no call is given %s, write into changes of the overlay %s", strings.Join(is, ", "), who, strings.Join(entries, ", "))
 }
 
 func (d *difference) describe(m Misfit) string {
@@ -285,6 +315,9 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 			if c.bound.resolve(p.Type).Base != there.resolve(g.Params[i].Type).Base {
 				d = &difference{} // the parameter has another type, so the difference is the function's
 			}
+			if p.Len == "" && !p.Slice && p.Fixed == 0 && !alone && c.types(p.Type, g.Params[i].Type, there, false) == nil {
+				d.hint = fmt.Sprintf(`if %s points to one %s, not to an array, write into params of the overlay {"name": %q, "dir": %q, "reason": "…"}`, p.Name, c.bound.resolve(p.Type).Base, f.Symbol+"."+p.Name, cmp.Or(p.Dir, In))
+			}
 			if d = c.of(f, d, "it takes "+there.t.HeaderType(g.Params[i].Type)); d != nil {
 				return d
 			}
@@ -428,16 +461,16 @@ func (v *view) numbers(e *Enum) map[string]int64 {
 
 func (c *comparer) numbers(x, y *Enum, there *view) *difference {
 	here, theirs := c.bound.numbers(x), there.numbers(y)
-	differ := false
-	for name := range here {
+	var differ []string
+	for _, name := range slices.Sorted(maps.Keys(here)) {
 		if n, ok := theirs[name]; ok && n != here[name] && !c.harmless(name, x.Name+"."+name) {
-			differ = true
+			differ = append(differ, fmt.Sprintf("%s is %d", name, n))
 		}
 	}
-	if !differ || c.harmless(x.Name) {
+	if len(differ) == 0 || c.harmless(x.Name) {
 		return nil
 	}
-	return &difference{what: x.Name, kind: "numbers"}
+	return &difference{what: x.Name, kind: "numbers", numbers: differ}
 }
 
 // IsReserved reports whether a field's name says that the field is unused.

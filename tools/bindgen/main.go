@@ -362,6 +362,9 @@ func (b *binding) misfits(lib *symbols.Library) {
 				}
 				text += "move the function out of the set"
 			}
+			if m.Hint != "" {
+				text += "; " + m.Hint
+			}
 			b.report(text)
 		}
 	}

@@ -725,6 +725,32 @@ func TestOlderKinds(t *testing.T) {
 	}
 }
 
+// TestHints checks that the note on a function that is refused in some releases has the entries of
+// the overlay with which the function is called there, and that these entries work.
+func TestHints(t *testing.T) {
+	for name, x := range map[string]struct{ one, two, hint, section, entries string }{
+		"one element": {
+			"typedef struct { int a; } libItem; int libAdd(const libItem *in);", "typedef struct { int a, b; } libItem; int libAdd(const libItem *in);",
+			"libItem is of 4 bytes before 2.0, and of 8 since; if in points to one libItem, not to an array, write into params of the overlay ", "params", `{"name": "libAdd.in", "dir": "in", "reason": "…"}`,
+		},
+		"enumerator": {
+			"typedef enum { LIB_A, LIB_MAX } libE; int libAdd(libE e);", "typedef enum { LIB_A, LIB_B, LIB_MAX } libE; int libAdd(libE e);",
+			"; LIB_MAX is 1 there: if no call is given it, write into changes of the overlay ", "changes", `{"name": "LIB_MAX", "harmless": true, "reason": "…"}`,
+		},
+		"enumerators": {
+			"typedef enum { LIB_A, LIB_B } libE; int libAdd(libE e);", "typedef enum { LIB_B, LIB_A } libE; int libAdd(libE e);",
+			"; LIB_A is 0, LIB_B is 1 there: if no call is given them, write into changes of the overlay ", "changes", `{"name": "LIB_A", "harmless": true, "reason": "…"}, {"name": "LIB_B", "harmless": true, "reason": "…"}`,
+		},
+	} {
+		if said, failed := twoHeaders(t, x.one, x.two, ""); failed || !strings.Contains(said, x.hint+x.entries+"\n") {
+			t.Errorf("%s: no %s%s in\n%s", name, x.hint, x.entries, said)
+		}
+		if said, failed := twoHeaders(t, x.one, x.two, fmt.Sprintf(", %q: [%s]", x.section, x.entries)); failed || strings.Contains(said, "refused in some releases") {
+			t.Errorf("%s, with the entries:\n%s", name, said)
+		}
+	}
+}
+
 // TestConstPointers checks that a pointer to const pointers is an input.
 func TestConstPointers(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/refuse/spelled.txtar")
