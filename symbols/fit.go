@@ -173,7 +173,7 @@ func (d *difference) describe(m Misfit) string {
 	when := ""
 	switch {
 	case m.From.IsZero() && m.To.IsZero():
-		when = "in all releases"
+		when = "in all releases that have the function"
 	case m.From.IsZero():
 		when = fmt.Sprintf("before %v", m.To)
 	case m.To.IsZero():
@@ -183,6 +183,9 @@ func (d *difference) describe(m Misfit) string {
 	}
 	switch d.kind {
 	case "size":
+		if m.From.IsZero() && m.To.IsZero() {
+			return fmt.Sprintf("%s is of %d bytes %s, and of %d where it is bound", d.what, d.was, when, d.is)
+		}
 		last := map[bool]string{true: "since", false: "before"}[m.From.IsZero()]
 		if !m.From.IsZero() && !m.To.IsZero() {
 			last = "else"
@@ -306,7 +309,7 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 		return &difference{what: f.Symbol, kind: "parameters", text: "it takes " + parameters(len(g.Params)) + fmt.Sprintf(" and not %d", len(f.Params))}
 	}
 	if d := c.types(f.Result, g.Result, there, true); d != nil {
-		return c.of(f, d, fmt.Sprintf("it returns %s", g.Result))
+		return c.of(f, d, "it returns "+there.t.HeaderType(g.Result))
 	}
 	for i := range f.Params {
 		p := &f.Args[i]
@@ -415,14 +418,14 @@ func (c *comparer) callbacks(x, y *Callback, there *view) *difference {
 		return d
 	}
 	if len(x.Params) != len(y.Params) {
-		return of(&difference{}, fmt.Sprintf("takes %d parameters and not %d", len(y.Params), len(x.Params)))
+		return of(&difference{}, fmt.Sprintf("takes %s and not %d", parameters(len(y.Params)), len(x.Params)))
 	}
 	if d := c.types(x.Result, y.Result, there, true); d != nil {
-		return of(d, "returns "+y.Result)
+		return of(d, "returns "+there.t.HeaderType(y.Result))
 	}
 	for i := range x.Params {
 		if d := c.types(x.Params[i].Type, y.Params[i].Type, there, true); d != nil {
-			return of(d, "takes "+there.resolve(y.Params[i].Type).Base)
+			return of(d, "takes "+there.t.HeaderType(y.Params[i].Type))
 		}
 	}
 	return nil
@@ -485,6 +488,34 @@ type place struct {
 	union bool // in a union, where each member has its own size
 }
 
+// bits returns the number of bits of a member.
+func (p *place) bits() int {
+	if p.Bits > 0 {
+		return p.Bits
+	}
+	return 8 * p.Size
+}
+
+// sameOrder reports whether the members that are in both layouts have the same order.
+func sameOrder(here, theirs map[string]place) bool {
+	var a []string
+	for name := range here {
+		if _, ok := theirs[name]; ok {
+			a = append(a, name)
+		}
+	}
+	b := slices.Clone(a)
+	sort := func(names []string, in map[string]place) {
+		slices.SortFunc(names, func(m, n string) int {
+			p, q := in[m], in[n]
+			return cmp.Or(cmp.Compare(p.at, q.at), cmp.Compare(p.BitOffset, q.BitOffset), cmp.Compare(m, n))
+		})
+	}
+	sort(a, here)
+	sort(b, theirs)
+	return slices.Equal(a, b)
+}
+
 // places adds the named members of a struct to a map. For a member without a name, it adds the
 // members inside that member.
 func (v *view) places(s *Struct, at int, into map[string]place) {
@@ -533,6 +564,15 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 		}
 		if g, ok := theirs[name]; ok {
 			if f.at != g.at || f.Bits != g.Bits || f.BitOffset != g.BitOffset {
+				if x.Size == y.Size && sameOrder(here, theirs) {
+					text := fmt.Sprintf("%s.%s is at offset %d instead of %d", x.Name, name, g.at, f.at)
+					if f.Bits != g.Bits {
+						text = fmt.Sprintf("%s.%s has %d bits instead of %d", x.Name, name, g.bits(), f.bits())
+					} else if f.at == g.at {
+						text = fmt.Sprintf("%s.%s begins at bit %d instead of %d", x.Name, name, g.BitOffset, f.BitOffset)
+					}
+					return &difference{what: x.Name, kind: "field", text: text}
+				}
 				return order
 			}
 			if d := c.member(f, g, there); d != nil {

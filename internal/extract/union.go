@@ -271,7 +271,7 @@ func (u *union) otherKinds(h *symbols.Table) {
 			}
 			u.unlike[f.Symbol] = bad[f.Symbol]
 		} else {
-			u.refuse(f.Symbol, h.Version, bad[f.Symbol])
+			u.refuse(f.Symbol, h.Version, bad[f.Symbol]+" there, and of another kind where it is bound")
 		}
 		return true
 	})
@@ -279,7 +279,7 @@ func (u *union) otherKinds(h *symbols.Table) {
 
 // refuse refuses a function that only older releases have.
 func (u *union) refuse(symbol string, v symbols.Version, why string) {
-	u.refused = append(u.refused, symbols.Refusal{Name: symbol, Where: fmt.Sprintf("%s of %v", u.where[symbol], v), Reason: why + " there, and of another kind where it is bound"})
+	u.refused = append(u.refused, symbols.Refusal{Name: symbol, Where: fmt.Sprintf("%s of %v", u.where[symbol], v), Reason: why})
 }
 
 // numberOf returns the arithmetic type for which a name stands in a table, or "".
@@ -886,6 +886,36 @@ type signature struct {
 	why    string // Signature.Why
 }
 
+// namesakes describes types of two tables that are written alike and differ.
+func namesakes(param, ctype string, ta, tb *symbols.Table) string {
+	ct, err := symbols.ParseType(ctype)
+	if err != nil {
+		return fmt.Sprintf("%s is of another %s", param, ctype)
+	}
+	form := func(t *symbols.Table) string {
+		base := strings.TrimRight(t.Canonical(ct.Base), "*")
+		for _, s := range t.Structs {
+			if s.Name == base {
+				return fmt.Sprintf("a struct of %d bytes", s.Size)
+			}
+		}
+		for _, s := range t.Scalars {
+			if s.Name == base {
+				return s.Type
+			}
+		}
+		if slices.ContainsFunc(t.Handles, func(h symbols.Handle) bool { return h.Tag == base }) {
+			return "a handle"
+		}
+		return t.Canonical(ct.Base)
+	}
+	name := ct.Base
+	if strings.Contains(name, ".") { // the type of a row, in the type of the parameter
+		name = "a row"
+	}
+	return fmt.Sprintf("%s: %s is %s, and %s where it is bound", param, name, form(tb), form(ta))
+}
+
 // differ returns the difference of two signatures in their ABI, or "".
 func differ(ta, tb *symbols.Table, resultA string, a []symbols.Param, resultB string, b []symbols.Param) string {
 	if !ta.SameType(resultA, tb, resultB) {
@@ -897,7 +927,7 @@ func differ(ta, tb *symbols.Table, resultA string, a []symbols.Param, resultB st
 	for i := range a {
 		if !ta.SameType(a[i].Type, tb, b[i].Type) {
 			if a[i].Type == b[i].Type {
-				return fmt.Sprintf("%s is of another %s", a[i].Name, a[i].Type)
+				return namesakes(a[i].Name, a[i].Type, ta, tb)
 			}
 			return fmt.Sprintf("%s is %s, and %s where it is bound", a[i].Name, b[i].Type, a[i].Type)
 		}
@@ -924,7 +954,7 @@ func (u *union) functions(h *symbols.Table, s spans) {
 		seen[o.Symbol] = true
 		if !ok {
 			if why := differ(t, h, o.Result, o.Params, o.Result, o.Params); why != "" && !u.onto && !u.settled {
-				u.refuse(o.Symbol, s.v, why)
+				u.refuse(o.Symbol, s.v, "has parameters that no table can hold beside the newest ones: "+why)
 				continue
 			}
 			told := o.Since

@@ -526,7 +526,7 @@ func (b *binding) sameReleases(d *symbols.Description, old, t *symbols.Table) er
 	if len(lost) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s knows %s: name those headers too, with -headers DIR,DIR, or remove the file to forget them", b.table, strings.Join(lost, ", "))
+	return fmt.Errorf("%s knows %s: name those headers too, with -headers DIR,DIR, or remove the file to forget them and what an earlier -library did not export", b.table, strings.Join(lost, ", "))
 }
 
 // markAbsent marks the functions that the library does not export: the functions absent from the

@@ -705,7 +705,7 @@ func TestOlderKinds(t *testing.T) {
 		},
 		"rows of another length": {
 			"int libFill(float m[4][4]);", "int libFill(float m[4][3]);", `, "params": [{"name": "libFill.m", "fixed": 4, "reason": "a matrix"}]`,
-			[]string{refused + "libFill: it has other parameters (m is of another libFill.m *) before 2.0\n"},
+			[]string{refused + "libFill: it has other parameters (m: a row is float[4], and float[3] where it is bound) before 2.0\n"},
 		},
 		"variadic": {
 			"int libPrint(int a, ...); int libGone(int a, ...);", "int libPrint(int a);", "",
@@ -721,6 +721,31 @@ func TestOlderKinds(t *testing.T) {
 			if failed || !strings.Contains(said, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, said)
 			}
+		}
+	}
+}
+
+// TestMisfitTexts checks what the notes say about functions that are refused in some releases.
+func TestMisfitTexts(t *testing.T) {
+	for want, x := range map[string]struct{ one, two, overlay string }{
+		"libAdd: libS.low has 3 bits instead of 5 before 2.0": {
+			"typedef struct { unsigned low : 3; unsigned up : 5; } libS; int libAdd(const libS *s);", "typedef struct { unsigned low : 5; unsigned up : 3; } libS; int libAdd(const libS *s);", "",
+		},
+		"libAdd: libS has its fields in another order before 2.0": {
+			"typedef struct { int a, b; } libS; int libAdd(const libS *s);", "typedef struct { int b, a; } libS; int libAdd(const libS *s);", "",
+		},
+		"libOld: libNum is of 4 bytes in all releases that have the function, and of 8 where it is bound": {
+			"typedef int32_t libNum; int libOld(libNum n); int libAdd(libNum n);", "typedef int64_t libNum; int libAdd(libNum n);", "",
+		},
+		"libAdd: libCb takes 1 parameter and not 2 before 2.0": {
+			"typedef int (*libCb)(int a); int libAdd(libCb cb);", "typedef int (*libCb)(int a, int b); int libAdd(libCb cb);", `, "functions": [{"name": "libAdd", "callback": true, "reason": "it runs cb"}]`,
+		},
+		"libAdd: libCb takes int * before 2.0": {
+			"typedef int (*libCb)(int *a); int libAdd(libCb cb);", "typedef int (*libCb)(int a); int libAdd(libCb cb);", `, "functions": [{"name": "libAdd", "callback": true, "reason": "it runs cb"}]`,
+		},
+	} {
+		if said, failed := twoHeaders(t, x.one, x.two, x.overlay); failed || !strings.Contains(said, "refused in some releases: "+want+"\n") {
+			t.Errorf("no %q in\n%s", want, said)
 		}
 	}
 }
