@@ -26,7 +26,8 @@ type Misfit struct {
 // where they occur is zero or ignored: members that the other layout pads or reserves, and a
 // shorter struct that is an output, or of which a note on its parameter says that it is passed
 // alone. Without such a note, a pointer may be to an array. An enumeration differs if an enumerator
-// has another number. A note of the overlay on a change can declare a difference harmless.
+// has another number, and a function if it declares a longer array than a call passes. A note of the
+// overlay on a change can declare a difference harmless.
 //
 // Between a release that fits and one that does not, the releases that were not read do not fit,
 // unless a note names the first release with the change.
@@ -285,6 +286,11 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 				return d
 			}
 		}
+		if room := p.Room(); room > 0 && g.Params[i].Length() > room {
+			if d := c.of(f, &difference{}, "it takes "+g.Params[i].declaration(there.t)); d != nil {
+				return d
+			}
+		}
 	}
 	return nil
 }
@@ -386,6 +392,11 @@ func (c *comparer) callbacks(x, y *Callback, there *view) *difference {
 	for i := range x.Params {
 		if d := c.types(x.Params[i].Type, y.Params[i].Type, there, true); d != nil {
 			return of(d, "takes "+there.resolve(y.Params[i].Type).Base)
+		}
+		if n := y.Params[i].Length(); n > 0 && n < x.Params[i].Length() {
+			if d := of(&difference{}, "takes "+y.Params[i].declaration(there.t)); d != nil {
+				return d
+			}
 		}
 	}
 	return nil

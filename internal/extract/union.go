@@ -826,7 +826,14 @@ type signature struct {
 	params []symbols.Param
 }
 
-// differ returns the difference of two signatures in their ABI, or "".
+func length(n int) string {
+	if n == 0 {
+		return "no declared length"
+	}
+	return fmt.Sprintf("the length %d", n)
+}
+
+// differ returns the difference of two signatures in their ABI or in the lengths of arrays, or "".
 func differ(ta, tb *symbols.Table, resultA string, a []symbols.Param, resultB string, b []symbols.Param) string {
 	if !ta.SameType(resultA, tb, resultB) {
 		return fmt.Sprintf("it returns %s, and %s where it is bound", resultB, resultA)
@@ -840,6 +847,9 @@ func differ(ta, tb *symbols.Table, resultA string, a []symbols.Param, resultB st
 				return fmt.Sprintf("%s is of another %s", a[i].Name, a[i].Type)
 			}
 			return fmt.Sprintf("%s is %s, and %s where it is bound", a[i].Name, b[i].Type, a[i].Type)
+		}
+		if m, n := a[i].Length(), b[i].Length(); m != n {
+			return fmt.Sprintf("%s has %s, and %s where it is bound", a[i].Name, length(n), length(m))
 		}
 	}
 	return ""
