@@ -318,7 +318,10 @@ func (c *comparer) of(f *Func, d *difference, text string) *difference {
 // types compares two types. The sizes of structs must be equal too, with one exception: if whole is
 // not set, a struct behind a pointer may be shorter in the release.
 func (c *comparer) types(here, theirs string, there *view, whole bool) *difference {
-	a, b := c.bound.resolve(here), there.resolve(theirs)
+	return c.resolved(c.bound.resolve(here), there.resolve(theirs), there, whole)
+}
+
+func (c *comparer) resolved(a, b CType, there *view, whole bool) *difference {
 	different := &difference{}
 	if a.Pointers > 0 && b.Pointers > 0 && (a.Pointers == 1 && a.Base == "void" || b.Pointers == 1 && b.Base == "void") {
 		return nil // any address fits void *
@@ -537,17 +540,16 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 	return nil
 }
 
-// member compares the types of two members. The sizes of a union's members may differ, since layout
-// compares the size of the union.
+// member compares the types of two members. Arrays of the same size may have other dimensions. The
+// sizes of a union's members may differ, since layout compares the size of the union.
 func (c *comparer) member(f, g place, there *view) *difference {
 	a, b := c.bound.resolve(f.Type), there.resolve(g.Type)
-	if len(a.Dims) > 0 && len(b.Dims) > 0 && a.Pointers == 0 && b.Pointers == 0 && c.bound.structs[a.Base] == nil && (f.union || f.Size == g.Size) {
-		if c.bound.number(a.Base) == there.number(b.Base) {
-			return nil
-		}
+	array := len(a.Dims) > 0
+	if array && len(b.Dims) > 0 && (f.union || f.Size == g.Size) {
+		a.Dims, b.Dims = nil, nil
 	}
 	if s, t := c.bound.structs[a.Base], there.structs[b.Base]; s != nil && t != nil && a.Pointers == 0 && b.Pointers == 0 && slices.Equal(a.Dims, b.Dims) {
-		return c.structs(s, t, there, !f.union)
+		return c.structs(s, t, there, !f.union || array)
 	}
-	return c.types(f.Type, g.Type, there, true)
+	return c.resolved(a, b, there, true)
 }

@@ -417,7 +417,7 @@ func TestTwoReleases(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("no gcc")
 	}
-	for _, name := range []string{"widths", "lengths"} {
+	for _, name := range []string{"widths", "lengths", "members"} {
 		t.Run(name, func(t *testing.T) {
 			file := "testdata/" + name + ".txtar"
 			a, err := txtar.ParseFile(file)
