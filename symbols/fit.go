@@ -23,11 +23,12 @@ type Misfit struct {
 //
 // For each release that was read, Misfits compares the binding with everything that a call passes,
 // and follows pointers and members of structs. These differences do not count, since the memory
-// where they occur is zero or ignored: members that the other layout pads or reserves, and a
-// shorter struct that is an output, or of which a note on its parameter says that it is passed
-// alone. Without such a note, a pointer may be to an array. An enumeration differs if an enumerator
-// has another number, and a function if it declares a longer array than a call passes. A note of the
-// overlay on a change can declare a difference harmless.
+// where they occur is zero or ignored: members that the other layout reserves, or pads if the struct
+// is not a result or a callback's argument; and a shorter struct that is an output, or of which a
+// note on its parameter says that it is passed alone. Without such a note, a pointer may be to an
+// array. An enumeration differs if an enumerator has another number, and a function if it declares a
+// longer array than a call passes. A note of the overlay on a change can declare a difference
+// harmless.
 //
 // Between a release that fits and one that does not, the releases that were not read do not fit,
 // unless a note names the first release with the change.
@@ -230,19 +231,37 @@ func (v *view) float(base string) bool {
 	return isFloat(base)
 }
 
+// narrow returns the C type of an integer of fewer than 4 bytes, and its Go type, which has the sign.
+// For char, whose sign differs between systems, and for other types it returns "".
+func (v *view) narrow(base string) (ctype, goType string) {
+	if e := v.enums[base]; e != nil {
+		base = e.CType()
+	}
+	for _, s := range v.t.Scalars {
+		if s.Name == base {
+			base = s.Type
+		}
+	}
+	if size, goType, _ := Builtin(base); 0 < size && size < 4 && base != "char" {
+		return base, goType
+	}
+	return "", ""
+}
+
 type comparer struct {
 	l     *Library
 	bound *view
 	notes map[string]ChangeNote
 	used  map[string]bool
 	under map[compared]bool // what is being compared
-	v     Version
+	given bool              // it is a result or a callback's argument: its padding is not zero
 }
 
-// compared names two structs or two function types, and says whether their sizes must be equal.
+// compared names two structs or two function types. It says whether their sizes must be equal, and
+// whether they come from the library.
 type compared struct {
-	here, there string
-	whole       bool
+	here, there  string
+	whole, given bool
 }
 
 // harmless reports whether a note of the overlay says that a difference is harmless.
@@ -265,7 +284,7 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	if g == nil {
 		return nil
 	}
-	c.under, c.v = map[compared]bool{}, v
+	c.under, c.given = map[compared]bool{}, true
 	if len(f.Params) != len(g.Params) {
 		if c.harmless(f.Symbol) {
 			return nil
@@ -275,6 +294,7 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	if d := c.types(f.Result, g.Result, there, true); d != nil {
 		return c.of(f, d, fmt.Sprintf("it returns %s", g.Result))
 	}
+	c.given = false
 	for i := range f.Params {
 		p := &f.Args[i]
 		alone := p.Len == "" && !p.Slice && p.Fixed == 0 && (p.one || p.Dir == Out)
@@ -340,6 +360,9 @@ func (c *comparer) resolved(a, b CType, there *view, whole bool) *difference {
 		if m, n := c.bound.number(a.Base), there.number(b.Base); m != n {
 			return c.size(a.Base, m, n)
 		}
+		if d := c.sign(a.Base, b.Base, there); d != nil {
+			return d
+		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	case c.bound.callbacks[a.Base] != nil && there.callbacks[b.Base] != nil:
 		return c.callbacks(c.bound.callbacks[a.Base], there.callbacks[b.Base], there)
@@ -362,6 +385,7 @@ func (c *comparer) resolved(a, b CType, there *view, whole bool) *difference {
 		case m != n && a.Base != "void" || c.bound.float(a.Base) != f:
 			return different
 		}
+		return c.sign(a.Base, b.Base, there)
 	case a.Base != b.Base && a.Pointers == 0:
 		return different
 	}
@@ -371,12 +395,14 @@ func (c *comparer) resolved(a, b CType, there *view, whole bool) *difference {
 // callbacks compares two function types. Structs behind their pointers must be of equal size: they
 // are the library's, and the Go function would read beyond a shorter one.
 func (c *comparer) callbacks(x, y *Callback, there *view) *difference {
-	pair := compared{x.Name, y.Name, true}
+	pair := compared{x.Name, y.Name, true, false}
 	if c.under[pair] {
 		return nil
 	}
 	c.under[pair] = true
 	defer delete(c.under, pair)
+	defer func(was bool) { c.given = was }(c.given)
+	c.given = false
 	of := func(d *difference, text string) *difference {
 		if c.harmless(x.Name) {
 			return nil
@@ -392,6 +418,7 @@ func (c *comparer) callbacks(x, y *Callback, there *view) *difference {
 	if d := c.types(x.Result, y.Result, there, true); d != nil {
 		return of(d, "returns "+y.Result)
 	}
+	c.given = true
 	for i := range x.Params {
 		if d := c.types(x.Params[i].Type, y.Params[i].Type, there, true); d != nil {
 			return of(d, "takes "+there.resolve(y.Params[i].Type).Base)
@@ -411,6 +438,22 @@ func (c *comparer) size(name string, is, was int) *difference {
 		return nil
 	}
 	return &difference{what: name, kind: "size", was: was, is: is}
+}
+
+// sign compares the signs of two integers of fewer than 4 bytes, and bool with other types: the
+// caller extends an argument to 4 bytes by its sign.
+func (c *comparer) sign(here, theirs string, there *view) *difference {
+	_, x := c.bound.narrow(here)
+	is, y := there.narrow(theirs)
+	switch {
+	case x == y || x == "" || y == "":
+		return nil
+	case here != theirs || isBuiltin(here):
+		return &difference{}
+	case c.harmless(here):
+		return nil
+	}
+	return &difference{what: here, kind: "parameters", text: here + " is " + is}
 }
 
 func isFloat(base string) bool { return base == "float" || base == "double" }
@@ -476,7 +519,7 @@ func (v *view) places(s *Struct, at int, into map[string]place) {
 
 // structs compares two layouts. If whole is set, the sizes must also be equal.
 func (c *comparer) structs(x, y *Struct, there *view, whole bool) *difference {
-	pair := compared{x.Name, y.Name, whole}
+	pair := compared{x.Name, y.Name, whole, c.given}
 	if c.under[pair] {
 		return nil
 	}
@@ -522,8 +565,10 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 			}
 			continue
 		}
+		padding := true
 		for _, other := range theirs {
 			apart := other.at+other.Size <= f.at || f.at+f.Size <= other.at
+			padding = padding && apart
 			if apart || f.union || other.union || IsReserved(other.Name) {
 				continue
 			}
@@ -535,6 +580,9 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 			} else if d != nil {
 				return order
 			}
+		}
+		if padding && c.given {
+			return &difference{what: x.Name, kind: "field", text: x.Name + " has no " + name}
 		}
 	}
 	return nil
