@@ -26,9 +26,9 @@ type Misfit struct {
 // where they occur is zero or ignored: members that the other layout reserves, or pads if the struct
 // is not a result or a callback's argument; and a shorter struct that is an output, or of which a
 // note on its parameter says that it is passed alone. Without such a note, a pointer may be to an
-// array. An enumeration differs if an enumerator has another number, and a function if it declares a
-// longer array than a call passes. A note of the overlay on a change can declare a difference
-// harmless.
+// array. A bound struct that the release leaves opaque differs. An enumeration differs if an
+// enumerator has another number, and a function if it declares a longer array than a call passes. A
+// note of the overlay on a change can declare a difference harmless.
 //
 // Between a release that fits and one that does not, the releases that were not read do not fit,
 // unless a note names the first release with the change.
@@ -50,6 +50,9 @@ func (l *Library) misfits() (map[string][]Misfit, map[string]bool) {
 	views := make([]*view, len(l.Releases))
 	for i, v := range l.Releases {
 		views[i] = viewOf(l.At(v))
+		for _, s := range l.Structs {
+			views[i].opaque[s.Name] = slices.ContainsFunc(s.Opaque, func(o Span) bool { return o.covers(v) })
+		}
 	}
 	for i := range l.Funcs {
 		f := &l.Funcs[i]
@@ -85,7 +88,7 @@ func (l *Library) UnusedChanges() []string {
 // A difference says how a release differs from the binding in a record.
 type difference struct {
 	what string // name of the record
-	kind string // "size", "order", "field", "numbers", "parameters"
+	kind string // "size", "order", "field", "opaque", "numbers", "parameters"
 	was  int    // size in that release
 	is   int    // size in the binding
 	text string
@@ -171,12 +174,13 @@ type view struct {
 	enums     map[string]*Enum
 	callbacks map[string]*Callback
 	funcs     map[string]*Function
+	opaque    map[string]bool // structs that the release names and does not define
 	cache     map[string]CType
 	values    map[*Enum]map[string]int64
 }
 
 func viewOf(t *Table) *view {
-	v := &view{t: t, structs: map[string]*Struct{}, enums: map[string]*Enum{}, callbacks: map[string]*Callback{}, funcs: map[string]*Function{}, cache: map[string]CType{}, values: map[*Enum]map[string]int64{}}
+	v := &view{t: t, structs: map[string]*Struct{}, enums: map[string]*Enum{}, callbacks: map[string]*Callback{}, funcs: map[string]*Function{}, opaque: map[string]bool{}, cache: map[string]CType{}, values: map[*Enum]map[string]int64{}}
 	for i := range t.Structs {
 		v.structs[t.Structs[i].Name] = &t.Structs[i]
 	}
@@ -351,6 +355,11 @@ func (c *comparer) resolved(a, b CType, there *view, whole bool) *difference {
 	}
 	x, y := c.bound.structs[a.Base], there.structs[b.Base]
 	switch {
+	case x != nil && there.opaque[a.Base]:
+		if c.harmless(a.Base) {
+			return nil
+		}
+		return &difference{what: a.Base, kind: "opaque", text: a.Base + " is opaque"}
 	case x != nil && y != nil:
 		return c.structs(x, y, there, a.Pointers != 1 || whole)
 	case c.bound.enums[a.Base] != nil && there.enums[b.Base] != nil:

@@ -183,6 +183,7 @@ type Struct struct {
 	Fields  []Field `json:"fields"`
 
 	Others []Layout `json:"others,omitempty"` // layouts in other releases
+	Opaque []Span   `json:"opaque,omitempty"` // releases whose headers name the struct and do not define it
 }
 
 // A Field is one member. An anonymous member has Anonymous set and a name from the extractor; C

@@ -421,8 +421,19 @@ func (u *union) structs(h *symbols.Table, s spans) {
 			have.Others = append(have.Others, symbols.Layout{Span: spans[j], Size: l.Size, Align: l.Align, Fields: l.Fields})
 		}
 	}
+	opaque := map[string]bool{}
+	for _, o := range h.Handles {
+		opaque[o.Name], opaque[o.Tag] = true, true
+	}
+	for _, o := range h.Structs {
+		delete(opaque, o.Name)
+		delete(opaque, o.Tag)
+	}
 	for i := range t.Structs {
 		x := &t.Structs[i]
+		if (opaque[x.Name] || x.Tag != "" && opaque[x.Tag]) && x.Lib == "" {
+			x.Opaque = append(x.Opaque, symbols.Span{Since: s.v, Until: s.v})
+		}
 		if _, was := index[x.Name]; was && !seen[x.Name] && x.Lib == "" {
 			s.gone("struct "+x.Name, &x.Since, &x.Until)
 		}
