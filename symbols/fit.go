@@ -23,12 +23,12 @@ type Misfit struct {
 //
 // For each release that was read, Misfits compares the binding with everything that a call passes,
 // and follows pointers and members of structs. These differences do not count, since the memory
-// where they occur is zero or ignored: members that the other layout reserves, or pads if the struct
-// is not a result or a callback's argument; and a shorter struct that is an output, or of which a
-// note on its parameter says that it is passed alone. Without such a note, a pointer may be to an
-// array. A bound struct that the release leaves opaque differs. An enumeration differs if an
-// enumerator has another number, and a function if it declares a longer array than a call passes. A
-// note of the overlay on a change can declare a difference harmless.
+// where they occur is zero or ignored: members that the other layout reserves, or pads if the
+// struct is not a result or a callback's argument; and a shorter struct that is an output, or of
+// which a note on its parameter says that it is passed alone. Without such a note, a pointer may be
+// to an array. A bound struct that the release leaves opaque differs. An enumeration differs if an
+// enumerator has another number, and a function if it declares a longer array than a call passes.
+// A note of the overlay on a change can declare a difference harmless.
 //
 // Between a release that fits and one that does not, the releases that were not read do not fit,
 // unless a note names the first release with the change.
@@ -235,8 +235,8 @@ func (v *view) float(base string) bool {
 	return isFloat(base)
 }
 
-// narrow returns the C type of an integer of fewer than 4 bytes, and its Go type, which has the sign.
-// For char, whose sign differs between systems, and for other types it returns "".
+// narrow returns the C type of an integer of fewer than 4 bytes, and its Go type, which has the
+// sign. For char, whose sign differs between systems, and for other types it returns "".
 func (v *view) narrow(base string) (ctype, goType string) {
 	if e := v.enums[base]; e != nil {
 		base = e.CType()
