@@ -369,6 +369,10 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 	}
 	elem, size := strings.TrimPrefix(p.typ.expr, "*"), 0
 	if isPointer {
+		if n, room := a.Length(), a.Room(); room > 0 && n > room && !a.Guess {
+			word := map[bool]string{true: "text", false: "fixed"}[a.Text > 0]
+			return p, fmt.Errorf("the header declares %s, and a call would pass %s: write \"%s\": %d", a.C, count(room, "element", "elements"), word, n)
+		}
 		if size, err = w.elemSize(ct, a); err != nil {
 			return p, err
 		}

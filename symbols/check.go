@@ -85,6 +85,9 @@ func (m Lenders) checkTable(file string, t *Table) error {
 				known("struct "+s.Name, f.Name, f.Type)
 			}
 		}
+		for _, o := range s.Opaque {
+			c.other("struct "+s.Name, o, t)
+		}
 	}
 	c.sizes(t)
 	for _, cb := range t.Callbacks {
@@ -130,8 +133,8 @@ func (m Lenders) checkTable(file string, t *Table) error {
 	return c.err()
 }
 
-// other checks the span of an entry of a record's Others: the span begins and ends with a release
-// that was read.
+// other checks the span of an entry of a record's Others or Opaque: the span begins and ends with a
+// release that was read.
 func (c *checker) other(record string, s Span, t *Table) {
 	if s.Until.Compare(s.Since) < 0 || !slices.Contains(t.Releases, s.Since) || !slices.Contains(t.Releases, s.Until) {
 		c.add(record, "others", "%v to %v is not a range of releases that were read", s.Since, s.Until)

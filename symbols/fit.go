@@ -25,10 +25,12 @@ type Misfit struct {
 //
 // For each release that was read, Misfits compares the binding with everything that a call passes,
 // and follows pointers and members of structs. These differences do not count, since the memory
-// where they occur is zero or ignored: members that the other layout pads or reserves, and a
-// shorter struct that is an output, or of which a note on its parameter says that it is passed
-// alone. Without such a note, a pointer may be to an array. An enumeration differs if an enumerator
-// has another number. A note of the overlay on a change can declare a difference harmless.
+// where they occur is zero or ignored: members that the other layout reserves, or pads if the
+// struct is not a result or a callback's argument; and a shorter struct that is an output, or of
+// which a note on its parameter says that it is passed alone. Without such a note, a pointer may be
+// to an array. A bound struct that the release leaves opaque differs. An enumeration differs if an
+// enumerator has another number, and a function if it declares a longer array than a call passes.
+// A note of the overlay on a change can declare a difference harmless.
 //
 // Between a release that fits and one that does not, the releases that were not read do not fit,
 // unless a note names the first release with the change.
@@ -50,6 +52,9 @@ func (l *Library) misfits() (map[string][]Misfit, map[string]bool) {
 	views := make([]*view, len(l.Releases))
 	for i, v := range l.Releases {
 		views[i] = viewOf(l.At(v))
+		for _, s := range l.Structs {
+			views[i].opaque[s.Name] = slices.ContainsFunc(s.Opaque, func(o Span) bool { return o.covers(v) })
+		}
 	}
 	for i := range l.Funcs {
 		f := &l.Funcs[i]
@@ -89,7 +94,7 @@ func (l *Library) UnusedChanges() []string {
 // A difference says how a release differs from the binding in a record.
 type difference struct {
 	what string // name of the record
-	kind string // "size", "order", "field", "numbers", "parameters"
+	kind string // "size", "order", "field", "opaque", "numbers", "parameters"
 	was  int    // size in that release
 	is   int    // size in the binding
 	text string
@@ -206,12 +211,13 @@ type view struct {
 	enums     map[string]*Enum
 	callbacks map[string]*Callback
 	funcs     map[string]*Function
+	opaque    map[string]bool // structs that the release names and does not define
 	cache     map[string]CType
 	values    map[*Enum]map[string]int64
 }
 
 func viewOf(t *Table) *view {
-	v := &view{t: t, structs: map[string]*Struct{}, enums: map[string]*Enum{}, callbacks: map[string]*Callback{}, funcs: map[string]*Function{}, cache: map[string]CType{}, values: map[*Enum]map[string]int64{}}
+	v := &view{t: t, structs: map[string]*Struct{}, enums: map[string]*Enum{}, callbacks: map[string]*Callback{}, funcs: map[string]*Function{}, opaque: map[string]bool{}, cache: map[string]CType{}, values: map[*Enum]map[string]int64{}}
 	for i := range t.Structs {
 		v.structs[t.Structs[i].Name] = &t.Structs[i]
 	}
@@ -266,19 +272,37 @@ func (v *view) float(base string) bool {
 	return isFloat(base)
 }
 
+// narrow returns the C type of an integer of fewer than 4 bytes, and its Go type, which has the
+// sign. For char, whose sign differs between systems, and for other types it returns "".
+func (v *view) narrow(base string) (ctype, goType string) {
+	if e := v.enums[base]; e != nil {
+		base = e.CType()
+	}
+	for _, s := range v.t.Scalars {
+		if s.Name == base {
+			base = s.Type
+		}
+	}
+	if size, goType, _ := Builtin(base); 0 < size && size < 4 && base != "char" {
+		return base, goType
+	}
+	return "", ""
+}
+
 type comparer struct {
 	l     *Library
 	bound *view
 	notes map[string]ChangeNote
 	used  map[string]bool
 	under map[compared]bool // what is being compared
-	v     Version
+	given bool              // it is a result or a callback's argument: its padding is not zero
 }
 
-// compared names two structs or two function types, and says whether their sizes must be equal.
+// compared names two structs or two function types. It says whether their sizes must be equal, and
+// whether they come from the library.
 type compared struct {
-	here, there string
-	whole       bool
+	here, there  string
+	whole, given bool
 }
 
 // harmless reports whether a note of the overlay says that a difference is harmless.
@@ -301,7 +325,7 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	if g == nil {
 		return nil
 	}
-	c.under, c.v = map[compared]bool{}, v
+	c.under, c.given = map[compared]bool{}, true
 	if len(f.Params) != len(g.Params) {
 		if c.harmless(f.Symbol) {
 			return nil
@@ -311,6 +335,7 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	if d := c.types(f.Result, g.Result, there, true); d != nil {
 		return c.of(f, d, "it returns "+there.t.HeaderType(g.Result))
 	}
+	c.given = false
 	for i := range f.Params {
 		p := &f.Args[i]
 		alone := p.Len == "" && !p.Slice && p.Fixed == 0 && (p.one || p.Dir == Out)
@@ -322,6 +347,11 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 				d.hint = fmt.Sprintf(`if %s points to one %s, not to an array, write into params of the overlay {"name": %q, "dir": %q, "reason": "…"}`, p.Name, c.bound.resolve(p.Type).Base, f.Symbol+"."+p.Name, cmp.Or(p.Dir, In))
 			}
 			if d = c.of(f, d, "it takes "+there.t.HeaderType(g.Params[i].Type)); d != nil {
+				return d
+			}
+		}
+		if room := p.Room(); room > 0 && g.Params[i].Length() > room {
+			if d := c.of(f, &difference{}, "it takes "+g.Params[i].declaration(there.t)); d != nil {
 				return d
 			}
 		}
@@ -352,7 +382,10 @@ func (c *comparer) of(f *Func, d *difference, text string) *difference {
 // types compares two types. The sizes of structs must be equal too, with one exception: if whole is
 // not set, a struct behind a pointer may be shorter in the release.
 func (c *comparer) types(here, theirs string, there *view, whole bool) *difference {
-	a, b := c.bound.resolve(here), there.resolve(theirs)
+	return c.resolved(c.bound.resolve(here), there.resolve(theirs), there, whole)
+}
+
+func (c *comparer) resolved(a, b CType, there *view, whole bool) *difference {
 	different := &difference{}
 	if a.Pointers > 0 && b.Pointers > 0 && (a.Pointers == 1 && a.Base == "void" || b.Pointers == 1 && b.Base == "void") {
 		return nil // any address fits void *
@@ -362,6 +395,11 @@ func (c *comparer) types(here, theirs string, there *view, whole bool) *differen
 	}
 	x, y := c.bound.structs[a.Base], there.structs[b.Base]
 	switch {
+	case x != nil && there.opaque[a.Base]:
+		if c.harmless(a.Base) {
+			return nil
+		}
+		return &difference{what: a.Base, kind: "opaque", text: a.Base + " is opaque"}
 	case x != nil && y != nil:
 		return c.structs(x, y, there, a.Pointers != 1 || whole)
 	case c.bound.enums[a.Base] != nil && there.enums[b.Base] != nil:
@@ -370,6 +408,9 @@ func (c *comparer) types(here, theirs string, there *view, whole bool) *differen
 		}
 		if m, n := c.bound.number(a.Base), there.number(b.Base); m != n {
 			return c.size(a.Base, m, n)
+		}
+		if d := c.sign(a.Base, b.Base, there); d != nil {
+			return d
 		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	case c.bound.callbacks[a.Base] != nil && there.callbacks[b.Base] != nil:
@@ -393,6 +434,7 @@ func (c *comparer) types(here, theirs string, there *view, whole bool) *differen
 		case m != n && a.Base != "void" || c.bound.float(a.Base) != f:
 			return different
 		}
+		return c.sign(a.Base, b.Base, there)
 	case a.Base != b.Base && a.Pointers == 0:
 		return different
 	}
@@ -402,12 +444,14 @@ func (c *comparer) types(here, theirs string, there *view, whole bool) *differen
 // callbacks compares two function types. Structs behind their pointers must be of equal size: they
 // are the library's, and the Go function would read beyond a shorter one.
 func (c *comparer) callbacks(x, y *Callback, there *view) *difference {
-	pair := compared{x.Name, y.Name, true}
+	pair := compared{x.Name, y.Name, true, false}
 	if c.under[pair] {
 		return nil
 	}
 	c.under[pair] = true
 	defer delete(c.under, pair)
+	defer func(was bool) { c.given = was }(c.given)
+	c.given = false
 	of := func(d *difference, text string) *difference {
 		if c.harmless(x.Name) {
 			return nil
@@ -423,9 +467,15 @@ func (c *comparer) callbacks(x, y *Callback, there *view) *difference {
 	if d := c.types(x.Result, y.Result, there, true); d != nil {
 		return of(d, "returns "+there.t.HeaderType(y.Result))
 	}
+	c.given = true
 	for i := range x.Params {
 		if d := c.types(x.Params[i].Type, y.Params[i].Type, there, true); d != nil {
 			return of(d, "takes "+there.t.HeaderType(y.Params[i].Type))
+		}
+		if n := y.Params[i].Length(); n > 0 && n < x.Params[i].Length() {
+			if d := of(&difference{}, "takes "+y.Params[i].declaration(there.t)); d != nil {
+				return d
+			}
 		}
 	}
 	return nil
@@ -437,6 +487,22 @@ func (c *comparer) size(name string, is, was int) *difference {
 		return nil
 	}
 	return &difference{what: name, kind: "size", was: was, is: is}
+}
+
+// sign compares the signs of two integers of fewer than 4 bytes, and bool with other types: the
+// caller extends an argument to 4 bytes by its sign.
+func (c *comparer) sign(here, theirs string, there *view) *difference {
+	_, x := c.bound.narrow(here)
+	is, y := there.narrow(theirs)
+	switch {
+	case x == y || x == "" || y == "":
+		return nil
+	case here != theirs || isBuiltin(here):
+		return &difference{}
+	case c.harmless(here):
+		return nil
+	}
+	return &difference{what: here, kind: "parameters", text: here + " is " + is}
 }
 
 func isFloat(base string) bool { return base == "float" || base == "double" }
@@ -530,7 +596,7 @@ func (v *view) places(s *Struct, at int, into map[string]place) {
 
 // structs compares two layouts. If whole is set, the sizes must also be equal.
 func (c *comparer) structs(x, y *Struct, there *view, whole bool) *difference {
-	pair := compared{x.Name, y.Name, whole}
+	pair := compared{x.Name, y.Name, whole, c.given}
 	if c.under[pair] {
 		return nil
 	}
@@ -585,8 +651,10 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 			}
 			continue
 		}
+		padding := true
 		for _, other := range theirs {
 			apart := other.at+other.Size <= f.at || f.at+f.Size <= other.at
+			padding = padding && apart
 			if apart || f.union || other.union || IsReserved(other.Name) {
 				continue
 			}
@@ -599,21 +667,23 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 				return order
 			}
 		}
+		if padding && c.given {
+			return &difference{what: x.Name, kind: "field", text: x.Name + " has no " + name}
+		}
 	}
 	return nil
 }
 
-// member compares the types of two members. The sizes of a union's members may differ, since layout
-// compares the size of the union.
+// member compares the types of two members. Arrays of the same size may have other dimensions. The
+// sizes of a union's members may differ, since layout compares the size of the union.
 func (c *comparer) member(f, g place, there *view) *difference {
 	a, b := c.bound.resolve(f.Type), there.resolve(g.Type)
-	if len(a.Dims) > 0 && len(b.Dims) > 0 && a.Pointers == 0 && b.Pointers == 0 && c.bound.structs[a.Base] == nil && (f.union || f.Size == g.Size) {
-		if c.bound.number(a.Base) == there.number(b.Base) {
-			return nil
-		}
+	array := len(a.Dims) > 0
+	if array && len(b.Dims) > 0 && (f.union || f.Size == g.Size) {
+		a.Dims, b.Dims = nil, nil
 	}
 	if s, t := c.bound.structs[a.Base], there.structs[b.Base]; s != nil && t != nil && a.Pointers == 0 && b.Pointers == 0 && slices.Equal(a.Dims, b.Dims) {
-		return c.structs(s, t, there, !f.union)
+		return c.structs(s, t, there, !f.union || array)
 	}
-	return c.types(f.Type, g.Type, there, true)
+	return c.resolved(a, b, there, true)
 }

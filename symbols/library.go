@@ -261,6 +261,27 @@ func (a *Arg) apply(n ParamNote) {
 	}
 }
 
+// Room returns the number of elements for which a call has memory behind a pointer that C declares
+// as an array, or 0 if the program decides. Without a note of the overlay, the program passes as
+// many elements as the bound declaration says.
+func (a *Arg) Room() int {
+	ct, err := ParseType(a.Type)
+	text := err == nil && ct.Base == "char" && ct.Pointers == 1
+	switch {
+	case a.Len != "":
+		return 0
+	case a.Text+a.Fixed > 0:
+		return max(a.Text, a.Fixed)
+	case a.Slice:
+		return a.Length()
+	case a.Dir == Out && a.Late == "" && !text:
+		return 1 // the method returns the element
+	case a.one:
+		return max(a.Length(), 1)
+	}
+	return a.Length()
+}
+
 func (n *ParamNote) array() bool { return n.Len != "" || n.Slice || n.Fixed != 0 || n.Text != 0 }
 
 // settles reports whether a note says how a pointer is used.

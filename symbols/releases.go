@@ -72,13 +72,13 @@ func (t *Table) At(v Version) *Table {
 		out.Enums = append(out.Enums, e)
 	}
 	for _, s := range t.Structs {
-		if s.Lib != "" || !has(s.Since, s.Until, v) {
+		if s.Lib != "" || !has(s.Since, s.Until, v) || other(s.Opaque, v, func(o *Span) Span { return *o }) != nil {
 			continue
 		}
 		if o := other(s.Others, v, func(o *Layout) Span { return o.Span }); o != nil {
 			s.Size, s.Align, s.Fields = o.Size, o.Align, o.Fields
 		}
-		s.Others = nil
+		s.Others, s.Opaque = nil, nil
 		out.Structs = append(out.Structs, s)
 	}
 	for _, c := range t.Constants {

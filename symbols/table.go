@@ -10,6 +10,8 @@ package symbols
 import (
 	"cmp"
 	"fmt"
+	"regexp"
+	"strconv"
 )
 
 // A Table holds the declarations of one library's headers, on the LP64 platforms (Linux on amd64
@@ -159,7 +161,8 @@ type Layout struct {
 	Fields []Field `json:"fields"`
 }
 
-// A Signature is the signature of a function or a callback in releases where it differs from the bound one.
+// A Signature is the signature of a function or a callback in releases where it differs from the
+// bound one, if only in the declared length of an array.
 type Signature struct {
 	Span
 	Result string  `json:"result"`
@@ -184,6 +187,7 @@ type Struct struct {
 	Fields  []Field `json:"fields"`
 
 	Others []Layout `json:"others,omitempty"` // layouts in other releases
+	Opaque []Span   `json:"opaque,omitempty"` // releases whose headers name the struct and do not define it
 }
 
 // A Field is one member. An anonymous member has Anonymous set and a name from the extractor; C
@@ -267,10 +271,27 @@ type Param struct {
 	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names
 
 	// C is the declaration if Type leaves out a const or the length of an array: "const char *const
-	// *names", "int a[4]". Tables of embedded libraries lack it.
+	// *names", "int a[4]". The name of an array type is written out. Tables of embedded libraries
+	// lack C.
 	C string `json:"c,omitempty"`
 
 	// Guess is set if the header does not say how the pointer is used. Nothing is generated until
 	// the overlay or a rule of the description says how.
 	Guess bool `json:"guess,omitempty"`
+}
+
+var arrayLength = regexp.MustCompile(`^[^(\[]*\[(\d+)\]`)
+
+// Length returns the number of elements that C declares for an array, or 0.
+func (p *Param) Length() int {
+	if m := arrayLength.FindStringSubmatch(p.C); m != nil {
+		n, _ := strconv.Atoi(m[1]) // a number too large becomes the largest one
+		return n
+	}
+	return 0
+}
+
+// declaration returns the declaration of a parameter.
+func (p *Param) declaration(t *Table) string {
+	return cmp.Or(p.C, CDeclaration(t.HeaderType(p.Type), p.Name))
 }

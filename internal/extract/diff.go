@@ -162,6 +162,9 @@ func structRecord(s symbols.Struct) record {
 		}
 		r.notes = append(r.notes, inSpan(o.Span, strings.Join(texts, ", ")))
 	}
+	for _, o := range s.Opaque {
+		r.notes = append(r.notes, inSpan(o, "opaque"))
+	}
 	return r
 }
 

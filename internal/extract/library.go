@@ -102,7 +102,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 				refuse(i, t, symbols.Refusal{Name: r.name, Where: r.where, Reason: r.err.Error()})
 			}
 		}
-		spelled(t, in.Spelled && i == 0)
+		spelled(t, in.Spelled)
 		if n := len(h.variables); n > 0 && in.Spelled && i == 0 {
 			list := strings.Join(h.variables[:min(n, 5)], ", ")
 			if n > 5 {
@@ -205,7 +205,8 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 // toConst matches the declaration of a pointer to const pointers, and of an array of them.
 var toConst = regexp.MustCompile(`\*const (\*\w+|\w+\[\d+\])$`)
 
-// spelled clears Param.C unless keep is set. If it is set, a pointer to const pointers is an input.
+// spelled clears Param.C unless keep is set. If it is set, a pointer to const pointers is an input,
+// and function types keep Param.C only where it has a length.
 func spelled(t *symbols.Table, keep bool) {
 	for _, f := range t.Functions {
 		for i := range f.Params {
@@ -219,7 +220,9 @@ func spelled(t *symbols.Table, keep bool) {
 	}
 	for _, c := range t.Callbacks {
 		for i := range c.Params {
-			c.Params[i].C = ""
+			if p := &c.Params[i]; !keep || p.Length() == 0 {
+				p.C = ""
+			}
 		}
 	}
 }

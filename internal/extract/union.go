@@ -480,8 +480,19 @@ func (u *union) structs(h *symbols.Table, s spans) {
 			have.Others = append(have.Others, symbols.Layout{Span: spans[j], Size: l.Size, Align: l.Align, Fields: l.Fields})
 		}
 	}
+	opaque := map[string]bool{}
+	for _, o := range h.Handles {
+		opaque[o.Name], opaque[o.Tag] = true, true
+	}
+	for _, o := range h.Structs {
+		delete(opaque, o.Name)
+		delete(opaque, o.Tag)
+	}
 	for i := range t.Structs {
 		x := &t.Structs[i]
+		if (opaque[x.Name] || x.Tag != "" && opaque[x.Tag]) && x.Lib == "" {
+			x.Opaque = append(x.Opaque, symbols.Span{Since: s.v, Until: s.v})
+		}
 		if _, was := index[x.Name]; was && !seen[x.Name] && x.Lib == "" {
 			s.gone("struct "+x.Name, &x.Since, &x.Until)
 		}
@@ -916,7 +927,14 @@ func namesakes(param, ctype string, ta, tb *symbols.Table) string {
 	return fmt.Sprintf("%s: %s is %s, and %s where it is bound", param, name, form(tb), form(ta))
 }
 
-// differ returns the difference of two signatures in their ABI, or "".
+func length(n int) string {
+	if n == 0 {
+		return "no declared length"
+	}
+	return fmt.Sprintf("the length %d", n)
+}
+
+// differ returns the difference of two signatures in their ABI or in the lengths of arrays, or "".
 func differ(ta, tb *symbols.Table, resultA string, a []symbols.Param, resultB string, b []symbols.Param) string {
 	if !ta.SameType(resultA, tb, resultB) {
 		return fmt.Sprintf("it returns %s, and %s where it is bound", resultB, resultA)
@@ -930,6 +948,9 @@ func differ(ta, tb *symbols.Table, resultA string, a []symbols.Param, resultB st
 				return namesakes(a[i].Name, a[i].Type, ta, tb)
 			}
 			return fmt.Sprintf("%s is %s, and %s where it is bound", a[i].Name, b[i].Type, a[i].Type)
+		}
+		if m, n := a[i].Length(), b[i].Length(); m != n {
+			return fmt.Sprintf("%s has %s, and %s where it is bound", a[i].Name, length(n), length(m))
 		}
 	}
 	return ""

@@ -766,7 +766,7 @@ func (w *walker) spell(t cc.Type) string {
 // declaration of t and the name is the same.
 func (w *walker) spellParam(p *cc.Parameter, t string) string {
 	length := ""
-	if a, ok := p.Type().Undecay().(*cc.ArrayType); ok && a.Len() > 0 && a.Typedef() == nil {
+	if a, ok := p.Type().Undecay().(*cc.ArrayType); ok && a.Len() > 0 {
 		length = "[" + strconv.FormatInt(a.Len(), 10) + "]"
 	}
 	if a := bareArray(p.Type()); a != nil {

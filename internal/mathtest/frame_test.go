@@ -98,7 +98,8 @@ type array struct {
 	data  []byte
 }
 
-// arrayOf returns an array of Go's numbers, in row-major order.
+// arrayOf returns an array with the numbers of data, in row-major order. T is one of Go's own types
+// of numbers, and its name is the same in NumPy.
 func arrayOf[T any](name string, data []T, shape ...int) array {
 	var zero T
 	return array{Name: name, Type: fmt.Sprintf("%T", zero), Shape: shape, data: gpu.BytesOf(data)}

@@ -310,7 +310,8 @@ func (e notOpenError) Error() string {
 
 func (e notOpenError) Unwrap() error { return ErrNotOpen }
 
-// A SymbolError says that the library lacks the called function, or has it with other parameters. It is an [ErrSymbol].
+// A SymbolError says that the library lacks the called function, or that its version of the
+// function does not fit the binding: see [Misfit]. It is an [ErrSymbol].
 type SymbolError struct {
 	Package string
 	Symbol  string  // exported name

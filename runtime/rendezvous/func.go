@@ -12,8 +12,9 @@ type Func struct {
 	At Place
 
 	// Exchange returns rank 0's id on all ranks. The argument id is rank 0's id on rank 0, and nil
-	// on the other ranks. Exchange must return when the context ends. The name distinguishes
-	// exchanges. A later exchange may have the same name.
+	// on the other ranks. Exchange must return when the context ends. Exchanges at the
+	// same time have different names. A later exchange may have the name of one that is over, and
+	// must not return its id.
 	Exchange func(ctx context.Context, name string, id []byte) ([]byte, error)
 }
 

@@ -444,6 +444,8 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 		dirs = strings.Split(headers, ",")
 	case d.Headers.Dir != "":
 		dirs = []string{filepath.Join(b.dir, filepath.FromSlash(d.Headers.Dir))}
+	case b.library != "":
+		return nil, fmt.Errorf("-library %s: no headers are read: name their folder with -headers, or in headers.dir of %s", b.library, b.file)
 	default:
 		text, err := os.ReadFile(b.table)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -411,34 +411,38 @@ func TestWrongLibrary(t *testing.T) {
 	}
 }
 
-// TestWidths checks that types may change their width, sign, name and kind between releases: the
-// table records both forms, a compiler proves them, and the functions are refused in the older
-// release.
-func TestWidths(t *testing.T) {
+// TestTwoReleases checks what may change between two releases: the table records both forms, a
+// compiler proves them, and functions are refused in the older release if a call would pass wrong
+// memory.
+func TestTwoReleases(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("no gcc")
 	}
-	const file = "testdata/widths.txtar"
-	a, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources, golden := split(a, "notes")
-	dir := t.TempDir()
-	unpack(t, sources, dir)
-	var notes bytes.Buffer
-	args := []string{"-headers", filepath.Join(dir, "2") + "," + filepath.Join(dir, "1"), filepath.Join(dir, "lib.json")}
-	if err := run(args, io.Discard, &notes); err != nil {
-		t.Fatal(err)
-	}
-	compare(t, golden["notes"], notes.Bytes())
-	if err := run(append([]string{"-check"}, args...), io.Discard, io.Discard); err != nil {
-		t.Error(err)
-	}
-	if *update {
-		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range []string{"widths", "lengths", "members"} {
+		t.Run(name, func(t *testing.T) {
+			file := "testdata/" + name + ".txtar"
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources, golden := split(a, "notes")
+			dir := t.TempDir()
+			unpack(t, sources, dir)
+			var notes bytes.Buffer
+			args := []string{"-headers", filepath.Join(dir, "2") + "," + filepath.Join(dir, "1"), filepath.Join(dir, "lib.json")}
+			if err := run(args, io.Discard, &notes); err != nil {
+				t.Fatal(err)
+			}
+			compare(t, golden["notes"], notes.Bytes())
+			if err := run(append([]string{"-check"}, args...), io.Discard, io.Discard); err != nil {
+				t.Error(err)
+			}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -40,8 +40,8 @@ type foreign struct {
 	least   int      // least percentage of bound functions
 }
 
-// CUDA's headers include a header of another Debian package, only for C++. An empty file stands for
-// the included header.
+// CUDA's headers include nv/target in C too, although only their C++ code needs it. That header is
+// in another Debian package, so an empty file stands for it.
 var cudaStubs = map[string]string{"nv/target": ""}
 
 func cudaLibrary(name string, least int, include string, keep ...string) foreign {

@@ -187,7 +187,8 @@ func (g *generated) cuda(t *testing.T, code *testkernels.KernelsCode) {
 	}, 1e-5)
 }
 
-// softmaxOf returns the softmax of rows, computed on the host.
+// softmaxOf returns a function that computes element i of the softmax of the rows of 2 * x, on the
+// host. 2 is the scale that the kernels get.
 func softmaxOf(x []float32) func(i int) float64 {
 	return func(i int) float64 {
 		most, sum := math.Inf(-1), 0.

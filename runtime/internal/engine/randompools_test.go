@@ -300,7 +300,9 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		}
 		*free = x.done
 	}
-	closes := len(p.slots) == 0 && r.IntN(4) == 0 // closing the buffer frees its memory, and no point tells when
+	// Close gives no point that says when the memory is free, and the next user of a slot waits for
+	// such a point. So without slots only.
+	closes := len(p.slots) == 0 && r.IntN(4) == 0
 	size, at := uint64(blockSize-8*r.IntN(8)), 8*r.Uint64N(32)
 	m, last := s.moves[r.IntN(len(s.moves))], s.moves[r.IntN(len(s.moves))]
 	type step func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error

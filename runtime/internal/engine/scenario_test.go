@@ -150,7 +150,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	var theirs driver.Event
 	defer func() { // runs after the runtime's device is closed
 		testkit.Natively(v, func() error {
-			v.Bind() // again, because a fault may have hit the first Bind
+			v.Bind() // again, because a fault may have hit the Bind of Natively
 			for h != 0 && ctx.Err() == nil && errors.Is(v.DestroyStream(h), driver.ErrBusy) {
 				time.Sleep(10 * time.Microsecond)
 			}

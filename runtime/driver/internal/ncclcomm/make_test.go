@@ -170,8 +170,8 @@ func TestSplit(t *testing.T) {
 	f.set("split count", 3)
 	child, err := f.SplitComm(h, 7, -3)
 	ok(t, err)
-	// The rank still works during the split. With NoColor SplitComm only waits until the library
-	// can begin another split.
+	// The rank still works during the split. With NoColor, SplitComm waits until the first split is
+	// over, begins its own, and does not wait for that one.
 	ok(t, f.Collect(stream, h, []driver.CommOp{{Type: driver.Int8, Count: 1}}))
 	none, err := f.SplitComm(h, driver.NoColor, 0)
 	if none != 0 || err != nil {
