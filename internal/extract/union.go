@@ -229,6 +229,11 @@ func (u *union) respell(h *symbols.Table) {
 	h.Scalars = slices.DeleteFunc(h.Scalars, func(s symbols.Scalar) bool { return to[s.Name] != "" })
 }
 
+// opaque reports whether a handle has the name of its struct.
+func opaque(t *symbols.Table, name string) bool {
+	return slices.ContainsFunc(t.Handles, func(h symbols.Handle) bool { return h.Name == name && (h.Struct || h.Tag == name) })
+}
+
 // otherKinds removes the types of a release that are of another kind than the table's types of their
 // names, and everything that uses them. The functions among these go to u.unlike, or are refused if
 // the table lacks them.
@@ -237,7 +242,7 @@ func (u *union) otherKinds(h *symbols.Table) {
 	have, bad := kinds(u.t, ""), map[string]string{}
 	for name, is := range kinds(h, "") {
 		kind := have[name]
-		hidden := kind == "struct" && is == "handle" || kind == "handle" && is == "struct" // a struct may be visible in one release only
+		hidden := kind == "struct" && is == "handle" && opaque(h, name) || kind == "handle" && is == "struct" && opaque(u.t, name) // a struct may be visible in one release only
 		if kind != is && words[kind] != "" && words[is] != "" && !hidden {
 			bad[name] = fmt.Sprintf("it uses %s, which is %s", name, words[is])
 		}
@@ -940,7 +945,11 @@ func differ(ta, tb *symbols.Table, resultA string, a []symbols.Param, resultB st
 		return fmt.Sprintf("it returns %s, and %s where it is bound", resultB, resultA)
 	}
 	if len(a) != len(b) {
-		return fmt.Sprintf("%d parameters, and %d where it is bound", len(b), len(a))
+		s := "s"
+		if len(b) == 1 {
+			s = ""
+		}
+		return fmt.Sprintf("%d parameter%s, and %d where it is bound", len(b), s, len(a))
 	}
 	for i := range a {
 		if !ta.SameType(a[i].Type, tb, b[i].Type) {

@@ -705,7 +705,11 @@ func TestOlderKinds(t *testing.T) {
 		},
 		"handle for a struct": {
 			"typedef struct { int a; } libH; int libFree(libH h); int libGone(libH h);", "typedef struct libH_ *libH; int libFree(libH h);", "",
-			[]string{refused + "libFree: it has other parameters (", "refused: lib.h:5 of 1.0: libGone: ", "2 functions are bound, 1 declaration is refused"},
+			[]string{refused + "libFree: it uses libH, which is a struct before 2.0\n", "refused: lib.h:5 of 1.0: libGone: it uses libH, which is a struct there", "2 functions are bound, 1 declaration is refused"},
+		},
+		"void * for a struct": {
+			"typedef struct { int a; } libH; int libFree(libH *h); typedef struct tree_st *libTree; int libCut(libTree t);", "typedef void *libH; int libFree(libH h); typedef struct libTree { int a; } libTree; int libCut(const libTree *t);", "",
+			[]string{refused + "libFree: it uses libH, which is a struct before 2.0\n", refused + "libCut: it uses libTree, which is a handle before 2.0\n"},
 		},
 		"rows of another length": {
 			"int libFill(float m[4][4]);", "int libFill(float m[4][3]);", `, "params": [{"name": "libFill.m", "fixed": 4, "reason": "a matrix"}]`,

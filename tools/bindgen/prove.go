@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/puregpu/puregpu/internal/cproof"
 	"github.com/puregpu/puregpu/symbols"
@@ -68,9 +67,6 @@ func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 		}
 		if err := r.Err(); err != nil {
 			err = fmt.Errorf("the table is not what %s makes of the headers in %s:\n%w", cc.Name, dir, err)
-			if v != lib.Version && slices.ContainsFunc(slices.Concat(r.Wrong, r.Absent), ofKind) {
-				err = fmt.Errorf("%w\nIf %v declares a type in another way, such as a struct in place of a number, leave out its headers, and let the first set begin (since) with a later release: Open then refuses %[2]v.", err, v)
-			}
 			errs = append(errs, err)
 		}
 		proof.Releases = append(proof.Releases, r.Release(v, cc))
@@ -82,12 +78,6 @@ func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 		return old, nil
 	}
 	return proof.Encode(), nil
-}
-
-// ofKind reports whether a fault is of a type as a whole: the headers declare a type of another
-// kind.
-func ofKind(f cproof.Fault) bool {
-	return slices.Contains([]string{"handle", "scalar", "callback", "name"}, f.Kind)
 }
 
 // unproven reports that nothing was proven.
