@@ -247,6 +247,11 @@ func (u *union) otherKinds(h *symbols.Table) {
 			bad[name] = fmt.Sprintf("it uses %s, which is %s", name, words[is])
 		}
 	}
+	for _, o := range h.Structs {
+		if i := slices.IndexFunc(u.t.Structs, func(x symbols.Struct) bool { return x.Name == o.Name }); i >= 0 && u.t.Structs[i].Union != o.Union {
+			bad[o.Name] = fmt.Sprintf("it uses %s, which is %s", o.Name, map[bool]string{true: "a union", false: "a struct"}[o.Union])
+		}
+	}
 	for before := 0; before != len(bad); {
 		before = len(bad)
 		h.EachType(func(record string, ctype *string) {
@@ -448,6 +453,11 @@ func (u *union) structs(h *symbols.Table, s spans) {
 				if is := numberOf(h, base); is != "" && base != is && numberOf(t, base) != "" && !sameNumber(is, numberOf(t, base)) {
 					f.Type = strings.Replace(f.Type, base, is, 1)
 				}
+				j := slices.IndexFunc(h.Enums, func(e symbols.Enum) bool { return e.Name == base })
+				k := slices.IndexFunc(t.Enums, func(e symbols.Enum) bool { return e.Name == base })
+				if j >= 0 && k >= 0 && base != "" && h.Enums[j].Bytes() != t.Enums[k].Bytes() {
+					f.Type = strings.Replace(f.Type, base, h.Enums[j].CType(), 1)
+				}
 			}
 			s.new(&o.Since, &o.Until)
 			t.Structs = append(t.Structs, o)
@@ -578,7 +588,7 @@ func (u *union) enums(h *symbols.Table, s spans) {
 		})
 		i, ok := index[name]
 		if !ok {
-			if len(values) == 0 {
+			if len(values) == 0 && o.Name == "" {
 				continue
 			}
 			o.Values = values

@@ -711,6 +711,18 @@ func TestOlderKinds(t *testing.T) {
 			"typedef struct { int a; } libH; int libFree(libH *h); typedef struct tree_st *libTree; int libCut(libTree t);", "typedef void *libH; int libFree(libH h); typedef struct libTree { int a; } libTree; int libCut(const libTree *t);", "",
 			[]string{refused + "libFree: it uses libH, which is a struct before 2.0\n", refused + "libCut: it uses libTree, which is a handle before 2.0\n"},
 		},
+		"union for a struct": {
+			"typedef struct { int a, b; } libPair; int libUse(const libPair *p);", "typedef union { int a, b; } libPair; int libUse(const libPair *p);", "",
+			[]string{refused + "libUse: it uses libPair, which is a struct before 2.0\n"},
+		},
+		"enumeration of another size in an old struct": {
+			"typedef enum { LIB_A } libE; typedef struct { libE e; int b; } libOld; int libGone(const libOld *o); int libUse(libE e);", "typedef enum { LIB_A, LIB_B = 0x100000000 } libE; int libUse(libE e);", "",
+			[]string{refused + "libUse: libE is of 4 bytes before 2.0, and of 8 since\n", "3 functions are bound, 0 declarations are refused"},
+		},
+		"macros for an enumeration": {
+			"typedef enum { LIB_A } libE; int libUse(libE e);", "#define LIB_A 0\nint libUse(int e);", "",
+			[]string{"libUse has other parameters in 1.0: e is libE, and int where it is bound", "2 functions are bound, 0 declarations are refused"},
+		},
 		"rows of another length": {
 			"int libFill(float m[4][4]);", "int libFill(float m[4][3]);", `, "params": [{"name": "libFill.m", "fixed": 4, "reason": "a matrix"}]`,
 			[]string{refused + "libFill: it has other parameters (m: a row is float[4], and float[3] where it is bound) before 2.0\n"},
