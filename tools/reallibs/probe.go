@@ -76,7 +76,7 @@ func probe(lib *library, path string) (*facts, error) {
 		}
 		f.compareSince(lib, &table.Description.Version, &fn, exported(fn.Symbol))
 		if lacks {
-			f.checkMissing(lib, l, table, &fn, m, functions[fn.Symbol].Method)
+			f.checkMissing(lib, l, table, &fn, m, functions[fn.Symbol].Method, exported(fn.Symbol))
 		}
 	}
 	return f, nil
@@ -116,8 +116,9 @@ func (f *facts) checkTooOld(lib *library, table *symbols.Library, old *dl.TooOld
 	}
 }
 
-// checkMissing calls a missing function and checks its error.
-func (f *facts) checkMissing(lib *library, l opened, table *symbols.Library, fn *symbols.Func, m dl.MissingSymbol, method string) {
+// checkMissing calls a function that counts as missing, and checks its error. If the file exports
+// the function, the function must not be called.
+func (f *facts) checkMissing(lib *library, l opened, table *symbols.Library, fn *symbols.Func, m dl.MissingSymbol, method string, exported bool) {
 	v := reflect.ValueOf(l).MethodByName(method)
 	if !v.IsValid() {
 		f.wrong("%s has no method %s", fn.Symbol, method)
@@ -134,11 +135,19 @@ func (f *facts) checkMissing(lib *library, l opened, table *symbols.Library, fn 
 		f.wrong("%s is missing, and calling it gives %v", fn.Symbol, err)
 		return
 	}
+	symbol := fn.Symbol
+	if e.Symbol == symbol+"Size" { // the method asks that function first
+		symbol = e.Symbol
+	}
 	set := table.Sets[fn.Set].Name
-	if e.Package != lib.pkg || e.Symbol != fn.Symbol || e.Set != set || e.Since != m.Since || e.Found != f.Version || e.Why != m.Why || m.Set != set {
+	if e.Package != lib.pkg || e.Symbol != symbol || e.Set != set || e.Since != m.Since || e.Found != f.Version || !strings.HasPrefix(e.Why, m.Why) || m.Set != set {
 		f.wrong("%s is missing, and its error is %+v", fn.Symbol, *e)
 	}
-	for _, want := range []string{fn.Symbol + " is missing", "set " + set, "since " + fn.Since.String(), "found "} {
+	what := " is missing"
+	if exported {
+		what = " cannot be called"
+	}
+	for _, want := range []string{symbol + what, "set " + set, "since " + fn.Since.String(), "found "} {
 		if !strings.Contains(e.Error(), want) {
 			f.wrong("the error of %s has no %q: %v", fn.Symbol, want, e)
 		}
