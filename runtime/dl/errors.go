@@ -37,11 +37,12 @@ var (
 	// find a device.
 	ErrHidden = errors.New("all devices are hidden")
 
-	// ErrTooOld: the library lacks functions of its required set, or its version is below the
-	// oldest supported. It comes in a [*TooOldError].
+	// ErrTooOld: the library lacks functions of its required set, or has some that do not fit the
+	// bindings, or its version is below the oldest supported. It comes in a [*TooOldError].
 	ErrTooOld = errors.New("library too old")
 
-	// ErrSymbol: the called function is missing. It comes in a [*SymbolError].
+	// ErrSymbol: the called function is missing, or does not fit the binding. It comes in a
+	// [*SymbolError].
 	ErrSymbol = errors.New("function missing")
 
 	// ErrNUL: a string for C contains a NUL byte.
@@ -196,15 +197,16 @@ func (e *loadError) Error() string {
 
 func (e *loadError) Unwrap() error { return e.kind }
 
-// A TooOldError says that a loaded library lacks functions of the required set, or reports a
-// version below the oldest supported. It is an [ErrTooOld].
+// A TooOldError says that a loaded library lacks functions of the required set, or has some that do
+// not fit the bindings (see [Misfit]), or reports a version below the oldest supported. It is an
+// [ErrTooOld].
 type TooOldError struct {
 	Package  string
 	Name     string          // Spec.Name
 	Path     string          // file that was loaded
 	Found    Version         // 0 if the library reported none
 	Floor    Version         // oldest supported version
-	Missing  []MissingSymbol // missing functions of the required set; empty if only the version is too old
+	Missing  []MissingSymbol // functions of the required set that are missing or do not fit; empty if only the version is too old
 	Required int             // size of the required set
 	Hint     string
 	Others   []Attempt // other files that were found; none was better
@@ -278,11 +280,18 @@ func some(names []string) string {
 
 // short returns the error in a few words, without the names of the library and the file.
 func (e *TooOldError) short() string {
-	if e.Found == 0 {
+	what := "too old"
+	switch {
+	case e.Found == 0:
 		return "too old, or another library"
+	case e.Found >= e.Floor && len(e.Missing) > 0 && !slices.ContainsFunc(e.Missing, e.absent):
+		what = "cannot be used"
 	}
-	return "too old: version " + e.spec.format(e.Found)
+	return what + ": version " + e.spec.format(e.Found)
 }
+
+// absent reports whether the library does not have the missing function m at all.
+func (e *TooOldError) absent(m MissingSymbol) bool { return e.unfit[m.Name] == "" }
 
 // Is reports whether target is [ErrTooOld].
 func (e *TooOldError) Is(target error) bool { return target == ErrTooOld }
