@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/puregpu/puregpu/internal/printable"
 )
@@ -309,12 +310,32 @@ func notOpen() error {
 
 func (e notOpenError) Error() string {
 	frame, _ := runtime.CallersFrames([]uintptr{e.pc}).Next()
-	name := frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]
+	return notOpenText(frame.Function)
+}
+
+// notOpenText returns the text of a notOpenError in a function, which package runtime names by the
+// import path. If the path cannot end with the package's name, the text does not name the package.
+func notOpenText(function string) string {
+	name := function[strings.LastIndexByte(function, '/')+1:]
 	pkg, method, ok := strings.Cut(name, ".(*Library).")
-	if !ok || strings.Contains(method, ".") { // not a method of bindings
+	switch {
+	case !ok || strings.Contains(method, "."): // not a method of bindings
 		return ErrNotOpen.Error()
+	case !isPackage(pkg):
+		return fmt.Sprintf("%s: %v: call Open", method, ErrNotOpen)
 	}
 	return fmt.Sprintf("%s: %s: %v: call %s.Open", pkg, method, ErrNotOpen, pkg)
+}
+
+// isPackage reports whether the last element of an import path can be the package's name: it is an
+// identifier, and no major version such as v2.
+func isPackage(s string) bool {
+	for i, r := range s {
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
+			return false
+		}
+	}
+	return s == "v" || strings.TrimRight(s, "0123456789") != "v"
 }
 
 func (e notOpenError) Unwrap() error { return ErrNotOpen }
