@@ -43,7 +43,7 @@ func TestRefusedArgumentsAreNamed(t *testing.T) {
 		t.Errorf("%v is not ErrNUL", text)
 	}
 	for want, err := range map[string]error{
-		"cuda: cuLinkCreate_v2: options has 2 elements and optionValues has 0; both must have as many": lengths,
+		"cuda: cuLinkCreate_v2: options has 2 elements and optionValues has 0; both must have the same number": lengths,
 		"cuda: cuModuleGetFunction: name: string contains a NUL byte":                                  text,
 	} {
 		if err == nil || err.Error() != want {
