@@ -156,9 +156,9 @@ func start(args []string, dir string, commands bool, stdout, stderr io.Writer) (
 		cmd.Env = append(cmd.Env, timesVariable+"=commands")
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
-	// Ctrl-C in a terminal interrupts the traced program as well as gputrace. SIGTERM is to be sent to
-	// gputrace alone, which passes it on: if it goes to the process group, the program gets it twice.
-	// The program decides whether it ends. gputrace goes on, to print the trace afterwards.
+	// Ctrl-C in a terminal interrupts the traced program as well as gputrace. SIGTERM is to be sent
+	// to gputrace alone, which passes it on: if it goes to the process group, the program gets it
+	// twice. The program decides whether it ends. gputrace goes on, to print the trace afterwards.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
