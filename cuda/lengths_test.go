@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"testing"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/dl"
 )
@@ -21,6 +22,14 @@ func TestArraysOfOneCountHaveOneLength(t *testing.T) {
 		{"options with one value", func() error { _, err := l.LinkCreate(options, []uintptr{1}); return err }, false},
 		{"values without options", func() error { _, err := l.LinkCreate(nil, []uintptr{1}); return err }, false},
 		{"as many options and values", func() error { _, err := l.LinkCreate(options, []uintptr{1, 2}); return err }, true},
+		{"an option of a library without a value", func() error {
+			_, err := l.LibraryLoadData(unsafe.Pointer(&[1]byte{}), nil, nil, []LibraryOption{LibraryBinaryIsPreserved}, nil)
+			return err
+		}, true},
+		{"an option of a library in a file without a value", func() error {
+			_, err := l.LibraryLoadFromFile("a", nil, nil, []LibraryOption{LibraryOptionHostUniversalFunctionAndDataTable}, nil)
+			return err
+		}, false},
 		{"neither options nor values", func() error { _, err := l.LinkCreate(nil, nil); return err }, true},
 		{"edges without ends", func() error { _, err := l.GraphGetEdges(1, nodes, nil, nil); return err }, false},
 		{"edges without data", func() error { return l.GraphAddDependencies(1, nodes, nodes, nil) }, true},
@@ -43,8 +52,8 @@ func TestRefusedArgumentsAreNamed(t *testing.T) {
 		t.Errorf("%v is not ErrNUL", text)
 	}
 	for want, err := range map[string]error{
-		"cuda: cuLinkCreate_v2: options has 2 elements and optionValues has 0; both must have as many": lengths,
-		"cuda: cuModuleGetFunction: name: string contains a NUL byte":                                  text,
+		"cuda: cuLinkCreate_v2: options has 2 elements and optionValues has 0; both must have the same number": lengths,
+		"cuda: cuModuleGetFunction: name: string contains a NUL byte":                                          text,
 	} {
 		if err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

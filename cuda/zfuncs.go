@@ -2562,12 +2562,12 @@ func (l *Library) ModuleGetSurfRef(hmod Module, name string) (pSurfRef SurfRef, 
 
 // LibraryLoadData loads a library of device code from memory, for all contexts; PTX must end in a NUL byte.
 //
-// C: cuLibraryLoadData, since CUDA 12.0, set libraries.
+// C: cuLibraryLoadData, since CUDA 12.0, set libraries. libraryOptionValues may be nil.
 func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption, jitOptionsValues []uintptr, libraryOptions []LibraryOption, libraryOptionValues []uintptr) (library CodeLibrary, err error) {
 	if len(jitOptionsValues) != len(jitOptions) {
 		return library, &dl.LengthError{Package: "cuda", Function: "cuLibraryLoadData", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
-	if len(libraryOptionValues) != len(libraryOptions) {
+	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
 		return library, &dl.LengthError{Package: "cuda", Function: "cuLibraryLoadData", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	if addr := dl.Load(&l.fns[fnLibraryLoadData]); addr != 0 {

@@ -410,8 +410,8 @@ func (p *pkg) functionDoc(g *Group, fn function) {
 		}
 		text += "\n\nIt is not called, and returns a [*dl.SymbolError], where " + strings.Join(whys, ", and where ") + "."
 	}
-	if fn.sym.Use != "" {
-		text += " In a release without it use " + fn.sym.Use + "."
+	if fn.use != "" {
+		text += " In a release without it use " + fn.use + "."
 	}
 	if fn.sym.Deprecated {
 		text += "\n\nDeprecated: the library's header marks " + fn.sym.API + " as deprecated."

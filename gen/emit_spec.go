@@ -38,10 +38,10 @@ func (p *pkg) until(fn function) *Statement {
 
 // use returns what to call in a library without the function, or nil.
 func use(fn function) *Statement {
-	if fn.sym.Use == "" {
+	if fn.use == "" {
 		return nil
 	}
-	return Lit(fn.sym.Use)
+	return Lit(fn.use)
 }
 
 // misfitsOf lists the releases in which a function must not be called; it returns nil if there are

@@ -26,6 +26,7 @@ func lower(lib *symbols.Library) (*pkg, error) {
 	w.functions()
 	w.collisions()
 	w.misfits = lib.Misfits()
+	w.uses()
 	for _, name := range lib.UnusedChanges() {
 		w.fail("overlay: changes", "%s: no bound function has such a change; remove or correct the entry", name)
 	}

@@ -55,6 +55,41 @@ func (w *lowering) functions() {
 	}
 }
 
+// uses puts the names of Go in the place of symbols in the texts that say what to call instead of a
+// function.
+func (w *lowering) uses() {
+	for i := range w.funcs {
+		f := &w.funcs[i]
+		f.use = w.use(f.sym.Symbol, f.sym.Use)
+		for j := range w.misfits[f.sym.Symbol] {
+			m := &w.misfits[f.sym.Symbol][j]
+			m.Usage = w.use(f.sym.Symbol, m.Usage)
+		}
+	}
+}
+
+// use returns the text for an overlay's use: the names of Go, and the remark behind a comma.
+func (w *lowering) use(symbol, text string) string {
+	if text == "" {
+		return ""
+	}
+	text, remark, remarked := strings.Cut(text, ",")
+	names := strings.Split(text, " or ")
+	for i, s := range names {
+		j := w.funcIndex(s)
+		if j < 0 {
+			w.fail(symbol, "overlay: its use names %q, which is no symbol of a bound function", s)
+			return ""
+		}
+		names[i] = w.funcs[j].name
+	}
+	text = strings.Join(names, " or ")
+	if remarked {
+		text += "," + remark
+	}
+	return text
+}
+
 // checkSize checks that a method can call the function that returns the size of its array a.
 func (w *lowering) checkSize(f *function, a param) error {
 	if a.c.Size == "" {

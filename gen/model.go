@@ -131,6 +131,7 @@ type function struct {
 	result string // Go name of the result, for retValue and retString
 	since  string
 	set    string
+	use    string // what to call in a release without the function, in Go's names, or ""
 }
 
 // counted reports whether parameter i is an array whose count an earlier array determines.

@@ -39,7 +39,7 @@ type FunctionNote struct {
 	Callback  Answer  `json:"callback,omitempty"`  // the function may call back into the program before it returns
 	Registers bool    `json:"registers,omitempty"` // registers a function that later calls may run before they return
 	Skip      bool    `json:"skip,omitempty"`      // not bound
-	Use       string  `json:"use,omitempty"`       // what to call in a release that lacks the function, in Go's names
+	Use       string  `json:"use,omitempty"`       // what to call in a release without the function: see ChangeNote
 	Reason    string  `json:"reason"`
 }
 
@@ -140,11 +140,15 @@ type NameNote struct {
 // A ChangeNote describes a difference between releases in a struct, an enumeration, an enumerator
 // ("COLOR_RED" or "color.COLOR_RED"), a number, a callback or a function's symbol. Without a note, a
 // function is refused in every release whose layouts or parameters differ from the binding's.
+//
+// Use has the symbol of the function to call instead, or several symbols with " or " between them.
+// A comma and a remark may follow. The generator fails if a symbol is not bound, and writes the
+// names of Go.
 type ChangeNote struct {
 	Name     string  `json:"name"`
 	Harmless bool    `json:"harmless,omitempty"` // no call fails because of the change
 	Since    Version `json:"since,omitzero"`     // release of the change, if that release's headers were not read
-	Use      string  `json:"use,omitempty"`      // the replacement to call, in Go's names
+	Use      string  `json:"use,omitempty"`      // the replacement to call
 	Reason   string  `json:"reason"`
 }
 

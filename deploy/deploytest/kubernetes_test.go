@@ -99,6 +99,9 @@ func TestManifest(t *testing.T) {
 	if p := c.ReadinessProbe.HTTPGet; len(c.Ports) != 1 || p.Port.String() != c.Ports[0].Name || p.Path != "/ready" || c.Args[1] != fmt.Sprint(":", c.Ports[0].ContainerPort) {
 		t.Errorf("the probe asks %+v of ports %+v, and the program has %v", p, c.Ports, c.Args)
 	}
+	if p := c.StartupProbe; p == nil || p.HTTPGet.Path != "/ready" || p.HTTPGet.Port != c.ReadinessProbe.HTTPGet.Port || p.PeriodSeconds*p.FailureThreshold < 600 {
+		t.Errorf("a server that loads a model for ten minutes is restarted: %+v", p)
+	}
 	if p := c.LivenessProbe; p == nil || p.HTTPGet.Path != "/ready" || p.HTTPGet.Port != c.ReadinessProbe.HTTPGet.Port {
 		t.Errorf("a server whose device is lost is not restarted: %+v", p)
 	}

@@ -54,6 +54,23 @@ func TestREADMELength(t *testing.T) {
 	}
 }
 
+// TestPagesRunLatest checks that a page that runs a tool by its full path says @latest, so that the
+// command works outside a module too.
+func TestPagesRunLatest(t *testing.T) {
+	run := regexp.MustCompile(`go run github\.com/puregpu/puregpu/\S+`)
+	for _, page := range pages(t, filepath.Join("..", ".."), "*.md", "docs/*.md", "docs/guide/*.md") {
+		text, err := os.ReadFile(filepath.Join("..", "..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range run.FindAllString(string(text), -1) {
+			if !strings.Contains(command, "@latest") {
+				t.Errorf("%s: %s fails outside a module: add @latest", page, command)
+			}
+		}
+	}
+}
+
 var (
 	anyFence = regexp.MustCompile("(?ms)^```.*?^```")
 	inline   = regexp.MustCompile("`[^`\n]+`")

@@ -49,12 +49,12 @@ func New(ctx context.Context, dev *gpu.Device, o Options) (*Communicator, error)
 }
 
 // NewAll makes the ends of a communicator for several devices. The devices get consecutive ranks,
-// in the order of the list. Rank in the options is the rank of the first device. If Rank is not -1
-// and Count is 0, the communicator has as many ranks as there are devices. If also Rank is 0 and ID
-// is zero, NewAll makes the id. If Rank or Count is -1, the Rendezvous supplies the place of the
-// process, and all processes must have the same number of devices. NewAll blocks until all ranks
-// have joined or the context ends. If one end cannot be made, NewAll closes the others and returns
-// none.
+// in the order of the list. Rank in the options is the rank of the first device. If there is no
+// Rendezvous, Rank is not -1 and Count is 0, the communicator has as many ranks as there are
+// devices. If also Rank is 0 and ID is zero, NewAll makes the id. If there is a Rendezvous, and
+// Rank is -1 or Count is -1 or 0, the Rendezvous supplies the place of the process, and all
+// processes must have the same number of devices. NewAll blocks until all ranks have joined or the
+// context ends. If one end cannot be made, NewAll closes the others and returns none.
 func NewAll(ctx context.Context, devices []*gpu.Device, o Options) ([]*Communicator, error) {
 	parts := make([]*comm.Device, len(devices))
 	for i, dev := range devices {

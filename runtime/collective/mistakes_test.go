@@ -45,8 +45,9 @@ func TestOtherDevice(t *testing.T) {
 	must(t, comms[0].Err())
 }
 
-// TestOptions checks that New says which field of the Options is wrong. A Rank of 0 is refused if the
-// rendezvous knows another rank. Otherwise every process would be rank 0.
+// TestOptions checks that New says which field of the Options is wrong. A Rank of 0 is refused if
+// Count is missing too and the rendezvous knows another rank. Otherwise every process would be rank
+// 0.
 func TestOptions(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	id, err := collective.NewID(dev)
@@ -61,6 +62,20 @@ func TestOptions(t *testing.T) {
 		if _, err := collective.New(t.Context(), dev, o); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, want %q", err, text)
 		}
+	}
+}
+
+// TestForgottenPlaceOfDevices checks that NewAll asks the rendezvous if Rank and Count are missing.
+// Otherwise every process would make a communicator of its own devices alone.
+func TestForgottenPlaceOfDevices(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2})
+	g, err := gpu.OpenGroup(d, gpu.Options{}, 0, 1)
+	must(t, err)
+	defer g.Close()
+	second := rendezvous.TCP{At: rendezvous.Place{Rank: 1, Count: 2}}
+	comms, err := collective.NewAll(t.Context(), g.Devices(), collective.Options{Rendezvous: second})
+	if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "this process is rank 1: set Rank to -1") || comms != nil {
+		t.Errorf("%d communicators, %v", len(comms), err)
 	}
 }
 

@@ -40,10 +40,13 @@ type Rendezvous interface {
 
 // Options describe a communicator to make.
 type Options struct {
-	ID   ID  // the same on all ranks; zero if Rendezvous shares it or NewAll makes it
-	Rank int // of this device; -1 if Rendezvous supplies it
-	// Count is the number of ranks. -1 or 0 means that Rendezvous supplies the number. In NewAll,
-	// if Rank is not -1, a Count of 0 means the number of devices.
+	ID ID // the same on all ranks; zero if Rendezvous shares it or NewAll makes it
+	// Rank is the rank of this device. -1 means that Rendezvous supplies the rank. If Count is set,
+	// a forgotten Rank means rank 0. If Count is missing too, New asks Rendezvous, and refuses 0 if
+	// this process has another rank.
+	Rank int
+	// Count is the number of ranks. -1 or 0 means that Rendezvous supplies the number. In NewAll
+	// without a Rendezvous, if Rank is not -1, a Count of 0 means the number of devices.
 	Count int
 
 	// More has further ids, which other ranks have made. All ranks must pass the same list. With a

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/puregpu/puregpu/internal/printable"
 )
@@ -37,11 +38,12 @@ var (
 	// find a device.
 	ErrHidden = errors.New("all devices are hidden")
 
-	// ErrTooOld: the library lacks functions of its required set, or its version is below the
-	// oldest supported. It comes in a [*TooOldError].
+	// ErrTooOld: the library lacks functions of its required set, or has some that do not fit the
+	// bindings, or its version is below the oldest supported. It comes in a [*TooOldError].
 	ErrTooOld = errors.New("library too old")
 
-	// ErrSymbol: the called function is missing. It comes in a [*SymbolError].
+	// ErrSymbol: the called function is missing, or does not fit the binding. It comes in a
+	// [*SymbolError].
 	ErrSymbol = errors.New("function missing")
 
 	// ErrNUL: a string for C contains a NUL byte.
@@ -196,15 +198,16 @@ func (e *loadError) Error() string {
 
 func (e *loadError) Unwrap() error { return e.kind }
 
-// A TooOldError says that a loaded library lacks functions of the required set, or reports a
-// version below the oldest supported. It is an [ErrTooOld].
+// A TooOldError says that a loaded library lacks functions of the required set, or has some that do
+// not fit the bindings (see [Misfit]), or reports a version below the oldest supported. It is an
+// [ErrTooOld].
 type TooOldError struct {
 	Package  string
 	Name     string          // Spec.Name
 	Path     string          // file that was loaded
 	Found    Version         // 0 if the library reported none
 	Floor    Version         // oldest supported version
-	Missing  []MissingSymbol // missing functions of the required set; empty if only the version is too old
+	Missing  []MissingSymbol // functions of the required set that are missing or do not fit; empty if only the version is too old
 	Required int             // size of the required set
 	Hint     string
 	Others   []Attempt // other files that were found; none was better
@@ -278,11 +281,18 @@ func some(names []string) string {
 
 // short returns the error in a few words, without the names of the library and the file.
 func (e *TooOldError) short() string {
-	if e.Found == 0 {
+	what := "too old"
+	switch {
+	case e.Found == 0:
 		return "too old, or another library"
+	case e.Found >= e.Floor && len(e.Missing) > 0 && !slices.ContainsFunc(e.Missing, e.absent):
+		what = "cannot be used"
 	}
-	return "too old: version " + e.spec.format(e.Found)
+	return what + ": version " + e.spec.format(e.Found)
 }
+
+// absent reports whether the library does not have the missing function m at all.
+func (e *TooOldError) absent(m MissingSymbol) bool { return e.unfit[m.Name] == "" }
 
 // Is reports whether target is [ErrTooOld].
 func (e *TooOldError) Is(target error) bool { return target == ErrTooOld }
@@ -300,12 +310,32 @@ func notOpen() error {
 
 func (e notOpenError) Error() string {
 	frame, _ := runtime.CallersFrames([]uintptr{e.pc}).Next()
-	name := frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]
+	return notOpenText(frame.Function)
+}
+
+// notOpenText returns the text of a notOpenError in a function, which package runtime names by the
+// import path. If the path cannot end with the package's name, the text does not name the package.
+func notOpenText(function string) string {
+	name := function[strings.LastIndexByte(function, '/')+1:]
 	pkg, method, ok := strings.Cut(name, ".(*Library).")
-	if !ok || strings.Contains(method, ".") { // not a method of bindings
+	switch {
+	case !ok || strings.Contains(method, "."): // not a method of bindings
 		return ErrNotOpen.Error()
+	case !isPackage(pkg):
+		return fmt.Sprintf("%s: %v: call Open", method, ErrNotOpen)
 	}
 	return fmt.Sprintf("%s: %s: %v: call %s.Open", pkg, method, ErrNotOpen, pkg)
+}
+
+// isPackage reports whether the last element of an import path can be the package's name: it is an
+// identifier, and no major version such as v2.
+func isPackage(s string) bool {
+	for i, r := range s {
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
+			return false
+		}
+	}
+	return s == "v" || strings.TrimRight(s, "0123456789") != "v"
 }
 
 func (e notOpenError) Unwrap() error { return ErrNotOpen }

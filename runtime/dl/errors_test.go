@@ -56,3 +56,23 @@ func TestOpenErrorText(t *testing.T) {
 		}
 	}
 }
+
+// TestNotOpenText checks that the error of a library that is not open names no package if the
+// import path does not end with the package's name.
+func TestNotOpenText(t *testing.T) {
+	for function, want := range map[string]string{
+		"github.com/puregpu/puregpu/cuda.(*Library).Init": "cuda: Init: library is not open: call cuda.Open",
+		"vec.(*Library).Add":                              "vec: Add: library is not open: call vec.Open",
+		"example.com/vec3.(*Library).Add":                 "vec3: Add: library is not open: call vec3.Open",
+		"example.com/go-vec.(*Library).Add":               "Add: library is not open: call Open",
+		"example.com/vec/v2.(*Library).Add":               "Add: library is not open: call Open",
+		"example.com/vec%2ev2.(*Library).Add":             "Add: library is not open: call Open", // vec.v2
+		"example.com/3d.(*Library).Add":                   "Add: library is not open: call Open",
+		"example.com/vec.(*Library).Add.func1":            "library is not open",
+		"github.com/puregpu/puregpu/runtime/dl.add":       "library is not open",
+	} {
+		if got := notOpenText(function); got != want {
+			t.Errorf("%s: %q, want %q", function, got, want)
+		}
+	}
+}

@@ -27,5 +27,5 @@ func (e *ShortError) Error() string {
 }
 
 func (e *LengthError) Error() string {
-	return fmt.Sprintf("%s: %s: %s has %d elements and %s has %d; both must have as many", e.Package, e.Function, e.A, e.LenA, e.B, e.LenB)
+	return fmt.Sprintf("%s: %s: %s has %d elements and %s has %d; both must have the same number", e.Package, e.Function, e.A, e.LenA, e.B, e.LenB)
 }

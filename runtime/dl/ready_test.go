@@ -179,6 +179,22 @@ func TestTooOldAmongOthers(t *testing.T) {
 		"\t%[3]s/%[2]s: too old: version 12.5\n\t%[4]s/%[2]s: too old: version 12.5", dirs[0], name, dirs[1], dirs[2]))
 }
 
+// TestUnfitAmongOthers checks that the list of other files does not call a file too old that Open
+// refused only because of functions that must not be called.
+func TestUnfitAmongOthers(t *testing.T) {
+	dirs, change := places(t, 2, nil)
+	_, err := open(t, Options{}, func(s *Spec) {
+		change(s)
+		s.Ready = nil
+		s.Symbols[fOut2].Set = setCore
+		s.Symbols[fOut2].Misfits = []Misfit{{To: 13000, Why: "color has other numbers before 13.0"}}
+	})
+	distinct(t, err, ErrTooOld)
+	name := filepath.Base(fixture(t))
+	wantText(t, err.Error(), "", fmt.Sprintf("fix: fixture 12.5 (%s/%s) cannot be used: 1 of the 27 required functions must not be called: "+
+		"out2 (color has other numbers before 13.0)\n\t%[3]s/%[2]s: cannot be used: version 12.5", dirs[0], name, dirs[1]))
+}
+
 // TestDirs checks that Open searches named folders before all others.
 func TestDirs(t *testing.T) {
 	dirs, change := places(t, 2, func(string) error { return nil })

@@ -53,10 +53,10 @@ func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 		}
 		v := reflect.ValueOf(arg)
 		where, of, why := p.setType(v.Type())
-		if n, ok := arg.(int); ok { // perhaps an untyped constant
-			why = fmt.Sprintf("%s, or float32(%d) or float64(%[2]d) for a float", why, n)
-		}
 		if why != "" {
+			if n, ok := arg.(int); ok { // perhaps an untyped constant
+				why = fmt.Sprintf("%s, or float32(%d) or float64(%[2]d) for a float", why, n)
+			}
 			return BadOp(errs.Argument(name, "argument %s (%v): %s", where, of, why))
 		}
 		in := reflect.New(v.Type())

@@ -55,7 +55,7 @@ func TestWrongOps(t *testing.T) {
 			"a launch of nothing":           {gpu.Launch(nil, gpu.Grid{}), gpu.ErrArgument, "kernel"},
 			"a launch of a zero kernel":     {gpu.Launch(new(gpu.Kernel), gpu.Grid{}), gpu.ErrArgument, "kernel"},
 			"a launch with nil":             {gpu.Launch(k, gpu.Grid{}, uint64(1), float32(1), nil, b), gpu.ErrArgument, "argument 2 is nil"},
-			"a launch with an int":          {gpu.Launch(k, gpu.Grid{}, 1, float32(1), b, b), gpu.ErrArgument, "argument 0 (int)"},
+			"a launch with an int":          {gpu.Launch(k, gpu.Grid{}, 1, float32(1), b, b), gpu.ErrArgument, "argument 0 (int): a kernel's int may have another size: use int32 or int64, or float32(1) or float64(1) for a float"},
 			"a launch with a string":        {gpu.Launch(k, gpu.Grid{}, "1", float32(1), b, b), gpu.ErrArgument, "argument 0 (string)"},
 			"a launch with no bytes":        {gpu.Launch(k, gpu.Grid{}, []byte{}, float32(1), b, b), gpu.ErrArgument, "argument 0"},
 			"a launch with a nil buffer":    {gpu.Launch(k, gpu.Grid{}, uint64(1), float32(1), (*gpu.Buffer)(nil), b), gpu.ErrArgument, "argument 2 of saxpy"},

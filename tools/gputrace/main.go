@@ -8,7 +8,8 @@
 //
 // A program that uses package gpu writes a trace if the environment variable PUREGPU_TRACE names a
 // file. run sets the variable, and reads the trace when the program has ended. run leaves Ctrl-C to
-// the program, and passes SIGTERM on to it. Several files are the traces of several ranks; gputrace
+// the program, and passes SIGTERM on to it. Send SIGTERM to gputrace alone: if it goes to the
+// process group, the program gets it twice. Several files are the traces of several ranks; gputrace
 // puts them on one clock.
 //
 // With kernels, or -kernels, gputrace prints only which kernels and commands took the time, inside
@@ -155,9 +156,9 @@ func start(args []string, dir string, commands bool, stdout, stderr io.Writer) (
 		cmd.Env = append(cmd.Env, timesVariable+"=commands")
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
-	// Ctrl-C in a terminal interrupts the traced program as well as gputrace. SIGTERM reaches only
-	// gputrace, which passes it on. The program decides whether it ends. gputrace goes on, to print
-	// the trace afterwards.
+	// Ctrl-C in a terminal interrupts the traced program as well as gputrace. SIGTERM is to be sent
+	// to gputrace alone, which passes it on: if it goes to the process group, the program gets it
+	// twice. The program decides whether it ends. gputrace goes on, to print the trace afterwards.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)

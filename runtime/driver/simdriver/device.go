@@ -99,7 +99,7 @@ func (v *device) Bind() error {
 	if err != nil && p != nil && p.lost && !v.d.stays {
 		v.mu.Lock()
 		if v.opens > 1 {
-			p = &down{fmt.Errorf("%w: close each gpu.Device that has the device, then open it again", p.err), true}
+			p = &down{fmt.Errorf("%w: close every gpu.Device of it, then open it again", p.err), true}
 			err = p.error(codeBind)
 		}
 		v.mu.Unlock()

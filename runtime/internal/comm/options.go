@@ -88,7 +88,7 @@ func NewAll(ctx context.Context, devs []*Device, o Options) ([]*Communicator, er
 		return nil, errs.Argument("communicators", "no context")
 	case n == 0:
 		return nil, errs.Argument("communicators", "no devices")
-	case o.Count == 0 && o.Rank != -1:
+	case o.Count == 0 && o.Rank != -1 && o.Rendezvous == nil:
 		o.Count = n
 		if o.ID == (driver.UniqueID{}) && o.Rank == 0 {
 			id, err := devs[0].NewID()

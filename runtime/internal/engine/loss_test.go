@@ -81,7 +81,7 @@ func TestOpenLost(t *testing.T) {
 	lost, err := gpu.Open(d, 0, gpu.Options{})
 	must(t, err)
 	must(t, d.LoseDevice(0, errors.New("fell off the bus")))
-	const want = "gpu: open device 0 of sim: sim: bind: fell off the bus: close each gpu.Device that has the device, then open it again (the device is lost)"
+	const want = "gpu: open device 0 of sim: sim: bind: fell off the bus: close every gpu.Device of it, then open it again (the device is lost)"
 	if _, err := gpu.Open(d, 0, gpu.Options{}); fmt.Sprint(err) != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}

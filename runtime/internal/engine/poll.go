@@ -14,7 +14,8 @@ func (d *Device) Wanted() bool {
 }
 
 // Flush polls the timeline once. If the timeline has no work in flight, Flush queries a free event
-// instead: the call returns an error if the device is lost. The caller holds no locks.
+// instead: the call returns an error if the device is lost. If no event is free, a refiller begins
+// to make some and finds the loss, and a later Flush returns the loss. The caller holds no locks.
 func (tl *Timeline) Flush() {
 	d := tl.Device
 	if tl.Load() > 0 {
@@ -25,7 +26,7 @@ func (tl *Timeline) Flush() {
 		return
 	}
 	defer d.Leave()
-	if e := d.Events.take(); e != nil { // if no event is free, take makes some, which finds the loss
+	if e := d.Events.take(); e != nil {
 		_, err := d.Native.Query(e.Handle)
 		e.Drop()
 		if err != nil {
