@@ -36,10 +36,10 @@ type union struct {
 func (u *union) add(h *symbols.Table) {
 	v, t := h.Version, u.t
 	u.rename(h)
-	u.respell(h)
 	if !u.onto && !u.settled {
 		u.otherKinds(h)
 	}
+	u.respell(h)
 	if slices.Contains(t.Releases, v) {
 		u.checkAgain(h)
 		return
@@ -236,14 +236,15 @@ func opaque(t *symbols.Table, name string) bool {
 
 // otherKinds removes the types of a release that are of another kind than the table's types of their
 // names, and everything that uses them. The functions among these go to u.unlike, or are refused if
-// the table lacks them.
+// the table lacks them. Numbers and enumerations stay, and respell writes them out.
 func (u *union) otherKinds(h *symbols.Table) {
 	words := map[string]string{"handle": "a handle", "scalar": "a number", "enum": "an enumeration", "struct": "a struct", "callback": "a function pointer"}
 	have, bad := kinds(u.t, ""), map[string]string{}
 	for name, is := range kinds(h, "") {
 		kind := have[name]
 		hidden := kind == "struct" && is == "handle" && opaque(h, name) || kind == "handle" && is == "struct" && opaque(u.t, name) // a struct may be visible in one release only
-		if kind != is && words[kind] != "" && words[is] != "" && !hidden {
+		numbers := (kind == "scalar" || kind == "enum") && (is == "scalar" || is == "enum")                                        // respell writes them out
+		if kind != is && words[kind] != "" && words[is] != "" && !hidden && !numbers {
 			bad[name] = fmt.Sprintf("it uses %s, which is %s", name, words[is])
 		}
 	}

@@ -701,7 +701,23 @@ func TestOlderKinds(t *testing.T) {
 		},
 		"number for a handle's pointer": {
 			"typedef int libH; int libFree(libH h);", "typedef struct libH_ *libH; int libFree(libH h);", "",
-			[]string{refused + "libFree: it takes int before 2.0\n"},
+			[]string{refused + "libFree: it uses libH, which is a number before 2.0\n"},
+		},
+		"number for a pointer to an opaque struct": {
+			"typedef double libH; libH *libNew(int n); int libFree(libH *h);", "typedef struct libH libH; libH *libNew(int n); int libFree(libH *h);", "",
+			[]string{refused + "libNew: it uses libH, which is a number before 2.0\n", refused + "libFree: it uses libH, which is a number before 2.0\n"},
+		},
+		"number in a struct for an opaque struct": {
+			"typedef int libH; typedef struct { libH *p; } libBox; int libSee(const libBox *b);", "typedef struct libH libH; typedef struct { libH *p; } libBox; int libSee(const libBox *b);", "",
+			[]string{refused + "libSee: it uses libH, which is a number before 2.0\n"},
+		},
+		"enumeration for an opaque struct": {
+			"typedef enum { LIB_A = 7 } libH; int libFree(libH *h); int libGone(libH h);", "typedef struct libH libH; int libFree(libH *h);", "",
+			[]string{refused + "libFree: it uses libH, which is an enumeration before 2.0\n", "refused: lib.h:5 of 1.0: libGone: it uses libH, which is an enumeration there"},
+		},
+		"number for an enumeration": {
+			"typedef int libE; int libUse(libE e);", "typedef enum { LIB_A } libE; int libUse(libE e);", "",
+			[]string{"libUse has other parameters in 1.0: e is int, and libE where it is bound", "2 functions are bound, 0 declarations are refused"},
 		},
 		"handle for a struct": {
 			"typedef struct { int a; } libH; int libFree(libH h); int libGone(libH h);", "typedef struct libH_ *libH; int libFree(libH h);", "",
