@@ -3,6 +3,7 @@ package symbols
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -62,15 +63,20 @@ func (t *Table) resolve(ctype string) (CType, error) {
 }
 
 // SameType reports whether a type of this table and a type of another table are the same to the
-// ABI. Pointers of the same depth are also the same, unless both tables define their elements: a
-// struct may be visible in one release and opaque or renamed in another.
+// ABI. Pointers of the same depth are also the same, unless both tables define their elements or one
+// element is a number: a struct may be visible in one release and opaque or renamed in another.
 func (t *Table) SameType(a string, other *Table, b string) bool {
 	if t.Canonical(a) == other.Canonical(b) {
 		return true
 	}
 	x, err := t.resolve(a)
 	y, err2 := other.resolve(b)
-	return err == nil && err2 == nil && x.Pointers > 0 && x.Pointers == y.Pointers && len(x.Dims)+len(y.Dims) == 0 && !(t.defines(x.Base) && other.defines(y.Base))
+	return err == nil && err2 == nil && x.Pointers > 0 && x.Pointers == y.Pointers && len(x.Dims)+len(y.Dims) == 0 && !(t.defines(x.Base) && other.defines(y.Base)) && !t.isNumber(x.Base) && !other.isNumber(y.Base)
+}
+
+// isNumber reports whether a type is a number or an enumeration.
+func (t *Table) isNumber(base string) bool {
+	return base != "void" && t.defines(base) && !slices.ContainsFunc(t.Structs, func(s Struct) bool { return s.Name == base })
 }
 
 // defines reports whether a type is a C built-in or has a definition in the table.

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -244,8 +245,12 @@ func (u *union) otherKinds(h *symbols.Table) {
 		kind := have[name]
 		hidden := kind == "struct" && is == "handle" && opaque(h, name) || kind == "handle" && is == "struct" && opaque(u.t, name) // a struct may be visible in one release only
 		numbers := (kind == "scalar" || kind == "enum") && (is == "scalar" || is == "enum")                                        // respell writes them out
-		if kind != is && words[kind] != "" && words[is] != "" && !hidden && !numbers {
-			bad[name] = fmt.Sprintf("it uses %s, which is %s", name, words[is])
+		unlike := kind != is && words[kind] != "" && words[is] != "" && !hidden && !numbers
+		if kind == "alias" && words[is] != "" && is != "scalar" && is != "enum" || kind == "handle" && is == "alias" {
+			unlike = !u.t.SameType(name, h, name)
+		}
+		if unlike {
+			bad[name] = fmt.Sprintf("it uses %s, which is %s", name, cmp.Or(words[is], "another type"))
 		}
 	}
 	for _, o := range h.Structs {

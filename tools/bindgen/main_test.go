@@ -715,6 +715,26 @@ func TestOlderKinds(t *testing.T) {
 			"typedef enum { LIB_A = 7 } libH; int libFree(libH *h); int libGone(libH h);", "typedef struct libH libH; int libFree(libH *h);", "",
 			[]string{refused + "libFree: it uses libH, which is an enumeration before 2.0\n", "refused: lib.h:5 of 1.0: libGone: it uses libH, which is an enumeration there"},
 		},
+		"number for an opaque struct of another name": {
+			"int libFree(int *h);", "typedef struct libH libH; int libFree(libH *h);", "",
+			[]string{refused + "libFree: it takes int * before 2.0\n"},
+		},
+		"alias of a number for an opaque struct": {
+			"typedef int libM; typedef libM libH; int libFree(libH *h); int libAdd(libM m);", "typedef int libM; typedef struct libH libH; int libFree(libH *h); int libAdd(libM m);", "",
+			[]string{refused + "libFree: it uses libH, which is another type before 2.0\n", "3 functions are bound, 0 declarations are refused"},
+		},
+		"handle for a pointer to it, in a struct": {
+			"typedef struct libOp libOp; typedef libOp *libH; typedef struct { libH m; } libBox; int libSee(const libBox *b);", "typedef struct libOp libOp; typedef libOp **libH; typedef struct { libH m; } libBox; int libSee(const libBox *b);", "",
+			[]string{refused + "libSee: it uses libH, which is a handle before 2.0\n"},
+		},
+		"handle for a pointer to it, in a callback": {
+			"typedef struct libOp libOp; typedef libOp *libH; typedef int (*libCb)(libH h); typedef struct { libCb c; } libBox; int libSee(const libBox *b);", "typedef struct libOp libOp; typedef libOp **libH; typedef int (*libCb)(libH h); typedef struct { libCb c; } libBox; int libSee(const libBox *b);", "",
+			[]string{refused + "libSee: it uses libH, which is a handle before 2.0\n"},
+		},
+		"pointers of other depths, in a struct": {
+			"typedef int *libH; typedef struct { libH m; } libBox; int libSee(const libBox *b);", "typedef int **libH; typedef struct { libH m; } libBox; int libSee(const libBox *b);", "",
+			[]string{refused + "libSee: libBox.m is int * instead of libH before 2.0\n"},
+		},
 		"number for an enumeration": {
 			"typedef int libE; int libUse(libE e);", "typedef enum { LIB_A } libE; int libUse(libE e);", "",
 			[]string{"libUse has other parameters in 1.0: e is int, and libE where it is bound", "2 functions are bound, 0 declarations are refused"},
