@@ -806,6 +806,19 @@ func TestMisfitTexts(t *testing.T) {
 	}
 }
 
+// TestProofOfRefused checks that functions which are refused in an older release need not be as its
+// headers declare them.
+func TestProofOfRefused(t *testing.T) {
+	for name, x := range map[string][2]string{
+		"struct that only had a tag": {"struct libTag; int libAdd(struct libTag *p);", "typedef struct libTag { int a; } libS; int libAdd(const libS *p);"},
+		"struct behind a handle":     {"typedef struct libTag *libH; int libAdd(libH h);", "typedef struct libTag { int a; } libS; typedef struct libTag *libH; int libAdd(const libS *p); int libSee(libH h);"},
+	} {
+		if said, failed := twoHeaders(t, x[0], x[1], ""); failed || !strings.Contains(said, "refused in some releases: libAdd: libS is opaque before 2.0\n") {
+			t.Errorf("%s:\n%s", name, said)
+		}
+	}
+}
+
 // TestHints checks that the note on a function that is refused in some releases has the entries of
 // the overlay with which the function is called there, and that these entries work.
 func TestHints(t *testing.T) {

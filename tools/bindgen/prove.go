@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/puregpu/puregpu/internal/cproof"
 	"github.com/puregpu/puregpu/symbols"
@@ -50,12 +51,18 @@ func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 	for _, n := range lib.Overlay.Types {
 		align[n.Name] = n.Align
 	}
+	misfits := lib.Misfits()
 	var errs []error
 	for i, dir := range b.dirs {
 		t, v := lib.Table, lib.Version
 		if len(lib.Releases) > 0 { // the newest release is first
 			v = lib.Releases[len(lib.Releases)-1-i]
 			t = lib.At(v)
+			t.Functions = slices.DeleteFunc(t.Functions, func(f symbols.Function) bool { // no call reaches it in that release
+				return slices.ContainsFunc(misfits[f.Symbol], func(m symbols.Misfit) bool {
+					return m.From.Compare(v) <= 0 && (m.To.IsZero() || v.Compare(m.To) < 0)
+				})
+			})
 		}
 		r, err := cproof.Prove(ctx, t, cproof.Input{Compiler: cc, Description: lib.Description, Dirs: append([]string{dir}, b.further...), Align: align, Union: len(b.dirs) > 1, Older: v != lib.Version})
 		if no, ok := errors.AsType[*cproof.HeadersError](err); ok {
