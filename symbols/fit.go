@@ -350,7 +350,7 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 				return d
 			}
 		}
-		if room := p.Room(); room > 0 && g.Params[i].Length() > room {
+		if room := p.Room(); !p.Guess && room > 0 && g.Params[i].Length() > room {
 			if d := c.of(f, &difference{}, "it takes "+g.Params[i].declaration(there.t)); d != nil {
 				return d
 			}
