@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -245,12 +244,12 @@ func (u *union) otherKinds(h *symbols.Table) {
 		kind := have[name]
 		hidden := kind == "struct" && is == "handle" && opaque(h, name) || kind == "handle" && is == "struct" && opaque(u.t, name) // a struct may be visible in one release only
 		numbers := (kind == "scalar" || kind == "enum") && (is == "scalar" || is == "enum")                                        // respell writes them out
-		unlike := kind != is && words[kind] != "" && words[is] != "" && !hidden && !numbers
-		if kind == "alias" && words[is] != "" && is != "scalar" && is != "enum" || kind == "handle" && is == "alias" {
-			unlike = !u.t.SameType(name, h, name)
-		}
-		if unlike {
-			bad[name] = fmt.Sprintf("it uses %s, which is %s", name, cmp.Or(words[is], "another type"))
+		alias := kind == "alias" && words[is] != "" && is != "scalar" && is != "enum" || kind == "handle" && is == "alias"         // respell writes out the others
+		switch {
+		case alias && !u.t.SameType(name, h, name):
+			bad[name] = fmt.Sprintf("it uses %s, which is another type", name)
+		case kind != is && words[kind] != "" && words[is] != "" && !hidden && !numbers:
+			bad[name] = fmt.Sprintf("it uses %s, which is %s", name, words[is])
 		}
 	}
 	for _, o := range h.Structs {

@@ -725,11 +725,11 @@ func TestOlderKinds(t *testing.T) {
 		},
 		"handle for a pointer to it, in a struct": {
 			"typedef struct libOp libOp; typedef libOp *libH; typedef struct { libH m; } libBox; int libSee(const libBox *b);", "typedef struct libOp libOp; typedef libOp **libH; typedef struct { libH m; } libBox; int libSee(const libBox *b);", "",
-			[]string{refused + "libSee: it uses libH, which is a handle before 2.0\n"},
+			[]string{refused + "libSee: it uses libH, which is another type before 2.0\n"},
 		},
 		"handle for a pointer to it, in a callback": {
 			"typedef struct libOp libOp; typedef libOp *libH; typedef int (*libCb)(libH h); typedef struct { libCb c; } libBox; int libSee(const libBox *b);", "typedef struct libOp libOp; typedef libOp **libH; typedef int (*libCb)(libH h); typedef struct { libCb c; } libBox; int libSee(const libBox *b);", "",
-			[]string{refused + "libSee: it uses libH, which is a handle before 2.0\n"},
+			[]string{refused + "libSee: it uses libH, which is another type before 2.0\n"},
 		},
 		"pointers of other depths, in a struct": {
 			"typedef int *libH; typedef struct { libH m; } libBox; int libSee(const libBox *b);", "typedef int **libH; typedef struct { libH m; } libBox; int libSee(const libBox *b);", "",
