@@ -21,6 +21,7 @@ struct {
 	unsigned function, fail, count, used;
 	struct puregpu_record records[4096];
 	unsigned char bytes[1 << 17];
+	unsigned zero; /* if not 0: functions write zeros to their results */
 } puregpu_calls = {.fail = 1};
 unsigned char puregpu_arena[4096]; /* pointers that mean nothing lead here */
 
@@ -47,7 +48,7 @@ static void puregpu_fill(volatile void *p, unsigned long size, unsigned long lon
 		unsigned long long z = seed;
 		z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
 		z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-		((volatile unsigned char *)p)[i] = (unsigned char)(z ^ z >> 31);
+		((volatile unsigned char *)p)[i] = puregpu_calls.zero ? 0 : (unsigned char)(z ^ z >> 31);
 	}
 }
 `
