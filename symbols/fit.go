@@ -245,6 +245,17 @@ func (v *view) resolve(ctype string) CType {
 	return ct
 }
 
+// plain returns the C type of which base is a typedef, if base is a typedef of a number. Otherwise
+// plain returns base.
+func (v *view) plain(base string) string {
+	for _, s := range v.t.Scalars {
+		if s.Name == base {
+			return s.Type
+		}
+	}
+	return base
+}
+
 // number returns the size of a number or an enumeration, or 0 for another type.
 func (v *view) number(base string) int {
 	if size, _, ok := Builtin(base); ok {
@@ -253,24 +264,12 @@ func (v *view) number(base string) int {
 	if e := v.enums[base]; e != nil {
 		return e.Bytes()
 	}
-	for _, s := range v.t.Scalars {
-		if s.Name == base {
-			size, _, _ := Builtin(s.Type)
-			return size
-		}
-	}
-	return 0
+	size, _, _ := Builtin(v.plain(base))
+	return size
 }
 
 // float reports whether a type is a float, or a typedef of one.
-func (v *view) float(base string) bool {
-	for _, s := range v.t.Scalars {
-		if s.Name == base {
-			base = s.Type
-		}
-	}
-	return isFloat(base)
-}
+func (v *view) float(base string) bool { return isFloat(v.plain(base)) }
 
 // narrow returns the C type of an integer of fewer than 4 bytes, and its Go type, which has the
 // sign. For char, whose sign differs between systems, and for other types it returns "".
@@ -278,11 +277,7 @@ func (v *view) narrow(base string) (ctype, goType string) {
 	if e := v.enums[base]; e != nil {
 		base = e.CType()
 	}
-	for _, s := range v.t.Scalars {
-		if s.Name == base {
-			base = s.Type
-		}
-	}
+	base = v.plain(base)
 	if size, goType, _ := Builtin(base); 0 < size && size < 4 && base != "char" {
 		return base, goType
 	}
