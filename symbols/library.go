@@ -261,8 +261,8 @@ func (a *Arg) apply(n ParamNote) {
 	}
 }
 
-// Room returns the number of elements for which a call has memory behind a pointer that C declares
-// as an array, or 0 if the program decides. Without a note of the overlay, the program passes as
+// Room returns how many elements the library may write or read at an argument that C declares as an
+// array. It returns 0 if the program decides how many. Without a note of the overlay, the program passes as
 // many elements as the bound declaration says.
 func (a *Arg) Room() int {
 	ct, err := ParseType(a.Type)

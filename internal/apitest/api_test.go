@@ -149,8 +149,8 @@ func describe(pkg *types.Package) []string {
 }
 
 // unnamed returns a function type without receiver, type parameters, and names of parameters and
-// results. It removes such names also from function types among the parameters and results, and
-// from those that are elements of slices.
+// results. It also removes such names from function types of parameters and results, and from
+// function types of slices' elements.
 func unnamed(t types.Type) types.Type {
 	strip := func(t *types.Tuple) *types.Tuple {
 		var vars []*types.Var

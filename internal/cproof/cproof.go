@@ -384,7 +384,9 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 	}
 	for _, a := range p.t.Aliases {
 		ask(a.Name, a.Name)
-		if p.in.Older && !strings.Contains(a.Name, ".") { // the writer writes out the aliases that the headers lack, but not those of a type without a size
+		// The writer writes out aliases that the headers lack, but not aliases of a type without a
+		// size.
+		if p.in.Older && !strings.Contains(a.Name, ".") {
 			f := facts[len(facts)-1]
 			f.tries, spellings[len(spellings)-1] = append(f.tries, "typedef "+a.Name+" *@;"), append(spellings[len(spellings)-1], a.Name)
 		}

@@ -297,7 +297,8 @@ func (u *union) refuse(symbol string, v symbols.Version, why string) {
 	u.refused = append(u.refused, symbols.Refusal{Name: symbol, Where: fmt.Sprintf("%s of %v", u.where[symbol], v), Reason: why})
 }
 
-// numberOf returns the arithmetic type for which a name stands in a table, or "".
+// numberOf returns the arithmetic type that the name has in a table. If the name is not that of an
+// arithmetic type, it returns "".
 func numberOf(t *symbols.Table, name string) string {
 	name = t.Canonical(name)
 	for _, s := range t.Scalars {

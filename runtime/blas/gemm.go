@@ -93,7 +93,7 @@ func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B]
 type gemm struct {
 	key         planKey
 	alpha, beta float64
-	memory      []libcall.Operand // c, a, b, and those of bias, scaleA and scaleB that the product has
+	memory      []libcall.Operand // c, a, b, then bias, scaleA and scaleB if the product has them
 }
 
 // check returns an error for a recording's bindings that make c overlap an operand, or that begin

@@ -819,8 +819,8 @@ func TestProofOfRefused(t *testing.T) {
 	}
 }
 
-// TestUnsettledMisfits checks that no function is refused for an array whose pointer nobody has
-// explained yet.
+// TestUnsettledMisfits checks that a function is not refused for the length of an array while the
+// overlay has no entry for the array.
 func TestUnsettledMisfits(t *testing.T) {
 	const decl = "int libRead(int v[4]);"
 	if said, failed := twoHeaders(t, decl, decl, ""); !failed || !strings.Contains(said, "libRead.v") || strings.Contains(said, "refused in some releases") {

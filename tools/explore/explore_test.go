@@ -203,7 +203,7 @@ func TestDistinct(t *testing.T) {
 }
 
 // TestReplay checks that the schedule of a report fails again when it is replayed, and that a report
-// of a test that is not among those to run is an error.
+// of a test that the run does not include is an error.
 func TestReplay(t *testing.T) {
 	o := onTextbook(t)
 	o.run, o.replays = "^TestFaultABA$", 1

@@ -14,8 +14,8 @@ type Statistics struct {
 	Host      ByteStats
 }
 
-// ByteStats count the bytes that the runtime has allocated for buffers: Statistics.Host those in
-// host memory, and Statistics.Device all others. Memory from elsewhere does not count, such as
+// ByteStats count the bytes that the runtime has allocated for buffers. Statistics.Host counts host
+// memory, and Statistics.Device all other memory. Memory from elsewhere does not count, such as
 // imported memory and variables of loaded code. Nor does memory that a pool over a buffer hands out.
 type ByteStats struct {
 	Live      uint64
